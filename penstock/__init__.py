@@ -1,0 +1,36 @@
+"""Penstock: exact, adaptive, out-of-order stateful streaming on Spark.
+
+import penstock as ps
+calls = ps.read.files("calls/*.parquet", time="ts", progress=ps.slack("2s"))
+busy = calls.group_by("district").window(ps.sliding("1m", every="10s")).agg(n=ps.count(), mean=ps.avg("duration"))
+run = busy.to.files("out/busy").start(checkpoint="ck", sites=2)
+run.wait()
+"""
+
+from penstock.api import read
+from penstock.api.aggregates import (
+    avg,
+    count,
+    count_distinct,
+    first,
+    last,
+    max,
+    min,
+    stddev,
+    stddev_pop,
+    sum,
+    var_pop,
+    variance,
+)
+from penstock.api.columns import call, col, lit, when
+from penstock.api.handle import Progress, Run
+from penstock.api.streams import Stream
+from penstock.api.windows import ordered, slack, sliding, tumbling
+from penstock.errors import PenstockError
+from penstock.version import __version__
+
+__all__ = [
+    "PenstockError", "Progress", "Run", "Stream", "__version__", "avg", "call", "col", "count", "count_distinct",
+    "first", "last", "lit", "max", "min", "ordered", "read", "slack", "sliding", "stddev", "stddev_pop", "sum", "tumbling",
+    "var_pop", "variance", "when",
+]  # fmt: skip

@@ -1,0 +1,204 @@
+"""The handle of a running query."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.api.until import Until
+from penstock.engine.loop import EpochLoop, Outcome
+from penstock.errors import PenstockError
+from penstock.events import EpochCommitted, EpochDropped, Event
+from penstock.plan.explain import explain
+from penstock.progress.mark import MIN_TIME
+from penstock.sinks.collected import MemoryResults
+from penstock.sources.base import BAD_ROWS_SCHEMA
+
+_KEPT_EVENTS = 1000
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is. Rows and seconds count from the start of this run; `low_water_mark` is a datetime (UTC) for a
+    TIMESTAMP column, the number itself for a BIGINT one, None before the first rows and after the end."""
+
+    state: str = "running"
+    epoch: int = 0
+    epochs: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    late_rows: int = 0
+    bad_rows: int = 0
+    seconds: float = 0.0
+    waiting: int = 0
+    low_water_mark: datetime | int | None = None
+    dropped_epochs: int = 0
+    started: float = field(default_factory=time.perf_counter, repr=False)
+
+    def plus(self, event: EpochCommitted, low_water_mark: datetime | int | None) -> Progress:
+        """The progress after one more epoch."""
+        return replace(
+            self,
+            epoch=event.epoch,
+            epochs=self.epochs + 1,
+            rows_in=self.rows_in + event.rows_in,
+            rows_out=self.rows_out + event.rows_out,
+            late_rows=self.late_rows + event.late_rows,
+            bad_rows=self.bad_rows + event.bad_rows,
+            seconds=self.elapsed,
+            waiting=event.waiting + event.pending,
+            low_water_mark=low_water_mark,
+        )
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.started
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows_in / self.seconds if self.seconds else 0.0
+
+
+@dataclass
+class Ears:
+    """Collects what the loop tells, and passes it on."""
+
+    listeners: list[Callable[[Event], None]] = field(default_factory=list)
+    events: deque[Event] = field(default_factory=lambda: deque(maxlen=_KEPT_EVENTS))
+
+    def hear(self, event: Event) -> None:
+        self.events.append(event)
+        for listener in self.listeners:
+            listener(event)
+
+
+class Run:
+    """A running query. It goes on in the background until its input ends, `until` is reached, or it is stopped."""
+
+    def __init__(
+        self,
+        loop: EpochLoop,
+        ears: Ears,
+        pace: float,
+        until: Until,
+        results: MemoryResults | None,
+        close: Callable[[], None],
+    ) -> None:
+        self._loop, self._ears, self._pace, self._until, self._results, self._close = (
+            loop, ears, pace, until, results, close,
+        )  # fmt: skip
+        self._stop = threading.Event()
+        self._error: BaseException | None = None
+        self._progress = Progress(epoch=loop.manifest.epoch)
+        ears.listeners.append(self._note)
+        self._thread = threading.Thread(target=self._drive, name="penstock-run", daemon=True)
+        self._thread.start()
+
+    # -- what users ask ------------------------------------------------------------------------------------------
+
+    @property
+    def progress(self) -> Progress:
+        return self._progress
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The latest events of the run, oldest first."""
+        return tuple(self._ears.events)
+
+    @property
+    def checkpoint(self) -> Path:
+        return self._loop.checkpoint.root
+
+    @property
+    def late(self) -> pa.Table:
+        """The rows that came below the punctuation of their stream, with all their columns."""
+        return self._published("late", self._loop.query.sources[0].schema)
+
+    @property
+    def bad(self) -> pa.Table:
+        """The malformed rows that were diverted, with file, line and reason."""
+        return self._published("bad", BAD_ROWS_SCHEMA)
+
+    def explain(self) -> str:
+        return explain(self._loop.query)
+
+    def result(self) -> pa.Table:
+        """The rows of an in-memory sink so far."""
+        if self._results is None:
+            raise PenstockError("this query does not keep its results in memory", hint="use .to.memory()")
+        return self._results.table()
+
+    def pandas(self) -> pd.DataFrame:
+        return self.result().to_pandas()
+
+    def wait(self, timeout: float | None = None) -> Run:
+        """Wait until the run is over; raises the error that ended it."""
+        self._thread.join(timeout)
+        if self._error is not None:
+            raise self._error
+        return self
+
+    def stop(self, now: bool = False) -> Run:
+        """Finish the epoch and stop; `now` gives the running epoch up, which loses nothing."""
+        self._stop.set()
+        if now:
+            self._loop.abandon()
+        return self.wait()
+
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
+    # -- the thread ----------------------------------------------------------------------------------------------
+
+    def _drive(self) -> None:
+        try:
+            while not self._stop.is_set() and not self._until.reached(self._progress):
+                began = time.monotonic()
+                outcome = self._loop.step()
+                if outcome is Outcome.FINISHED:
+                    break
+                self._rest(outcome, began)
+            self._end("finished" if self._loop.manifest.finished else "stopped")
+        except BaseException as error:  # the caller of wait() gets it
+            self._end("stopped" if self._stop.is_set() else "failed")
+            self._error = None if self._stop.is_set() and self._loop.abandoned else error
+        finally:
+            self._close()
+
+    def _rest(self, outcome: Outcome, began: float) -> None:
+        """Keep the pace of epochs; with a backlog the next one begins at once."""
+        if outcome is Outcome.IDLE or not self._progress.waiting:
+            self._stop.wait(max(0.0, self._pace - (time.monotonic() - began)))
+
+    def _end(self, state: str) -> None:
+        self._progress = replace(self._progress, state=state, seconds=self._progress.elapsed)
+
+    def _note(self, event: Event) -> None:
+        match event:
+            case EpochCommitted():
+                self._progress = self._progress.plus(event, self._as_time(event.low_water_mark))
+            case EpochDropped():
+                self._progress = replace(self._progress, dropped_epochs=self._progress.dropped_epochs + 1)
+
+    def _as_time(self, mark: int | None) -> datetime | int | None:
+        source = self._loop.query.sources[0]
+        if mark is None or mark == MIN_TIME or not pa.types.is_timestamp(source.schema.field(source.time).type):
+            return None if mark == MIN_TIME else mark
+        try:
+            return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=mark)
+        except OverflowError:
+            return mark
+
+    def _published(self, output: str, schema: pa.Schema) -> pa.Table:
+        files = sorted(self._loop.published_folder(output).glob("*.parquet"))
+        return pa.concat_tables([schema.empty_table(), *(pq.read_table(f) for f in files)])

@@ -1,0 +1,62 @@
+"""Starting a query: settings, checkpoint, executor, loop, handle."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.api.handle import Ears, Run
+from penstock.api.until import parse_until
+from penstock.checkpoint.store import Checkpoint
+from penstock.config import Settings, span
+from penstock.engine.inline import InlineExecutor
+from penstock.engine.loop import EpochLoop, Executor
+from penstock.events import Event
+from penstock.plan.nodes import Sink
+from penstock.plan.subqueries import compile_query
+from penstock.sinks.collected import MemoryResults
+
+INLINE = "inline"
+
+
+def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], results: MemoryResults | None) -> Run:
+    until = parse_until(options.pop("until", None))
+    listener: Callable[[Event], None] | None = options.pop("on_event", None)
+    settings = settings_from(options)
+    query = compile_query(sink, settings.hash_bits)
+    store = Checkpoint.open(checkpoint or tempfile.mkdtemp(prefix="penstock-"))
+    ears = Ears([listener] if listener else [])
+    executor: Executor | None = None
+    try:
+        executor = executor_for(settings)
+        loop = EpochLoop(query, store, executor, settings, ears.hear)
+    except BaseException:
+        _close(executor, store)
+        raise
+    return Run(loop, ears, settings.epoch_seconds, until, results, lambda: _close(executor, store))
+
+
+def _close(executor: Executor | None, store: Checkpoint) -> None:
+    if executor is not None:
+        executor.close()
+    store.close()
+
+
+def settings_from(options: dict[str, Any]) -> Settings:
+    """Settings from the options of `start` and the flags of the command line."""
+    options = dict(options)
+    for written, name in (("epoch", "epoch_seconds"), ("deadline", "deadline_seconds")):
+        if written in options:
+            options[name] = span(options.pop(written)) / 1e6
+    return Settings().with_options(**options)
+
+
+def executor_for(settings: Settings) -> Executor:
+    if settings.master == INLINE:
+        return InlineExecutor()
+    from penstock.runtime.executor import SparkExecutor  # imported late: the inline engine must not wait for Spark
+    from penstock.runtime.session import spark_context
+
+    return SparkExecutor(spark_context(settings.master))

@@ -1,0 +1,87 @@
+"""Where streams come from: `ps.read.files(...)`, `ps.read.table(...)`, `ps.read.batches(...)`, `ps.read.calls(...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from penstock.api.streams import Stream
+from penstock.api.windows import ordered
+from penstock.config import span
+from penstock.errors import QueryError
+from penstock.plan.nodes import Source
+from penstock.progress.rules import Rule, Slack
+from penstock.schema import arrow_type, is_time_type, normalise, require_column, sql_type
+from penstock.sources.base import SourceConnector
+from penstock.sources.calls import CallsConnector
+from penstock.sources.files import FilesConnector
+from penstock.sources.memory import MemoryConnector
+
+Rows = pa.Table | pd.DataFrame | Sequence[dict[str, Any]]
+
+
+def files(
+    path: str,
+    *,
+    time: str,
+    progress: Rule | None = None,
+    schema: dict[str, str] | None = None,
+    name: str | None = None,
+    **options: Any,
+) -> Stream:
+    """Files in a folder or of a pattern: Parquet, Arrow IPC, CSV or JSON lines. `follow=True` keeps watching for new
+    ones. `schema` gives SQL types by column name; without it the first file is asked."""
+    connector = FilesConnector(str(path), **options)
+    return source(connector, time=time, progress=progress, schema=schema, name=name or "files")
+
+
+def table(rows: Rows, *, time: str, progress: Rule | None = None, name: str = "table") -> Stream:
+    """A table in memory: Arrow, pandas, or a list of dicts."""
+    return batches([rows], time=time, progress=progress, name=name)
+
+
+def batches(
+    parts: Iterable[Rows], *, time: str, progress: Rule | None = None, name: str = "batches", **options: Any
+) -> Stream:
+    """Tables in memory, one epoch each: for tests and for trying out what arrives when."""
+    connector = MemoryConnector(tuple(_as_table(part) for part in parts), **options)
+    return source(connector, time=time, progress=progress, name=name)
+
+
+def calls(*, progress: Rule | None = None, name: str = "calls", **options: Any) -> Stream:
+    """Generated call records. The default progress is a slack as large as their disorder."""
+    connector = CallsConnector(**{k: span(v) if k == "disorder" else v for k, v in options.items()})
+    return source(connector, time="ts", progress=progress or Slack(connector.disorder), name=name)
+
+
+def source(
+    connector: SourceConnector,
+    *,
+    time: str,
+    progress: Rule | None = None,
+    schema: dict[str, str] | None = None,
+    name: str = "source",
+) -> Stream:
+    """A stream from any connector."""
+    declared = connector.discover() if schema is None else pa.schema([(n, arrow_type(t)) for n, t in schema.items()])
+    fields = normalise(declared)
+    field = require_column(fields, time, f"source `{name}`")
+    if not is_time_type(field.type):
+        raise QueryError(
+            f"`{time}` cannot tell the time of source `{name}`",
+            detail=f"it is {sql_type(field.type)}",
+            hint="the time of a stream is a TIMESTAMP or a BIGINT column",
+        )
+    return Stream(Source(name, fields, time, progress or ordered(), connector))
+
+
+def _as_table(rows: Rows) -> pa.Table:
+    match rows:
+        case pa.Table():
+            return rows
+        case pd.DataFrame():
+            return pa.Table.from_pandas(rows, preserve_index=False)
+    return pa.Table.from_pylist(list(rows))

@@ -1,0 +1,53 @@
+"""When a run ends by itself, besides the end of its input."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.config import span
+from penstock.errors import ConfigError
+
+
+class _Counts(Protocol):
+    @property
+    def epochs(self) -> int: ...
+    @property
+    def rows_in(self) -> int: ...
+    @property
+    def elapsed(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Until:
+    """The first of the given limits ends the run; None is no limit."""
+
+    epochs: int | None = None
+    rows: int | None = None
+    seconds: float | None = None
+
+    def reached(self, counts: _Counts) -> bool:
+        return (
+            (self.epochs is not None and counts.epochs >= self.epochs)
+            or (self.rows is not None and counts.rows_in >= self.rows)
+            or (self.seconds is not None and counts.elapsed >= self.seconds)
+        )
+
+
+_COUNT = re.compile(r"([\d_]+)\s*(epochs?|rows?)")
+
+
+def parse_until(text: str | None) -> Until:
+    """ "100 epochs", "1_000_000 rows" or a span of time such as "30s"."""
+    if not text:
+        return Until()
+    if match := _COUNT.fullmatch(text.strip().lower()):
+        count = int(match[1])
+        return Until(epochs=count) if match[2].startswith("epoch") else Until(rows=count)
+    try:
+        return Until(seconds=span(text) / 1e6)
+    except ConfigError:
+        raise ConfigError(
+            f"`{text}` does not say when to end", hint='write "100 epochs", "1_000_000 rows" or "30s"'
+        ) from None

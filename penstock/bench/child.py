@@ -1,0 +1,104 @@
+"""One measured run in a process of its own: `python -m penstock.bench.child` reads a job as JSON from standard input
+and writes its result as one line of JSON. So a system's settings, its JVM and its memory are its own.
+
+The same query over a little data runs first, unmeasured: classes are loaded and code is compiled in every system.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import pyarrow as pa
+
+from penstock.bench.memory import PeakMemory
+from penstock.bench.systems import Limits, System, create
+from penstock.bench.workloads import workload_named
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the child is to do. `scratch` belongs to the job alone: results and temporary files are written there.
+    Without `warm_dir` there is no warm-up."""
+
+    system: str
+    workload: str
+    data_dir: str
+    warm_dir: str | None
+    scratch: str
+    limits: Limits
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What came of it. `result_path` is a folder of Parquet files."""
+
+    seconds: float
+    rows_in: int
+    rows_out: int
+    peak_memory_bytes: int
+    result_path: str
+
+
+def execute(job: Job) -> RunResult:
+    """Prepare the system, warm it up, and measure one run."""
+    scratch = Path(job.scratch)
+    system = create(job.system, job.limits, scratch / "system")
+    system.prepare()
+    try:
+        if job.warm_dir is not None:
+            _warm_up(system, job, Path(job.warm_dir))
+        return _measure(system, job)
+    finally:
+        system.close()
+
+
+def _warm_up(system: System, job: Job, data: Path) -> None:
+    out = _empty(Path(job.scratch) / "warm")
+    system.run(workload_named(job.workload), data, out)
+    shutil.rmtree(out)
+
+
+def _measure(system: System, job: Job) -> RunResult:
+    out = _empty(Path(job.scratch) / "out")
+    with PeakMemory() as memory:
+        outcome = system.run(workload_named(job.workload), Path(job.data_dir), out)
+    return RunResult(outcome.seconds, outcome.rows_in, outcome.rows_out, memory.peak, outcome.result_path)
+
+
+def _empty(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _keep_to_cores(cores: int) -> None:
+    """Bind this process and all it starts to the first `cores` of its processors: the same for every system."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    pa.set_cpu_count(cores)
+
+
+def _claim_stdout() -> BinaryIO:
+    """The real standard output; from now on whatever libraries or a JVM print goes to standard error."""
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return answer
+
+
+def main() -> None:
+    answer = _claim_stdout()
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
+    _keep_to_cores(job.limits.cores)
+    result = execute(job)
+    answer.write(msgspec.json.encode(result) + b"\n")
+    answer.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Runs a job in a process of its own and reads back its result."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+import penstock
+from penstock.bench.child import Job, RunResult
+from penstock.errors import PenstockError
+
+_TAIL_LINES = 12
+
+
+def launch(job: Job, log: Path) -> RunResult:
+    """The result of the job; what the process printed is in `log`."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as errors:
+        process = subprocess.run(
+            [sys.executable, "-m", "penstock.bench.child"],
+            input=msgspec.json.encode(job),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=os.environ | _environment(),
+            check=False,
+        )
+    if process.returncode:
+        raise _failure(job, log, process.returncode)
+    return msgspec.json.decode(process.stdout, type=RunResult)
+
+
+def _environment() -> dict[str, str]:
+    """Spark stays on this host; the child finds the same Penstock, also from a checkout that is not installed."""
+    home = str(Path(penstock.__file__).parent.parent)
+    path = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
+    return {"PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+
+
+def _failure(job: Job, log: Path, code: int) -> PenstockError:
+    lines = log.read_text(errors="replace").splitlines()
+    return PenstockError(
+        f"{job.system} failed on workload {job.workload} (exit code {code})",
+        detail="\n".join(lines[-_TAIL_LINES:]),
+        hint=f"the whole output is in {log}",
+    )

@@ -1,0 +1,60 @@
+"""Writing files so that a crash leaves them whole or absent: the only place that talks to the disk about durability."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+
+from penstock.checkpoint.faults import FaultPoint, reach
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_file(path: Path) -> None:
+    """Make the content of a finished file durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_new(path: Path, data: bytes | memoryview) -> None:
+    """Write a file that must not exist yet, durably; readable by the owner only."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def create_exclusive(path: Path, data: bytes) -> bool:
+    """Create `path` with `data` atomically and durably. False where the path exists already: nothing is changed then.
+
+    A link is the operation of POSIX that fails on an existing name; a rename would replace it silently.
+    """
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    write_new(temporary, data)
+    try:
+        reach(FaultPoint.MANIFEST_STAGED)
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink(missing_ok=True)
+    reach(FaultPoint.MANIFEST_LINKED)
+    sync_folder(path.parent)
+    return True
+
+
+def make_private_folder(path: Path) -> None:
+    """Create a folder, and its parents, that only the owner can enter; an existing one is left as it is."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,0 +1,110 @@
+"""The registry of fault points: the places where a crash is injected by tests.
+
+Each point is a line between two effects that must not be torn apart. Tests iterate over `FaultPoint`, so a new point
+is tested by being declared. Outside tests `reach` is one comparison.
+
+A fault is armed by the environment variable PENSTOCK_FAULT, `point[@n][:action]`: at the n-th time (from 1) the point
+is reached, do the action: `kill` (SIGKILL to this process, the default), `crash` (raise InjectedCrash), `error` (raise
+OSError, as a file system does). PENSTOCK_FAULT_ONCE names a file that is created when the fault fires; while it
+exists the fault does not fire again, also not in another process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from enum import Enum
+
+
+class FaultPoint(Enum):
+    """Every place where a crash is tested, with what has just happened there."""
+
+    PLANNED = "plan.done"  # the epoch is planned, nothing has run
+    ROUTE_READ = "route.read"  # a split has been read, nothing is emitted
+    ROUTE_DIVERTED = "route.diverted"  # late or bad rows of a split are staged
+    SITE_MERGED = "site.merged"  # a site has taken its blobs in, no work is done
+    SITE_WORKED = "site.worked"  # results are staged, state is not
+    RUN_WRITTEN = "run.written"  # a state run is durable, nothing names it
+    RUN_TORN = "run.torn"  # a state run is half written
+    SITE_DONE = "site.done"  # all files of the site are durable, nothing names them
+    JOB_DONE = "job.done"  # all tasks have ended, nothing is committed
+    MANIFEST_STAGED = "manifest.staged"  # the manifest is durable under a temporary name
+    MANIFEST_LINKED = "manifest.linked"  # the manifest is visible, the driver has not heard of it
+    COMMITTED = "manifest.done"  # the epoch is committed, nothing is published
+    PUBLISHED_ONE = "publish.one"  # one file is published, more may follow
+    PUBLISHED = "publish.done"  # all results are visible, nothing is collected
+    COLLECTED_ONE = "gc.one"  # one unnamed file is deleted, more may follow
+    COLLECTED = "gc.done"  # the epoch is over
+    RECOVERED = "recover.done"  # a restarted driver holds the newest manifest, nothing has run
+
+
+class InjectedCrash(BaseException):
+    """A simulated death of the process: nothing but the test may catch it, so it is no Exception."""
+
+
+@dataclass
+class _Fault:
+    point: FaultPoint
+    countdown: int
+    action: str
+
+
+_armed: _Fault | None = None
+_read_environment = False
+
+
+def arm(point: FaultPoint, nth: int = 1, action: str = "crash") -> None:
+    """Arm a fault in this process."""
+    global _armed
+    _armed = _Fault(point, nth, action)
+
+
+def disarm() -> None:
+    global _armed
+    _armed = None
+
+
+def reach(point: FaultPoint) -> None:
+    """Say that execution is at `point`; fires the fault that is armed there."""
+    global _read_environment
+    if not _read_environment:
+        _read_environment = True
+        _arm_from_environment()
+    if _armed is not None and _armed.point is point:
+        _count_down(_armed)
+
+
+def _arm_from_environment() -> None:
+    if text := os.environ.get("PENSTOCK_FAULT"):
+        place, _, action = text.partition(":")
+        name, _, nth = place.partition("@")
+        arm(FaultPoint(name), int(nth or 1), action or "kill")
+
+
+def _count_down(fault: _Fault) -> None:
+    fault.countdown -= 1
+    if fault.countdown == 0 and _claim_marker():
+        _fire(fault)
+
+
+def _claim_marker() -> bool:
+    """Whether this firing is the first one of all processes (always, where no marker file is asked for)."""
+    marker = os.environ.get("PENSTOCK_FAULT_ONCE")
+    if not marker:
+        return True
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _fire(fault: _Fault) -> None:
+    match fault.action:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "error":
+            raise OSError(f"injected fault at {fault.point.value}")
+        case _:
+            raise InjectedCrash(fault.point.value)

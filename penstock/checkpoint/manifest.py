@@ -1,0 +1,184 @@
+"""The manifest: the record that commits an epoch, and all that a driver needs to go on from it.
+
+State slices, marks, the directory, source progress and the names of staged results become true together, by the
+creation of one file. The file is JSON: a checksum and the body it covers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import xxhash
+
+from penstock.checkpoint.durable import create_exclusive
+from penstock.errors import CheckpointError, CorruptCheckpointError
+from penstock.progress.mark import Mark
+from penstock.state.directory import Directory, HashRange
+from penstock.state.runs import Slice
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class RangeMark:
+    """The mark of a range of hashes: up to it, their rows, closings and clean-up are all done."""
+
+    range: HashRange
+    mark: Mark
+
+
+@dataclass(frozen=True)
+class SiteState:
+    """What a site holds. Invariant: the ranges of `marks` are in order, do not overlap, and cover the site's groups;
+    neighbours with the same mark are one range."""
+
+    slices: tuple[Slice, ...]
+    marks: tuple[RangeMark, ...]
+
+
+@dataclass(frozen=True)
+class SubqueryState:
+    """Invariant: `sites` has one entry per site of the directory."""
+
+    directory: Directory
+    sites: tuple[SiteState, ...]
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """How far a source is read, and the punctuation of its substreams. `progress` is the source's own plain JSON."""
+
+    progress: dict[str, Any] | None
+    marks: dict[str, Mark]
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A file of rows that waits to be published, or has been. `output` is "results", "late" or "bad"."""
+
+    output: str
+    name: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Counts since the start of the query."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    late_rows: int = 0
+    bad_rows: int = 0
+
+    def plus(self, other: Totals) -> Totals:
+        return Totals(
+            self.rows_in + other.rows_in,
+            self.rows_out + other.rows_out,
+            self.late_rows + other.late_rows,
+            self.bad_rows + other.bad_rows,
+        )
+
+
+@dataclass(frozen=True)
+class Manifest:
+    format: int
+    query_id: str
+    fingerprint: str
+    epoch: int
+    sources: tuple[SourceState, ...]
+    subqueries: tuple[SubqueryState, ...]
+    staged: tuple[Staged, ...]
+    totals: Totals
+    finished: bool
+
+    def run_names(self) -> set[str]:
+        return {piece.run.name for sub in self.subqueries for site in sub.sites for piece in site.slices}
+
+    def next(self, **changes: Any) -> Manifest:
+        return replace(self, epoch=self.epoch + 1, **changes)
+
+
+@dataclass(frozen=True)
+class _Envelope:
+    checksum: str
+    body: msgspec.Raw
+
+
+def encode(manifest: Manifest) -> bytes:
+    body = msgspec.json.encode(manifest)
+    return msgspec.json.encode(_Envelope(xxhash.xxh3_64_hexdigest(body), msgspec.Raw(body)))
+
+
+def decode(path: Path, data: bytes) -> Manifest:
+    try:
+        envelope = msgspec.json.decode(data, type=_Envelope)
+        if xxhash.xxh3_64_hexdigest(bytes(envelope.body)) != envelope.checksum:
+            raise _corrupt(path, "its checksum does not match its content")
+        version = msgspec.json.decode(envelope.body, type=_Version).format
+        if version != FORMAT:
+            raise _other_format(path, version)
+        return msgspec.json.decode(envelope.body, type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise _corrupt(path, str(error)) from error
+
+
+@dataclass(frozen=True)
+class _Version:
+    format: int
+
+
+def file_name(epoch: int) -> str:
+    return f"{epoch:012d}.json"
+
+
+def commit(folder: Path, manifest: Manifest) -> None:
+    """Make an epoch true. Returns only when it is; raises where another driver has committed this epoch.
+
+    The file system may do the work and lose the answer, so after any failure the file itself is asked.
+    """
+    path, data = folder / file_name(manifest.epoch), encode(manifest)
+    try:
+        if create_exclusive(path, data):
+            return
+    except OSError:
+        if not path.exists():
+            raise
+    if path.read_bytes() != data:
+        raise CheckpointError(
+            f"another driver has committed epoch {manifest.epoch} to this checkpoint",
+            detail=str(path),
+            hint="let only one run use a checkpoint; this one stops, and the other one is unhurt",
+        )
+
+
+def read(folder: Path, epoch: int) -> Manifest:
+    path = folder / file_name(epoch)
+    try:
+        return decode(path, path.read_bytes())
+    except OSError as error:
+        raise _corrupt(path, str(error)) from error
+
+
+def epochs(folder: Path) -> list[int]:
+    """The epochs whose manifests are there, in order."""
+    return sorted(int(p.stem) for p in folder.glob("[0-9]*.json"))
+
+
+def _corrupt(path: Path, detail: str) -> CorruptCheckpointError:
+    return CorruptCheckpointError(
+        f"the manifest {path.name} of the checkpoint cannot be used",
+        detail=f"{path}: {detail}",
+        hint="restore the file from a backup, or start again with a new checkpoint",
+    )
+
+
+def _other_format(path: Path, found: int) -> CheckpointError:
+    return CheckpointError(
+        f"the checkpoint has format {found}, and this version of Penstock reads format {FORMAT}",
+        detail=str(path),
+        hint="use the version that wrote it, or start again with a new checkpoint",
+    )

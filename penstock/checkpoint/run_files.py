@@ -1,0 +1,100 @@
+"""Run files: written once, durably, under a name that is never used again, and read through a memory map.
+
+The checksum of a run is kept in the manifest and compared when a process opens the file for the first time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from penstock.checkpoint.faults import FaultPoint, reach
+from penstock.errors import CorruptCheckpointError
+from penstock.state.runs import HASH, TIME, Run, Slice
+
+
+def write_run(folder: Path, name: str, rows: pa.Table) -> Run:
+    """Write a sorted, non-empty table as a run."""
+    data = _serialise(rows)
+    _write_durably(folder / name, memoryview(data))
+    reach(FaultPoint.RUN_WRITTEN)
+    times = rows.column(TIME).to_numpy()
+    middle = int(np.partition(times, len(times) // 2)[len(times) // 2])
+    checksum = xxhash.xxh3_64_hexdigest(data)
+    return Run(name, len(times), data.size, checksum, int(times.min()), middle, int(times.max()))
+
+
+def _serialise(rows: pa.Table) -> pa.Buffer:
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_file(out, rows.schema) as writer:
+        writer.write_table(rows.combine_chunks())
+    return out.getvalue()
+
+
+def _write_durably(path: Path, data: memoryview) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb", buffering=0) as file:
+        half = len(data) // 2
+        _write_all(file.fileno(), data[:half])
+        reach(FaultPoint.RUN_TORN)
+        _write_all(file.fileno(), data[half:])
+        os.fsync(file.fileno())
+
+
+def _write_all(descriptor: int, data: memoryview) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+class RunCache:
+    """The runs this process has open, by path. Names are never reused, so an entry is never stale.
+
+    Invariant: every table in it matched its checksum when it was opened.
+    """
+
+    def __init__(self) -> None:
+        self._tables: dict[Path, pa.Table] = {}
+
+    def read(self, folder: Path, piece: Slice) -> pa.Table:
+        """The rows of a slice, without a copy."""
+        path = folder / piece.run.name
+        table = self._tables.get(path)
+        if table is None:
+            table = self._tables[path] = _open(path, piece.run)
+        return table[piece.range.rows(table.column(HASH).to_numpy())]
+
+    def keep_only(self, folder: Path, names: Iterable[str]) -> None:
+        """Close the runs of `folder` that are no longer part of its state."""
+        wanted = {folder / name for name in names}
+        for path in [p for p in self._tables if p.parent == folder and p not in wanted]:
+            del self._tables[path]
+
+
+def _open(path: Path, run: Run) -> pa.Table:
+    try:
+        with pa.memory_map(os.fspath(path)) as source:
+            _verify(path, run, source.read_buffer())
+            source.seek(0)
+            return pa.ipc.open_file(source).read_all()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise _corrupt(path, str(error)) from error
+
+
+def _verify(path: Path, run: Run, content: pa.Buffer) -> None:
+    if content.size != run.size:
+        raise _corrupt(path, f"it has {content.size} bytes, but the manifest says {run.size}")
+    if (found := xxhash.xxh3_64_hexdigest(content)) != run.checksum:
+        raise _corrupt(path, f"its checksum is {found}, but the manifest says {run.checksum}")
+
+
+def _corrupt(path: Path, detail: str) -> CorruptCheckpointError:
+    return CorruptCheckpointError(
+        f"the state file {path.name} of the checkpoint cannot be used",
+        detail=f"{path}: {detail}",
+        hint="restore the file from a backup, or start again with a new checkpoint",
+    )

@@ -1,0 +1,130 @@
+"""The checkpoint folder: opening it safely, its newest manifest, and the collection of what no manifest names.
+
+checkpoint/
+  lock            who runs the query now
+  query.json      what the query is, for people and for error messages
+  manifests/      one per epoch, the newest three are kept
+  runs/           state
+  results/ late/ bad/    staged and, by default, published rows
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from penstock.checkpoint import manifest as manifests
+from penstock.checkpoint.durable import make_private_folder
+from penstock.checkpoint.faults import FaultPoint, reach
+from penstock.checkpoint.lock import Lock
+from penstock.checkpoint.manifest import Manifest
+from penstock.errors import CheckpointError, CorruptCheckpointError
+
+KEPT_MANIFESTS = 3
+_EPOCH_OF_NAME = re.compile(r"e(\d+)-")
+
+
+def staged_name(epoch: int, part: str, token: str, extension: str) -> str:
+    """The name of a file made by an epoch. `token` is random: a name is never used twice."""
+    return f"e{epoch:012d}-{part}-{token}.{extension}"
+
+
+def epoch_of_name(name: str) -> int | None:
+    match = _EPOCH_OF_NAME.match(name)
+    return int(match[1]) if match else None
+
+
+class Checkpoint:
+    """An open checkpoint, locked against other drivers until `close`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.manifests = root / "manifests"
+        self.runs = root / "runs"
+        self._lock = Lock(root / "lock")
+
+    @classmethod
+    def open(cls, location: str | os.PathLike[str]) -> Checkpoint:
+        root = _local_path(location)
+        make_private_folder(root)
+        _refuse_unsafe(root)
+        checkpoint = cls(root)
+        for folder in (checkpoint.manifests, checkpoint.runs):
+            make_private_folder(folder)
+        checkpoint._lock.acquire()
+        checkpoint._sweep_temporary()
+        return checkpoint
+
+    def close(self) -> None:
+        self._lock.release()
+
+    def newest(self) -> Manifest | None:
+        """The manifest to go on from; None in a new checkpoint."""
+        known = manifests.epochs(self.manifests)
+        if known:
+            return manifests.read(self.manifests, known[-1])
+        if any(self.runs.iterdir()):
+            raise CorruptCheckpointError(
+                "the manifests of this checkpoint are missing",
+                detail=f"{self.manifests} is empty, but {self.runs} holds state",
+                hint="restore the manifests from a backup, or start again with a new checkpoint",
+            )
+        return None
+
+    def commit(self, manifest: Manifest) -> None:
+        manifests.commit(self.manifests, manifest)
+
+    def collect(self, staging: Iterable[Path]) -> None:
+        """Delete old manifests, and files of committed epochs that none of the kept manifests names.
+
+        What is kept is read from the manifests on disk, never from memory: they are the truth. Files of epochs that
+        are not committed yet are left alone, for they may be in the making.
+        """
+        known = manifests.epochs(self.manifests)
+        for epoch in known[:-KEPT_MANIFESTS]:
+            _delete(self.manifests / manifests.file_name(epoch))
+        kept = [manifests.read(self.manifests, epoch) for epoch in known[-KEPT_MANIFESTS:]]
+        names = {name for m in kept for name in m.run_names()} | {s.name for m in kept for s in m.staged}
+        for folder in (self.runs, *staging):
+            self._collect_folder(folder, names, known[-1])
+
+    def _collect_folder(self, folder: Path, names: set[str], committed: int) -> None:
+        for entry in os.scandir(folder) if folder.exists() else ():
+            epoch = epoch_of_name(entry.name)
+            if epoch is not None and epoch <= committed and entry.name not in names:
+                _delete(Path(entry.path))
+
+    def _sweep_temporary(self) -> None:
+        for leftover in self.manifests.glob(".*.json.*"):
+            leftover.unlink(missing_ok=True)
+
+
+def _delete(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    reach(FaultPoint.COLLECTED_ONE)
+
+
+def _local_path(location: str | os.PathLike[str]) -> Path:
+    text = os.fspath(location)
+    scheme, separator, rest = text.partition("://")
+    if separator and scheme != "file":
+        raise CheckpointError(
+            f"a checkpoint cannot be on {scheme}://",
+            detail="committing an epoch needs a file system that can create a file only if it does not exist yet",
+            hint="use a folder on a local or POSIX network file system that all hosts see",
+        )
+    return Path(rest if separator else text).expanduser().absolute()
+
+
+def _refuse_unsafe(root: Path) -> None:
+    if root.is_symlink():
+        return  # the owner of the link chose the target; its rights are checked below
+    if os.stat(root).st_mode & stat.S_IWOTH:
+        raise CheckpointError(
+            "the checkpoint folder can be written by everyone",
+            detail=f"{root} has mode {stat.filemode(os.stat(root).st_mode)}",
+            hint=f"chmod o-w {root}",
+        )

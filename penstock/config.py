@@ -1,0 +1,78 @@
+"""The settings of a run, as one frozen value."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from penstock.errors import ConfigError, did_you_mean
+
+_UNITS = {
+    "us": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "second": 1_000_000, "m": 60_000_000, "min": 60_000_000,
+    "minute": 60_000_000, "h": 3_600_000_000, "hour": 3_600_000_000, "d": 86_400_000_000, "day": 86_400_000_000,
+}  # fmt: skip
+_SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
+
+
+def span(text: str | int) -> int:
+    """A span of time in microseconds: "2s", "1m", "500ms", "1.5 h"; a plain integer is taken as it is."""
+    if isinstance(text, int) and not isinstance(text, bool):
+        return text
+    match = _SPAN.fullmatch(str(text).lower())
+    unit = match[2] if match else ""
+    factor = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
+    if match is None or factor is None:
+        raise ConfigError(
+            f"`{text}` is not a span of time",
+            detail="a span is a number and a unit",
+            hint='write it as "500ms", "2s", "1m", "6h" or "1d"',
+        )
+    return round(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a query is run; what it computes is the query's own matter.
+
+    `master` is a Spark master, or "inline" for the engine inside this process. `epoch_seconds` is the length an epoch
+    aims at while there is a backlog, and the pause between looks at a source that has nothing. `rows_per_epoch` fixes
+    what an epoch takes in (None: as much as fits its length). `items`, `item_rows` and `deadline_seconds` bound the
+    work of a site in an epoch (None: no bound). `hash_bits` below 64 provokes collisions, for tests.
+    """
+
+    sites: int = 2
+    master: str = "local[*]"
+    epoch_seconds: float = 2.0
+    rows_per_epoch: int | None = None
+    item_rows: int = 1_000_000
+    items: int | None = None
+    deadline_seconds: float | None = None
+    groups_per_site: int = 16
+    on_bad_row: str = "stop"
+    late: str = ""
+    bad: str = ""
+    hash_bits: int = 64
+    attempts_per_epoch: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("sites", "item_rows", "groups_per_site", "attempts_per_epoch"):
+            _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above zero")
+        _require(self.epoch_seconds > 0, "epoch", self.epoch_seconds, "a span above zero")
+        _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
+        for optional in ("rows_per_epoch", "items"):
+            value = getattr(self, optional)
+            _require(value is None or value >= 1, optional, value, "a whole number above zero")
+
+    def with_options(self, **options: Any) -> Settings:
+        """These settings with some changed; an unknown name is an error with a suggestion."""
+        known = [f.name for f in fields(self)]
+        for name in options:
+            if name not in known:
+                raise ConfigError(f"unknown setting `{name}`", hint=did_you_mean(name, known))
+        return replace(self, **options)
+
+
+def _require(holds: bool, name: str, value: object, wanted: str) -> None:
+    if not holds:
+        raise ConfigError(f"the setting `{name}` cannot be {value!r}", hint=f"give it {wanted}")

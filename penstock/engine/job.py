@@ -1,0 +1,136 @@
+"""The tasks of an epoch, as values that travel, and what comes back from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.checkpoint.manifest import SiteState, Staged
+from penstock.errors import PenstockError
+from penstock.plan.subqueries import Program
+from penstock.progress.mark import Mark
+from penstock.progress.rules import Seen
+from penstock.sources.base import Split
+from penstock.state.directory import Directory
+
+CONTROL = -1  # the destination of reports: the end of the job
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where tasks stage the files of one output."""
+
+    folder: Path
+    extension: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a site does in an epoch: items of at most `item_rows` rows, until `seconds` have passed or `items` are
+    done, whichever comes first (None: no such limit); at least one item in any case."""
+
+    item_rows: int = 1_000_000
+    items: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class RouteTask:
+    """Read one split. Rows below `late_below`, the punctuation of earlier epochs, are late."""
+
+    ordinal: int
+    input: int
+    split: Split
+    late_below: Mark
+
+
+@dataclass(frozen=True)
+class SourceProgress:
+    """What sites know of a source before the epoch: its punctuation so far, and whether it ends in this epoch."""
+
+    marks: dict[str, Mark]
+    ended: bool
+
+
+@dataclass(frozen=True)
+class EpochJob:
+    """What all tasks of an epoch share. `sites[s][n]` is the state of site n of subquery s; `route_inputs[n]` says
+    which input the split with ordinal n belongs to. The splits themselves travel with their own tasks only."""
+
+    epoch: int
+    program: Program
+    route_inputs: tuple[int, ...]
+    sources: tuple[SourceProgress, ...]
+    directories: tuple[Directory, ...]
+    sites: tuple[tuple[SiteState, ...], ...]
+    runs: Path
+    outputs: dict[str, Output]
+    limits: Limits
+    divert_bad_rows: bool
+
+    @property
+    def width(self) -> int:
+        """How many tasks the widest level has."""
+        return max((d.sites for d in self.directories), default=1)
+
+
+@dataclass(frozen=True)
+class RouteReport:
+    """What reading a split came to."""
+
+    producer: str
+    attempt: str
+    input: int
+    seen: Seen | None
+    rows_read: int
+    rows_out: int
+    rows_late: int
+    rows_bad: int
+    staged: tuple[Staged, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SiteReport:
+    """What the step of a site came to. `read` maps each producer to the attempt whose blob was read."""
+
+    producer: str
+    attempt: str
+    subquery: int
+    site: int
+    read: dict[str, str]
+    state: SiteState
+    staged: tuple[Staged, ...]
+    rows_in: int
+    rows_out: int
+    items: int
+    pending: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TaskFailure:
+    """An error that would come again however often the task is tried, on its way to the driver."""
+
+    producer: str
+    error: PenstockError
+
+
+Report = RouteReport | SiteReport | TaskFailure
+
+
+@dataclass(frozen=True)
+class Message:
+    """Something on its way: a blob to a site of a subquery, or a report to the end of the job."""
+
+    subquery: int
+    site: int
+    content: bytes | Report
+
+
+def route_producer(ordinal: int) -> str:
+    return f"split-{ordinal}"
+
+
+def site_producer(subquery: int, site: int) -> str:
+    return f"subquery-{subquery}-site-{site}"

@@ -1,0 +1,240 @@
+"""The epoch loop of the driver: plan, run, commit, publish, collect. It decides nothing about rows; tasks do."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from penstock.balance.admission import Admission, FixedAdmission
+from penstock.checkpoint.durable import write_new
+from penstock.checkpoint.faults import FaultPoint, reach
+from penstock.checkpoint.manifest import FORMAT, Manifest, SiteState, SourceState, SubqueryState, Totals
+from penstock.checkpoint.store import Checkpoint
+from penstock.config import Settings
+from penstock.engine.agreement import disagreement, successes
+from penstock.engine.commit import has_pending, next_manifest, source_marks
+from penstock.engine.job import EpochJob, Limits, Output, Report, RouteReport, RouteTask, SiteReport, SourceProgress
+from penstock.engine.marks import starting_marks
+from penstock.engine.rescale import rescaled
+from penstock.errors import CheckpointError, PenstockError
+from penstock.events import EpochCommitted, EpochDropped, Event, RunFinished, RunRecovered
+from penstock.plan.fingerprint import describe, fingerprint
+from penstock.plan.subqueries import Query
+from penstock.progress.rules import low_water_mark
+from penstock.sinks.base import SinkConnector
+from penstock.sinks.files import FilesSink
+from penstock.sources.base import Offer, Reader
+from penstock.state.directory import uniform
+
+
+class Executor(Protocol):
+    """Runs the tasks of an epoch somewhere."""
+
+    def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]: ...
+
+    def cancel(self) -> None:
+        """Make a running `run` fail soon."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Outcome(Enum):
+    WORKED = "worked"
+    IDLE = "idle"
+    FINISHED = "finished"
+
+
+class EpochLoop:
+    """Invariant between calls: `manifest` is the newest one of the checkpoint, and all that it names is published."""
+
+    def __init__(
+        self,
+        query: Query,
+        checkpoint: Checkpoint,
+        executor: Executor,
+        settings: Settings,
+        tell: Callable[[Event], None] = lambda event: None,
+    ) -> None:
+        self.query, self.checkpoint, self._executor, self._settings, self._tell = (
+            query, checkpoint, executor, settings, tell,
+        )  # fmt: skip
+        self._fingerprint = fingerprint(query.sink, settings.hash_bits)
+        self._sinks: dict[str, SinkConnector] = {
+            "results": query.sink.connector,  # type: ignore[dict-item]
+            "late": FilesSink(settings.late),
+            "bad": FilesSink(settings.bad),
+        }
+        self.abandoned = False
+        fixed = settings.rows_per_epoch
+        self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds)
+        self._readers: tuple[Reader, ...] = tuple(s.connector.open(s.schema, s.time) for s in query.sources)  # type: ignore[attr-defined]
+        self.manifest = self._recover()
+
+    def published_folder(self, output: str) -> Path:
+        """Where the rows of "late" or "bad" are published."""
+        sink = self._sinks[output]
+        assert isinstance(sink, FilesSink)
+        return sink.folder(self.checkpoint.root, output)
+
+    def abandon(self) -> None:
+        """Give the running epoch up; the next step fails, and nothing is committed."""
+        self.abandoned = True
+        self._executor.cancel()
+
+    # -- recovery ------------------------------------------------------------------------------------------------
+
+    def _recover(self) -> Manifest:
+        found = self.checkpoint.newest()
+        manifest = self._begin() if found is None else self._continue(found)
+        for output, sink in self._sinks.items():
+            sink.prepare(self.checkpoint.root, output, manifest.query_id, manifest.epoch)
+        self._publish(manifest)
+        self.checkpoint.collect(self._staging())
+        reach(FaultPoint.RECOVERED)
+        return manifest
+
+    def _begin(self) -> Manifest:
+        directory = uniform(self._settings.sites, self._settings.groups_per_site)
+        sites = tuple(SiteState((), starting_marks(directory.ranges_of(n))) for n in range(directory.sites))
+        manifest = Manifest(
+            format=FORMAT,
+            query_id=uuid.uuid4().hex,
+            fingerprint=self._fingerprint,
+            epoch=0,
+            sources=tuple(SourceState(None, {}, False) for _ in self.query.sources),
+            subqueries=tuple(SubqueryState(directory, sites) for _ in self.query.program.subqueries),
+            staged=(),
+            totals=Totals(),
+            finished=False,
+        )
+        self._describe_query()
+        self.checkpoint.commit(manifest)
+        return manifest
+
+    def _describe_query(self) -> None:
+        path = self.checkpoint.root / "query.json"
+        path.unlink(missing_ok=True)
+        write_new(path, msgspec.json.format(msgspec.json.encode(describe(self.query.sink)), indent=2))
+
+    def _continue(self, found: Manifest) -> Manifest:
+        if found.fingerprint != self._fingerprint:
+            raise CheckpointError(
+                "this checkpoint belongs to another query",
+                detail=f"{self.checkpoint.root / 'query.json'} says which",
+                hint="give this query a checkpoint of its own, or run the query that the checkpoint belongs to",
+            )
+        subqueries = tuple(rescaled(state, self._settings.sites) for state in found.subqueries)
+        self._tell(RunRecovered(found.epoch, subqueries != found.subqueries))
+        return replace(found, subqueries=subqueries)
+
+    # -- one epoch -----------------------------------------------------------------------------------------------
+
+    def step(self) -> Outcome:
+        """Run one epoch if there is anything to do."""
+        if self.manifest.finished:
+            return Outcome.FINISHED
+        started = time.perf_counter()
+        offers = [self._offer(index) for index in range(len(self._readers))]
+        if not self._worth_running(offers):
+            return Outcome.IDLE
+        routes = self._routes(offers)
+        job = self._plan(offers, routes)
+        reach(FaultPoint.PLANNED)
+        reports = self._run(job, routes)
+        reach(FaultPoint.JOB_DONE)
+        before, after = self.manifest, next_manifest(self.manifest, job, offers, reports)
+        self.checkpoint.commit(after)
+        reach(FaultPoint.COMMITTED)
+        self.manifest = after
+        self._publish(after)
+        self.checkpoint.collect(self._staging())
+        reach(FaultPoint.COLLECTED)
+        self._conclude(before, after, offers, time.perf_counter() - started)
+        return Outcome.FINISHED if after.finished else Outcome.WORKED
+
+    def _offer(self, index: int) -> Offer:
+        state = self.manifest.sources[index]
+        if state.ended:
+            return Offer((), state.progress or {}, True)
+        return self._readers[index].offer(state.progress, self._admission.rows)
+
+    def _worth_running(self, offers: Sequence[Offer]) -> bool:
+        changed = any(
+            offer.splits or offer.ended != state.ended or offer.progress != state.progress
+            for offer, state in zip(offers, self.manifest.sources, strict=True)
+        )
+        return changed or has_pending(self.manifest, self.query.program)
+
+    def _routes(self, offers: Sequence[Offer]) -> tuple[RouteTask, ...]:
+        late_below = source_marks(self.manifest)
+        splits = [(index, split) for index, offer in enumerate(offers) for split in offer.splits]
+        return tuple(RouteTask(n, index, split, late_below[index]) for n, (index, split) in enumerate(splits))
+
+    def _plan(self, offers: Sequence[Offer], routes: Sequence[RouteTask]) -> EpochJob:
+        root = self.checkpoint.root
+        return EpochJob(
+            epoch=self.manifest.epoch + 1,
+            program=self.query.program,
+            route_inputs=tuple(task.input for task in routes),
+            sources=tuple(
+                SourceProgress(state.marks, offer.ended)
+                for state, offer in zip(self.manifest.sources, offers, strict=True)
+            ),
+            directories=tuple(state.directory for state in self.manifest.subqueries),
+            sites=tuple(state.sites for state in self.manifest.subqueries),
+            runs=self.checkpoint.runs,
+            outputs={name: Output(sink.staging(root, name), sink.extension) for name, sink in self._sinks.items()},
+            limits=Limits(self._settings.item_rows, self._settings.items, self._settings.deadline_seconds),
+            divert_bad_rows=self._settings.on_bad_row == "divert",
+        )
+
+    def _run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[RouteReport | SiteReport]:
+        reason: str | None = None
+        for _ in range(self._settings.attempts_per_epoch):
+            reports = successes(self._executor.run(job, routes))
+            reason = disagreement(job, reports)
+            if reason is None:
+                return reports
+            self._tell(EpochDropped(job.epoch, reason))
+        raise PenstockError(
+            f"epoch {job.epoch} could not be run consistently",
+            detail=f"{self._settings.attempts_per_epoch} times tasks disagreed, at last because {reason}",
+            hint="look for executors that are lost again and again; the checkpoint is unhurt, start the query again",
+        )
+
+    def _publish(self, manifest: Manifest) -> None:
+        for output, sink in self._sinks.items():
+            staged = [file for file in manifest.staged if file.output == output]
+            sink.publish(self.checkpoint.root, output, manifest.epoch, staged)
+        reach(FaultPoint.PUBLISHED)
+
+    def _staging(self) -> list[Path]:
+        return [sink.staging(self.checkpoint.root, output) for output, sink in self._sinks.items()]
+
+    def _conclude(self, before: Manifest, after: Manifest, offers: Sequence[Offer], seconds: float) -> None:
+        rows_in = after.totals.rows_in - before.totals.rows_in
+        self._admission = self._admission.after(rows_in, seconds)
+        mark = low_water_mark(source_marks(after))
+        self._tell(
+            EpochCommitted(
+                epoch=after.epoch,
+                rows_in=rows_in,
+                rows_out=after.totals.rows_out - before.totals.rows_out,
+                late_rows=after.totals.late_rows - before.totals.late_rows,
+                bad_rows=after.totals.bad_rows - before.totals.bad_rows,
+                seconds=seconds,
+                waiting=sum(offer.waiting for offer in offers),
+                low_water_mark=None if mark.ended else mark.at,
+                pending=has_pending(after, self.query.program),
+            )
+        )
+        if after.finished:
+            self._tell(RunFinished(after.epoch))

@@ -1,0 +1,73 @@
+"""Every error a user can meet says three things: what is wrong, the detail, and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PenstockError(Exception):
+    """Base of all errors. `what` is one sentence; `detail` and `hint` may be empty."""
+
+    def __init__(self, what: str, *, detail: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what, self.detail, self.hint = what, detail, hint
+
+    def __str__(self) -> str:
+        parts = [self.what]
+        if self.detail:
+            parts.append(f"  detail: {self.detail}")
+        if self.hint:
+            parts.append(f"  hint:   {self.hint}")
+        return "\n".join(parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process borders (a task raises, the driver reports), and keyword-only arguments do not survive
+        # the default protocol.
+        return _rebuild, (type(self), self.what, self.detail, self.hint)
+
+
+def _rebuild(kind: type[PenstockError], what: str, detail: str, hint: str) -> PenstockError:
+    return kind(what, detail=detail, hint=hint)
+
+
+class QueryError(PenstockError):
+    """The query cannot be run as written: syntax, an unknown name, a type that does not fit, a bad window."""
+
+
+class ConfigError(PenstockError):
+    """A setting has a value that cannot be used."""
+
+
+class SourceError(PenstockError):
+    """A source cannot be opened or read: a missing file, an unreadable format, a schema that does not fit."""
+
+
+class BadRowError(SourceError):
+    """A row of the input is malformed and the run is told to stop at such rows."""
+
+
+class SinkError(PenstockError):
+    """A result cannot be published."""
+
+
+class CheckpointError(PenstockError):
+    """The checkpoint cannot be used: of another query, held by another driver, on an unsuitable file system."""
+
+
+class CorruptCheckpointError(CheckpointError):
+    """A file of the checkpoint is missing or does not match its checksum."""
+
+
+class EvaluationError(PenstockError):
+    """An expression or an aggregate failed on the data: an overflow, a cast that does not hold."""
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """A hint naming the nearest candidate, or listing them all where none is near."""
+    known = list(candidates)
+    folded = {c.lower(): c for c in known}
+    close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean `{folded[close[0]]}`?"
+    return "known: " + ", ".join(f"`{c}`" for c in known) if known else ""

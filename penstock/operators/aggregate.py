@@ -1,0 +1,171 @@
+"""The windowed group-by: rows become partials per key and pane, partials become results per key and window.
+
+    rows -> partials -> combine (any number of times, in any grouping) -> close
+
+A row is touched once, when it falls into its pane, however many windows it is in. Tables of partials are sorted by
+(#hash, #time), so partitions are slices of them. Nothing depends on the order of rows or tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from penstock.errors import QueryError
+from penstock.operators.aggregate_order import group_by_key, group_by_pane
+from penstock.operators.aggregate_panes import closing_starts, in_some_window, windows_over
+from penstock.operators.aggregate_segments import Indices, Segments
+from penstock.operators.measures import Measure, PartialColumns, partials_of
+from penstock.operators.window import Times, Window
+from penstock.progress.mark import MAX_TIME, Mark, at, saturate
+from penstock.schema import is_time_type, require_column, sql_type, time_array, time_values
+from penstock.state.hash import Words, as_array, canonical_keys, check_key_type, hash_columns, is_text, key_words
+
+__all__ = ["HASH", "TIME", "Measure", "WindowAggregate"]
+
+HASH, TIME = "#hash", "#time"
+
+
+@dataclass(frozen=True)
+class WindowAggregate:
+    """A windowed group-by over rows of `input_schema`. Rows have times, none of them null, between `window.earliest`
+    and `window.latest`. `hash_bits` below 64 makes keys collide, for tests."""
+
+    keys: tuple[str, ...]
+    window: Window
+    measures: tuple[Measure, ...]
+    input_schema: pa.Schema
+    hash_bits: int = 64
+
+    def __post_init__(self) -> None:
+        for key in self.keys:
+            check_key_type(require_column(self.input_schema, key, "the keys").type, key)
+        time = require_column(self.input_schema, self.window.time, "the window")
+        if not is_time_type(time.type):
+            hint = "use a TIMESTAMP or a BIGINT column"
+            raise QueryError(f"a window cannot be over `{time.name}`", detail=sql_type(time.type), hint=hint)
+        for measure in self.measures:
+            measure.check(self.input_schema)
+        self._check_names()
+
+    def _check_names(self) -> None:
+        names = self.result_schema.names
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise QueryError(f"two columns of the result are called `{twice[0]}`", hint="give one of them another name")
+
+    @property
+    def partial_schema(self) -> pa.Schema:
+        """Tables of partials: sorted by #hash and #time (the start of the pane), one row per key and pane."""
+        keys = [pa.field(f"key.{i}", self.input_schema.field(key).type) for i, key in enumerate(self.keys)]
+        parts = [pa.field(name, type_) for p in self._plan.values() for name, type_ in p.types.items()]
+        return pa.schema([pa.field(HASH, pa.uint64()), pa.field(TIME, pa.int64()), *keys, *parts])
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        time = self.input_schema.field(self.window.time).type
+        return pa.schema(
+            [
+                *(pa.field(key, self.input_schema.field(key).type) for key in self.keys),
+                pa.field("window_start", time),
+                pa.field("window_end", time),
+                *(pa.field(m.name, m.result_type(self.input_schema)) for m in self.measures),
+            ]
+        )
+
+    def partials(self, rows: pa.Table) -> pa.Table:
+        """The partials of some rows."""
+        times = time_values(rows.column(self.window.time))
+        if self.window.slide > self.window.size:
+            inside = in_some_window(self.window, times)
+            rows, times = rows.filter(pa.array(inside)), times[inside]
+        if not len(times):
+            return self.partial_schema.empty_table()
+        keys = canonical_keys([rows.column(key) for key in self.keys])
+        encoded = [key.dictionary_encode() if is_text(key.type) else key for key in keys]
+        hashes = hash_columns(encoded, self.hash_bits, length=len(times))
+        panes = self.window.pane_starts(times)
+        groups = group_by_pane(hashes, panes, self.window.pane, _words(encoded))
+        columns = {name: None if name is None else as_array(rows.column(name)) for _, name in self._plan}
+        parts = [p.kernel.of_rows(columns[p.column], times, groups) for p in self._plan.values()]
+        return self._partial_table(hashes, panes, keys, groups, parts)
+
+    def combine(self, tables: Sequence[pa.Table]) -> pa.Table:
+        """One table of partials from several, each of them sorted."""
+        filled = [table for table in tables if table.num_rows]
+        if not filled:
+            return self.partial_schema.empty_table()
+        table = filled[0] if len(filled) == 1 else pa.concat_tables(filled)
+        hashes, panes, keys = self._split(table)
+        groups = group_by_pane(hashes, panes, self.window.pane, _words(keys))
+        if groups.order is None and len(groups) == table.num_rows:
+            return table
+        parts = [p.kernel.merge(p.of(table), groups) for p in self._plan.values()]
+        return self._partial_table(hashes, panes, keys, groups, parts)
+
+    def close(self, partials: pa.Table, after: Mark, upto: Mark) -> pa.Table:
+        """The results of all windows that hold a row and have their end in (after, upto]; of all with an end above
+        `after` if `upto` has ended. `partials` is combined."""
+        starts = closing_starts(self.window, after, upto)
+        table = partials.slice(0, 0) if starts is None else _between(partials, starts[0], starts[1] + self.window.size)
+        if starts is None or not table.num_rows:
+            return self.result_schema.empty_table()
+        hashes, panes, keys = self._split(table)
+        order, heads = group_by_key(hashes, panes, _words(keys))
+        arranged = panes if order is None else panes[order]
+        windows, window_starts = windows_over(self.window, arranged, heads, order, starts)
+        return self._result_table(table, keys, windows, window_starts)
+
+    def expired_below(self, mark: Mark) -> int:
+        """Partials with a #time below this are in no window with an end above `mark`."""
+        return MAX_TIME if mark.ended else saturate(self.window.first_start_ending_after(mark.at))
+
+    def alive(self, partials: pa.Table, mark: Mark) -> pa.Table:
+        """The partials that a window with an end above `mark` may still need."""
+        return _between(partials, self.expired_below(mark), MAX_TIME)
+
+    def output_mark(self, mark: Mark) -> Mark:
+        """The mark on `window_start` of the results once all windows with an end up to `mark` are closed."""
+        return mark if mark.ended else at(self.window.first_start_ending_after(mark.at))
+
+    @property
+    def _plan(self) -> dict[tuple[str, str | None], PartialColumns]:
+        return partials_of(self.measures, self.input_schema)
+
+    def _split(self, table: pa.Table) -> tuple[Words, Times, list[pa.Array]]:
+        """The hashes, panes and keys of a table of partials."""
+        hashes, panes, *keys = (as_array(table.column(i)) for i in range(2 + len(self.keys)))
+        return hashes.to_numpy(), panes.to_numpy(), keys
+
+    def _partial_table(
+        self, hashes: Words, panes: Times, keys: list[pa.Array], groups: Segments, parts: list[list[pa.Array]]
+    ) -> pa.Table:
+        heads = groups.first_rows
+        columns = [pa.array(hashes[heads]), pa.array(panes[heads]), *_take(keys, heads)]
+        return pa.table([*columns, *(part for group in parts for part in group)], schema=self.partial_schema)
+
+    def _result_table(self, table: pa.Table, keys: list[pa.Array], windows: Segments, starts: Times) -> pa.Table:
+        if not len(windows):
+            return self.result_schema.empty_table()
+        time = self.input_schema.field(self.window.time).type
+        finals = {which: p.kernel.final(p.of(table), windows) for which, p in self._plan.items()}
+        measures = [m.result([f for p in m.partials for f in finals[p]], self.input_schema) for m in self.measures]
+        borders = [time_array(starts, time), time_array(starts + self.window.size, time)]
+        return pa.table([*_take(keys, windows.first_rows), *borders, *measures], schema=self.result_schema)
+
+
+def _words(keys: list[pa.Array]) -> list[Words]:
+    return [word for key in keys for word in key_words(key)]
+
+
+def _take(arrays: list[pa.Array], rows: Indices) -> list[pa.Array]:
+    indices = pa.array(rows)
+    return [array.take(indices) for array in arrays]
+
+
+def _between(partials: pa.Table, least: int, below: int) -> pa.Table:
+    """The partials with a #time from `least` to just before `below`; the table itself if that is all of them."""
+    times = as_array(partials.column(TIME)).to_numpy()
+    inside = (times >= least) & (times < below)
+    return partials if inside.all() else partials.filter(pa.array(inside))

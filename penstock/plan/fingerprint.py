@@ -1,0 +1,38 @@
+"""The fingerprint of a query: equal for the same query, so that a checkpoint is never continued by another one.
+
+It covers what the state and the results mean: sources, schemas, expressions, windows, the sink. It leaves out what may
+change between two starts: the number of sites, budgets, the master.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import pyarrow as pa
+import xxhash
+
+from penstock.plan.nodes import Sink
+
+
+def describe(value: object) -> Any:
+    """A plan value as plain JSON, with the name of each node."""
+    match value:
+        case pa.Schema():
+            return [[field.name, str(field.type)] for field in value]
+        case tuple():
+            return [describe(part) for part in value]
+        case None | bool() | int() | float() | str():
+            return value
+    if hasattr(value, "identity"):
+        return {"connector": value.kind, **value.identity()}  # type: ignore[attr-defined]
+    if is_dataclass(value):
+        return {"is": type(value).__name__} | {f.name: describe(getattr(value, f.name)) for f in fields(value)}
+    return {"is": type(value).__name__, "value": str(value)}
+
+
+def fingerprint(sink: Sink, hash_bits: int = 64) -> str:
+    """`hash_bits` is part of it, since the hash of a key decides where its state is found."""
+    canonical = json.dumps([describe(sink), hash_bits], sort_keys=True, separators=(",", ":"))
+    return xxhash.xxh3_128_hexdigest(canonical.encode())

@@ -1,0 +1,46 @@
+"""The Spark context that epochs run on: the one that is there, or an embedded one bound to loopback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+
+_EMBEDDED = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.worker.reuse": "true",
+    # A stream runs for months: what the JVM keeps per finished job must stay small, and weakly held leftovers must be
+    # looked for often enough to be cleaned.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.cleaner.periodicGC.interval": "5min",
+    # Blobs are large binaries already; compressing them costs more than it saves on one host.
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.broadcast.compress": "false",
+}
+
+
+def spark_context(master: str, name: str = "penstock", options: dict[str, str] | None = None) -> SparkContext:
+    """The running context if there is one, otherwise a new one on `master`."""
+    running = SparkContext._active_spark_context
+    if running is not None:
+        return running
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master.startswith("local-cluster"):
+        os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = SparkConf().setMaster(master).setAppName(name)
+    for key, value in {**_EMBEDDED, **(options or {})}.items():
+        conf.setIfMissing(key, value)
+    context = SparkContext(conf=conf)
+    context.setLogLevel("ERROR")
+    return context

@@ -1,0 +1,71 @@
+"""What a sink is to the engine, and how its rows are staged.
+
+A task writes rows into one staged file; the manifest names it; after the commit the driver publishes it. Publishing is
+repeated after a crash, so it must be idempotent, or the sink must say that it is at-least-once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.checkpoint.durable import make_private_folder, sync_file
+from penstock.checkpoint.manifest import Staged
+from penstock.plan.nodes import Connector
+
+
+class SinkConnector(Connector, Protocol):
+    @property
+    def extension(self) -> str:
+        """The format of its staged files: "parquet" or "arrow"."""
+        ...
+
+    def staging(self, checkpoint: Path, output: str) -> Path:
+        """Where tasks write, on the file system that the sink publishes to."""
+        ...
+
+    def prepare(self, checkpoint: Path, output: str, query_id: str, committed: int) -> None:
+        """Called before the first epoch of a run: make folders, refuse a place that holds something else's results."""
+        ...
+
+    def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None: ...
+
+
+class RowWriter:
+    """Writes one staged file, opened at the first rows; no rows, no file."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path, self._schema = path, schema
+        self._file: pa.NativeFile | None = None
+        self._writer: pq.ParquetWriter | pa.RecordBatchFileWriter | None = None
+        self.rows = 0
+
+    def write(self, rows: pa.Table) -> None:
+        if rows.num_rows == 0:
+            return
+        if self._writer is None:
+            self._open()
+        self._writer.write_table(rows)  # type: ignore[union-attr]
+        self.rows += rows.num_rows
+
+    def _open(self) -> None:
+        make_private_folder(self._path.parent)
+        self._file = pa.OSFile(os.fspath(self._path), "wb")
+        if self._path.suffix == ".parquet":
+            self._writer = pq.ParquetWriter(self._file, self._schema, compression="lz4", write_statistics=False)
+        else:
+            self._writer = pa.ipc.new_file(self._file, self._schema)
+
+    def finish(self, output: str) -> Staged | None:
+        """Make the file durable and describe it."""
+        if self._writer is None or self._file is None:
+            return None
+        self._writer.close()
+        self._file.close()
+        sync_file(self._path)
+        return Staged(output, self._path.name, self.rows)

@@ -1,0 +1,62 @@
+"""Sinks that hand rows to the process of the driver: in memory, to a Python callback, or to the terminal.
+
+Rows are staged in the checkpoint and read back after the commit. A crash between commit and hand-over repeats the last
+epoch, so these sinks are at-least-once across restarts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.checkpoint.durable import make_private_folder
+from penstock.checkpoint.manifest import Staged
+
+Deliver = Callable[[int, pa.Table], None]
+
+
+@dataclass(frozen=True)
+class CollectedSink:
+    """`deliver(epoch, rows)` is called once per epoch that has rows, in order of epochs."""
+
+    kind: str
+    deliver: Deliver = field(compare=False, repr=False)
+    extension: str = "arrow"
+
+    def identity(self) -> dict[str, Any]:
+        return {}
+
+    def staging(self, checkpoint: Path, output: str) -> Path:
+        return checkpoint / output
+
+    def prepare(self, checkpoint: Path, output: str, query_id: str, committed: int) -> None:
+        make_private_folder(self.staging(checkpoint, output))
+
+    def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
+        folder = self.staging(checkpoint, output)
+        tables = [_read(folder / file.name) for file in staged]
+        if tables:
+            self.deliver(epoch, pa.concat_tables(tables))
+
+
+def _read(path: Path) -> pa.Table:
+    with pa.OSFile(str(path), "rb") as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+class MemoryResults:
+    """The rows of an in-memory sink, in order of delivery."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._tables: list[pa.Table] = []
+
+    def deliver(self, epoch: int, rows: pa.Table) -> None:
+        self._tables.append(rows)
+
+    def table(self) -> pa.Table:
+        return pa.concat_tables([self._schema.empty_table(), *self._tables])

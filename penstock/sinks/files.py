@@ -1,0 +1,86 @@
+"""A folder of Parquet files. A reader of the folder never sees a row twice nor a file half written.
+
+Tasks write under `_penstock/` inside the folder (readers skip names that begin with an underscore); publishing renames
+a file into the folder, which is atomic and, since only a rename empties the staging folder, repeatable.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.checkpoint.durable import sync_folder
+from penstock.checkpoint.faults import FaultPoint, reach
+from penstock.checkpoint.manifest import Staged
+from penstock.checkpoint.store import epoch_of_name
+from penstock.errors import CorruptCheckpointError, SinkError
+
+_OWNER = "query_id"
+
+
+@dataclass(frozen=True)
+class FilesSink:
+    """`path` empty: a folder inside the checkpoint, named after the output."""
+
+    path: str = ""
+    kind: str = "files"
+    extension: str = "parquet"
+
+    def identity(self) -> dict[str, Any]:
+        return {"path": self.path}
+
+    def folder(self, checkpoint: Path, output: str) -> Path:
+        return Path(self.path).expanduser().absolute() if self.path else checkpoint / output
+
+    def staging(self, checkpoint: Path, output: str) -> Path:
+        return self.folder(checkpoint, output) / "_penstock"
+
+    def prepare(self, checkpoint: Path, output: str, query_id: str, committed: int) -> None:
+        folder, staging = self.folder(checkpoint, output), self.staging(checkpoint, output)
+        try:
+            staging.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SinkError(f"cannot write to {folder}", detail=str(error), hint="choose a writable folder") from error
+        _claim(folder, staging / _OWNER, query_id)
+        _refuse_from_the_future(folder, committed)
+
+    def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
+        folder, staging = self.folder(checkpoint, output), self.staging(checkpoint, output)
+        for file in staged:
+            if (staging / file.name).exists():
+                os.rename(staging / file.name, folder / file.name)
+                reach(FaultPoint.PUBLISHED_ONE)
+        if staged:
+            sync_folder(folder)
+
+
+def _claim(folder: Path, owner: Path, query_id: str) -> None:
+    """Mark the folder as this query's; results of two queries in one folder would be two answers in one."""
+    if not owner.exists():
+        if any(folder.glob("*.parquet")):
+            raise _occupied(folder, "it holds Parquet files that no known query wrote")
+        owner.write_text(query_id)
+    elif (found := owner.read_text().strip()) != query_id:
+        raise _occupied(folder, f"it belongs to query {found}, and this is query {query_id}")
+
+
+def _occupied(folder: Path, detail: str) -> SinkError:
+    return SinkError(
+        f"{folder} already holds other results",
+        detail=detail,
+        hint="choose another folder, or remove this one; to go on with that query, use its checkpoint",
+    )
+
+
+def _refuse_from_the_future(folder: Path, committed: int) -> None:
+    """A published epoch that the checkpoint does not know means that manifests were lost: going on would repeat it."""
+    published = [e for p in folder.glob("e*.parquet") if (e := epoch_of_name(p.name)) is not None]
+    if published and max(published) > committed:
+        raise CorruptCheckpointError(
+            "the newest manifests of the checkpoint are missing",
+            detail=f"epoch {max(published)} is published in {folder}, but the checkpoint ends at epoch {committed}",
+            hint="restore the manifests from a backup, or start again with a new checkpoint and a new folder",
+        )

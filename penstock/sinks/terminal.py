@@ -1,0 +1,65 @@
+"""Rows on the terminal, as a table per epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from penstock.checkpoint.manifest import Staged
+from penstock.sinks.collected import CollectedSink
+
+
+@dataclass(frozen=True)
+class TerminalSink:
+    """Prints at most `rows` rows of an epoch and says how many more there were. At-least-once across restarts."""
+
+    rows: int = 20
+    kind: str = "terminal"
+    extension: str = "arrow"
+
+    def identity(self) -> dict[str, Any]:
+        return {}
+
+    def staging(self, checkpoint: Path, output: str) -> Path:
+        return self._collected.staging(checkpoint, output)
+
+    def prepare(self, checkpoint: Path, output: str, query_id: str, committed: int) -> None:
+        self._collected.prepare(checkpoint, output, query_id, committed)
+
+    def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
+        self._collected.publish(checkpoint, output, epoch, staged)
+
+    @property
+    def _collected(self) -> CollectedSink:
+        return CollectedSink(self.kind, self._print)
+
+    def _print(self, epoch: int, rows: pa.Table) -> None:
+        Console().print(rows_as_table(rows, f"epoch {epoch}", self.rows))
+
+
+def rows_as_table(rows: pa.Table, title: str, most: int) -> Table:
+    """A rich table of the first `most` rows."""
+    table = Table(title=title, title_justify="left", caption_justify="left")
+    for field in rows.schema:
+        numeric = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
+        table.add_column(field.name, justify="right" if numeric else "left")
+    for row in rows.slice(0, most).to_pylist():
+        table.add_row(*(_cell(value) for value in row.values()))
+    if rows.num_rows > most:
+        table.caption = f"and {rows.num_rows - most:,} more rows"
+    return table
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return "-"
+        case float():
+            return f"{value:,.6g}"
+    return str(value)

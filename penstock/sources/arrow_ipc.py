@@ -1,0 +1,74 @@
+"""Arrow IPC: of a file (with a footer) a split is some neighbouring record batches; a stream is one split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from penstock.schema import conform
+from penstock.sources.bad_rows import divert_null_times
+from penstock.sources.base import ReadResult
+from penstock.sources.file_format import Part
+from penstock.sources.layout import UnitLayout
+from penstock.sources.listing import FileId
+from penstock.sources.parquet import require_columns
+
+_MAGIC = b"ARROW1"
+_STREAM_BYTES_PER_ROW = 64  # a stream does not say how many rows it has
+
+
+@dataclass(frozen=True)
+class ArrowFormat:
+    """A position is the number of a record batch; a stream has the positions 0 and 1."""
+
+    @property
+    def name(self) -> str:
+        return "arrow"
+
+    def discover(self, path: str) -> pa.Schema:
+        with pa.OSFile(path) as source:
+            return _open(source, pa.ipc.IpcReadOptions(use_threads=False), _is_stream(path)).schema
+
+    def layout(self, file: FileId) -> UnitLayout:
+        if _is_stream(file.path):
+            return UnitLayout((max(1, file.size // _STREAM_BYTES_PER_ROW),))
+        return UnitLayout(_batch_sizes(file.path))
+
+    def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
+        path = part.file.path
+        stream = _is_stream(path)
+        found = self.discover(path)
+        require_columns(found, schema, path)
+        fields = sorted(found.get_field_index(name) for name in schema.names)
+        options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+        # Read, not mapped: the rows outlive this call, and a mapped file that shrinks kills the process.
+        with pa.OSFile(path) as source:
+            reader = _open(source, options, stream)
+            table = reader.read_all() if stream else _read_batches(reader, part)
+        rows = conform(table, schema, f"`{path}`")
+        return divert_null_times(rows, time, path, lambda: 0 if stream else sum(_batch_sizes(path)[: part.start]))
+
+
+def _read_batches(reader: pa.ipc.RecordBatchFileReader, part: Part) -> pa.Table:
+    batches = [reader.get_batch(i) for i in range(part.start, part.end)]
+    return pa.Table.from_batches(batches, schema=batches[0].schema)
+
+
+def _batch_sizes(path: str) -> tuple[int, ...]:
+    # A batch's header holds its size; asking for one field alone keeps the others unread.
+    options = pa.ipc.IpcReadOptions(included_fields=[0], use_threads=False)
+    with pa.OSFile(path) as source:
+        reader = pa.ipc.open_file(source, options=options)
+        return tuple(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
+
+
+def _open(
+    source: pa.NativeFile, options: pa.ipc.IpcReadOptions, stream: bool
+) -> pa.ipc.RecordBatchFileReader | pa.ipc.RecordBatchStreamReader:
+    return pa.ipc.open_stream(source, options=options) if stream else pa.ipc.open_file(source, options=options)
+
+
+def _is_stream(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(_MAGIC)) != _MAGIC

@@ -1,0 +1,133 @@
+"""CSV: a row is a line, so that a file can be cut at any line; a line that ends inside quotes is malformed. Columns go
+by the names of the header, or by their places where there is none.
+
+A range is read by Arrow's CSV reader at once. Where that fails, or its rows are not one a line, the lines are judged
+one by one (see csv_lines).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import SourceError, did_you_mean
+from penstock.sources.base import ReadResult
+from penstock.sources.csv_lines import read_lines
+from penstock.sources.csv_parser import first_line, has_lone_return, one_row_a_line, parse_csv, split_line
+from penstock.sources.file_format import Part
+from penstock.sources.layout import ByteLayout
+from penstock.sources.listing import FileId
+from penstock.sources.text_lines import read_block, text_begin, text_layout
+from penstock.sources.text_values import try_cast, zoned
+
+_SAMPLE = 1 << 20
+_ZONED_TIME = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """A position is an offset in bytes. `names` are those of the columns of a file without a header."""
+
+    delimiter: str = ","
+    header: bool = True
+    names: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return "csv"
+
+    def named(self, schema: pa.Schema) -> CsvFormat:
+        """This format for files of a declared schema: without a header it names the columns, in order."""
+        return self if self.header else replace(self, names=tuple(schema.names))
+
+    def discover(self, path: str) -> pa.Schema:
+        names, begin = self._head(path)
+        sample = _sample(path, begin)
+        names = names or tuple(f"column{i}" for i in range(self._first_width(sample, path)))
+        if not first_line(sample):
+            return pa.schema([(name, pa.string()) for name in names])
+        found = parse_csv(sample, self.delimiter, len(names), {}, []).schema.types
+        return pa.schema([(name, _plain(type_)) for name, type_ in zip(names, found, strict=True)])
+
+    def layout(self, file: FileId) -> ByteLayout:
+        return text_layout(file, self._head(file.path)[1])
+
+    def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
+        names, begin = self._head(part.file.path)
+        places = _places(names, schema, part.file.path)
+        block = read_block(part, begin)
+        if not first_line(block.data):
+            return ReadResult(schema.empty_table())
+        rows = self._read_at_once(block.data, len(names), places, schema)
+        if rows is not None and rows.column(time).null_count == 0:
+            return ReadResult(rows)
+        return read_lines(part, block, self.delimiter, len(names), places, schema, time)
+
+    def _head(self, path: str) -> tuple[tuple[str, ...], int]:
+        """The names of the columns, and where the first row starts."""
+        begin = text_begin(path)
+        if not self.header:
+            return self.names, begin
+        with open(path, "rb") as file:
+            file.seek(begin)
+            line = file.readline()
+            while line and not line.strip():
+                line = file.readline()
+            names = tuple(name.strip() for name in split_line(line, self.delimiter, path))
+            return names, file.tell()
+
+    def _first_width(self, sample: bytes, path: str) -> int:
+        return len(split_line(first_line(sample), self.delimiter, path))
+
+    def _read_at_once(self, data: bytes, width: int, places: list[int], schema: pa.Schema) -> pa.Table | None:
+        """The rows, or None where a line is not simply one good row."""
+        if has_lone_return(data):
+            return None
+        types = {place: _parsed_type(field.type) for place, field in zip(places, schema, strict=True)}
+        try:
+            zones = dict.fromkeys(self._zoned_places(data, width, types), _ZONED_TIME)
+            found = parse_csv(data, self.delimiter, width, types | zones)
+        except pa.ArrowInvalid:
+            return None
+        if not one_row_a_line(data, found.num_rows):
+            return None
+        columns = [try_cast(found.column(str(place)), field.type) for place, field in zip(places, schema, strict=True)]
+        return None if any(column is None for column in columns) else pa.table(columns, schema=schema)
+
+    def _zoned_places(self, data: bytes, width: int, types: dict[int, pa.DataType]) -> list[int]:
+        """The time columns that end in Z or an offset on the first line: a guess that saves time when it is right."""
+        times = [place for place, type_ in types.items() if pa.types.is_timestamp(type_)]
+        if not times:
+            return []
+        texts = parse_csv(first_line(data), self.delimiter, width, dict.fromkeys(times, pa.string()))
+        return [place for place in times if pc.any(zoned(texts.column(str(place)))).as_py()]
+
+
+def _places(names: tuple[str, ...], schema: pa.Schema, path: str) -> list[int]:
+    """Where the columns of the schema are in a line."""
+    for name in schema.names:
+        if name not in names:
+            raise SourceError(f"column `{name}` is missing in `{path}`", hint=did_you_mean(name, names))
+        if names.count(name) > 1:
+            raise SourceError(f"`{path}` has several columns `{name}`", hint="give each column a name of its own")
+    return [names.index(name) for name in schema.names]
+
+
+def _parsed_type(type_: pa.DataType) -> pa.DataType:
+    """Decimals are parsed as texts and cast: the parser lets numbers pass that have too many digits."""
+    return pa.string() if pa.types.is_decimal(type_) else type_
+
+
+def _sample(path: str, begin: int) -> bytes:
+    """Whole lines from the beginning of the rows."""
+    with open(path, "rb") as file:
+        file.seek(begin)
+        data = file.read(_SAMPLE)
+        return data if data.endswith(b"\n") else data + file.readline()
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    """Types that only inference knows are read as text."""
+    return pa.string() if pa.types.is_null(type_) or pa.types.is_time(type_) else type_

@@ -1,0 +1,122 @@
+"""How far a files source has come, small enough to be part of every manifest.
+
+A new file may sort before finished ones, so "everything up to this name" cannot stand for what is finished: each file
+is remembered. What is kept of it is nine bytes, six of a hash of its path and three of a hash of its size and time,
+written as twelve characters. Files that have vanished are forgotten, so the record grows with the folder and not with
+the age of the query. A new file whose path has the hash of a finished one (one in 2^48 per finished file) is reported
+as changed, never skipped silently.
+
+A bounded source keeps the files still to be read instead: those that were there at its first offer. Files that come
+later are in neither, and are not read.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import xxhash
+
+from penstock.errors import SourceError
+from penstock.sources.listing import FileId, changed, vanished
+
+_PATH_BYTES, _IDENTITY_BYTES = 6, 3
+_RECORD = _PATH_BYTES + _IDENTITY_BYTES
+
+
+@dataclass(frozen=True)
+class FileProgress:
+    """Invariant: `known` maps path hashes to identity hashes, of the finished files when following and of the files
+    still to be read (the current one included) when bounded. `current` is the partly read file, read up to `at`."""
+
+    follow: bool
+    known: Mapping[bytes, bytes]
+    current: FileId | None = None
+    at: int = 0
+
+    def queue(self, listing: tuple[FileId, ...]) -> tuple[FileId, ...]:
+        """The files to read next, in order: the partly read one first."""
+        self._check_current(listing)
+        rest = [file for file in listing if file != self.current and self._wanted(file)]
+        queue = ([self.current] if self.current else []) + rest
+        if not self.follow and len(queue) < len(self.known):
+            raise _some_vanished(len(self.known) - len(queue), len(self.known))
+        return tuple(queue)
+
+    def _wanted(self, file: FileId) -> bool:
+        identity = self.known.get(_path_hash(file))
+        if self.follow and identity is not None and identity != _identity_hash(file):
+            raise changed(file.path)
+        return (identity is None) == self.follow
+
+    def _check_current(self, listing: tuple[FileId, ...]) -> None:
+        if self.current is None or self.current in listing:
+            return
+        there = any(file.path == self.current.path for file in listing)
+        raise changed(self.current.path) if there else vanished(self.current.path)
+
+    def after(self, finished: Iterable[FileId], current: FileId | None, at: int) -> FileProgress:
+        """The progress once `finished` are read to their ends and `current` up to `at`."""
+        known = dict(self.known)
+        for file in finished:
+            if self.follow:
+                known[_path_hash(file)] = _identity_hash(file)
+            else:
+                known.pop(_path_hash(file), None)
+        return FileProgress(self.follow, known, current, at)
+
+    def forget_vanished(self, listing: tuple[FileId, ...]) -> FileProgress:
+        """Without the finished files that are gone. An empty listing forgets nothing: it may be a lost mount."""
+        if not self.follow or not listing:
+            return self
+        there = {_path_hash(file) for file in listing}
+        return replace(self, known={path: identity for path, identity in self.known.items() if path in there})
+
+    def to_json(self) -> dict[str, Any]:
+        records = b"".join(path + identity for path, identity in sorted(self.known.items()))
+        current = None
+        if self.current is not None:
+            file = self.current
+            current = {"path": file.path, "size": file.size, "mtime_ns": file.mtime_ns, "at": self.at}
+        name = "finished" if self.follow else "remaining"
+        return {name: base64.b64encode(records).decode("ascii"), "current": current}
+
+
+def begin(follow: bool, listing: tuple[FileId, ...]) -> FileProgress:
+    """The progress before anything is read; a bounded source fixes its list of files here."""
+    return FileProgress(follow, {} if follow else {_path_hash(f): _identity_hash(f) for f in listing})
+
+
+def from_json(progress: dict[str, Any], follow: bool) -> FileProgress:
+    name = "finished" if follow else "remaining"
+    if name not in progress:
+        raise SourceError(
+            "the recorded progress is not of this source",
+            detail=f"a source with follow={follow} records `{name}`; found {sorted(progress)}",
+            hint="start with a new checkpoint after changing `follow`",
+        )
+    data = base64.b64decode(progress[name])
+    records = (data[i : i + _RECORD] for i in range(0, len(data), _RECORD))
+    known = {record[:_PATH_BYTES]: record[_PATH_BYTES:] for record in records}
+    match progress.get("current"):
+        case {"path": str(path), "size": int(size), "mtime_ns": int(mtime_ns), "at": int(at)}:
+            return FileProgress(follow, known, FileId(path, size, mtime_ns), at)
+    return FileProgress(follow, known)
+
+
+def _path_hash(file: FileId) -> bytes:
+    return xxhash.xxh3_64_digest(file.path.encode("utf-8", "surrogateescape"))[:_PATH_BYTES]
+
+
+def _identity_hash(file: FileId) -> bytes:
+    return xxhash.xxh3_64_digest(f"{file.size}:{file.mtime_ns}".encode("ascii"))[:_IDENTITY_BYTES]
+
+
+def _some_vanished(missing: int, known: int) -> SourceError:
+    return SourceError(
+        f"{missing} of the {known} files still to be read have vanished",
+        detail="a bounded source reads the files that were there when it first ran",
+        hint="put them back, or start with a new checkpoint",
+    )

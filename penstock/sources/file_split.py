@@ -1,0 +1,52 @@
+"""A split of a file: what a task needs to read a range of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from penstock.errors import SourceError
+from penstock.sources.base import ReadResult
+from penstock.sources.file_format import FileFormat, Part
+
+SUBSTREAM = "files"
+
+
+@dataclass(frozen=True)
+class FileSplit:
+    """A range of a file that must still be the file that was listed, or reading it is an error."""
+
+    part: Part
+    format: FileFormat
+    schema: pa.Schema
+    time: str
+    rows: int
+
+    @property
+    def substream(self) -> str:
+        return SUBSTREAM
+
+    @property
+    def where(self) -> str:
+        return f"{self.part.file.path} [{self.part.start}, {self.part.end})"
+
+    def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
+        # The time is always read: without it, rows that have none would pass unnoticed.
+        names = dict.fromkeys((*columns, self.time))
+        schema = pa.schema([self.schema.field(name) for name in names])
+        self.part.file.check()
+        try:
+            result = self.format.read(self.part, schema, self.time)
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(self.part.file.path, self.format, error) from error
+        yield replace(result, rows=result.rows.select(list(columns)))
+
+
+def unreadable(path: str, format_: FileFormat, error: Exception) -> SourceError:
+    return SourceError(
+        f"cannot read `{path}` as {format_.name}",
+        detail=str(error),
+        hint="remove or repair the file, or give the right `format`",
+    )

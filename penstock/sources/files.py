@@ -1,0 +1,110 @@
+"""Files as a source: a folder (with its subfolders), a file, a glob, or several of these.
+
+Names that begin with `.` or `_`, or end in .tmp, .inprogress or .crc, are left out of folders and globs. All files
+together are one substream, read in the natural order of their paths. A bounded source reads the files that are there at
+its first offer; one that follows also reads the files that come later. A file must be complete when it appears.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.errors import ConfigError, SourceError, did_you_mean
+from penstock.schema import normalise
+from penstock.sources.arrow_ipc import ArrowFormat
+from penstock.sources.csv import CsvFormat
+from penstock.sources.file_format import FileFormat
+from penstock.sources.file_split import unreadable
+from penstock.sources.files_reader import FilesReader, no_match
+from penstock.sources.json_lines import JsonFormat
+from penstock.sources.listing import list_files
+from penstock.sources.parquet import ParquetFormat
+
+FORMATS = ("parquet", "arrow", "csv", "json")
+EXTENSIONS = {
+    ".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow", ".feather": "arrow",
+    ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FilesConnector:
+    """Which files, and how they are read. `format` None: by the extension of each file. `split_rows` is about how many
+    rows a split has; a larger row group or record batch stays whole."""
+
+    path: str | tuple[str, ...]
+    format: str | None = None
+    follow: bool = False
+    split_rows: int = 1_000_000
+    delimiter: str = ","
+    header: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.patterns or not all(self.patterns):
+            raise ConfigError("a files source needs a path", hint="name a folder, a file or a glob such as data/*.csv")
+        if self.format is not None and self.format not in FORMATS:
+            raise ConfigError(f"unknown file format `{self.format}`", hint=did_you_mean(self.format, FORMATS))
+        if self.split_rows < 1:
+            raise ConfigError(
+                "`split_rows` must be at least 1", detail=f"it is {self.split_rows}", hint="leave it out for 1,000,000"
+            )
+        if len(self.delimiter.encode()) != 1 or self.delimiter in '"\r\n':
+            raise ConfigError(
+                "`delimiter` must be one ASCII character other than a quote or the end of a line",
+                detail=f"it is {self.delimiter!r}",
+                hint="use ',' or ';' or '\\t'",
+            )
+
+    @property
+    def kind(self) -> str:
+        return "files"
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        return (self.path,) if isinstance(self.path, str) else tuple(self.path)
+
+    def identity(self) -> dict[str, Any]:
+        """Without `split_rows`, which may change between runs."""
+        return {
+            "kind": self.kind,
+            "path": [os.path.abspath(pattern) for pattern in self.patterns],
+            "format": self.format,
+            "follow": self.follow,
+            "delimiter": self.delimiter,
+            "header": self.header,
+        }
+
+    def discover(self) -> pa.Schema:
+        """The schema of the first file that is not empty."""
+        file = next((file for file in list_files(self.patterns) if file.size > 0), None)
+        if file is None:
+            raise no_match(self.patterns)
+        format_ = self.format_of(file.path)
+        try:
+            return normalise(format_.discover(file.path))
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(file.path, format_, error) from error
+
+    def open(self, schema: pa.Schema, time: str) -> FilesReader:
+        return FilesReader(self.patterns, self.follow, self.split_rows, self.format_of, schema, time)
+
+    def format_of(self, path: str) -> FileFormat:
+        extension = os.path.splitext(path)[1].lower()
+        match self.format or EXTENSIONS.get(extension):
+            case "parquet":
+                return ParquetFormat()
+            case "arrow":
+                return ArrowFormat()
+            case "csv":
+                return CsvFormat("\t" if extension == ".tsv" and self.delimiter == "," else self.delimiter, self.header)
+            case "json":
+                return JsonFormat()
+        raise SourceError(
+            f"cannot tell the format of `{path}`",
+            detail=f"known extensions: {', '.join(EXTENSIONS)}",
+            hint="give `format`, or a glob that names only the files meant",
+        )

@@ -1,0 +1,101 @@
+"""Which files a pattern names, in natural order (part-2 before part-10), each with the identity it had when listed.
+
+A file counts as the same file while its path, size and modification time are the same.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from penstock.errors import SourceError
+
+_UNFINISHED = (".tmp", ".inprogress", ".crc")
+_DIGITS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True)
+class FileId:
+    """A file as it was when it was listed."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+    def check(self) -> None:
+        """Raise unless the file is still the one that was listed."""
+        try:
+            now = identify(self.path)
+        except OSError as error:
+            raise vanished(self.path) from error
+        if now != self:
+            raise changed(self.path)
+
+
+def identify(path: str) -> FileId:
+    found = os.stat(path)
+    return FileId(path, found.st_size, found.st_mtime_ns)
+
+
+def vanished(path: str) -> SourceError:
+    return SourceError(
+        f"the file `{path}` has vanished while it was being read",
+        hint="keep a file in place until it is read to its end",
+    )
+
+
+def changed(path: str) -> SourceError:
+    return SourceError(
+        f"the file `{path}` has changed after it was read, in whole or in part",
+        hint="write a file under another name (ending in .tmp) and rename it when it is complete; never append to it",
+    )
+
+
+def list_files(patterns: tuple[str, ...]) -> tuple[FileId, ...]:
+    """The files of all patterns, each once."""
+    try:
+        paths = {os.path.abspath(path) for pattern in patterns for path in _expand(pattern)}
+        found = [identify(path) for path in paths]
+    except OSError as error:
+        raise SourceError(
+            f"cannot list `{', '.join(patterns)}`",
+            detail=str(error),
+            hint="check that the path exists and may be read",
+        ) from error
+    return tuple(sorted(found, key=lambda file: natural_key(file.path)))
+
+
+def natural_key(path: str) -> tuple[tuple[int | str, ...], str]:
+    """Orders numbers inside names by value; the path itself breaks ties such as `1` and `01`."""
+    parts = _DIGITS.split(path)  # text and digits take turns, so equal places compare as equal kinds
+    return tuple(part if i % 2 == 0 else int(part) for i, part in enumerate(parts)), path
+
+
+def _expand(pattern: str) -> Iterator[str]:
+    if os.path.isdir(pattern):
+        yield from _walk(pattern)
+    elif glob.has_magic(pattern) and not os.path.exists(pattern):
+        named = set(pattern.split(os.sep))
+        for found in glob.iglob(pattern, recursive=True):
+            if not any(_ignored(name) for name in found.split(os.sep) if name not in named):
+                yield from _walk(found) if os.path.isdir(found) else (found,)
+    else:
+        yield pattern  # named outright: read whatever it is called, and an error if it is not there
+
+
+def _walk(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if _ignored(entry.name):
+                continue
+            if entry.is_dir():
+                yield from _walk(entry.path)
+            elif entry.is_file():
+                yield entry.path
+
+
+def _ignored(name: str) -> bool:
+    return name.startswith((".", "_")) or name.endswith(_UNFINISHED)

@@ -1,0 +1,158 @@
+"""Rows held in memory, as a source: for tests, examples and small tables.
+
+Progress is the number of batches offered, so a test decides with its batches what each epoch reads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.errors import ConfigError
+from penstock.schema import conform, normalise
+from penstock.sources.bad_rows import divert_null_times
+from penstock.sources.base import Offer, ReadResult
+
+SUBSTREAM = "memory"
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryConnector:
+    """Batches of rows of one schema, at least one batch. Each is cut into `splits_per_batch` splits of about the same
+    size; a batch without rows gives no split. `one_batch_per_offer`: never more than one, whatever the limit."""
+
+    batches: tuple[pa.Table, ...]
+    splits_per_batch: int = 1
+    one_batch_per_offer: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "batches", tuple(self.batches))
+        if not self.batches:
+            raise ConfigError("a memory source needs at least one batch", hint="an empty table gives the schema")
+        if self.splits_per_batch < 1:
+            raise ConfigError(
+                "`splits_per_batch` must be at least 1", detail=f"it is {self.splits_per_batch}", hint="leave it out"
+            )
+        for i, batch in enumerate(self.batches):
+            if not normalise(batch.schema).equals(self.discover()):
+                raise ConfigError(
+                    "the batches of a memory source must have one schema",
+                    detail=f"batch {i} has ({_brief(batch.schema)}), the first ({_brief(self.batches[0].schema)})",
+                    hint="cast the batches to one schema",
+                )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MemoryConnector):
+            return NotImplemented
+        return self.identity() == other.identity() and self._cutting() == other._cutting()
+
+    def __hash__(self) -> int:
+        return hash((self._digest(), self._cutting()))
+
+    def _cutting(self) -> tuple[int, bool]:
+        return self.splits_per_batch, self.one_batch_per_offer
+
+    @property
+    def kind(self) -> str:
+        return "memory"
+
+    def identity(self) -> dict[str, Any]:
+        return {"kind": self.kind, "schema": _brief(self.discover()), "digest": self._digest()}
+
+    def _digest(self) -> str:
+        """Of the rows and of the borders between batches; how a table is chunked does not matter."""
+        digest = hashlib.sha256()
+        for batch in self.batches:
+            data = to_ipc(conform(batch, self.discover()).combine_chunks())
+            digest.update(hashlib.sha256(data).digest())
+        return digest.hexdigest()
+
+    def discover(self) -> pa.Schema:
+        return normalise(self.batches[0].schema)
+
+    def open(self, schema: pa.Schema, time: str) -> MemoryReader:
+        batches = tuple(conform(batch, schema, "the memory source") for batch in self.batches)
+        return MemoryReader(batches, self.splits_per_batch, self.one_batch_per_offer, time)
+
+
+@dataclass(frozen=True)
+class MemorySplit:
+    """Rows `first`, `first` + 1, ... of a batch. They travel as Arrow IPC."""
+
+    table: pa.Table
+    batch: int
+    first: int
+    time: str
+
+    @property
+    def substream(self) -> str:
+        return SUBSTREAM
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def where(self) -> str:
+        return f"memory batch {self.batch}, rows {self.first} to {self.first + self.rows}"
+
+    def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
+        names = list(dict.fromkeys((*columns, self.time)))
+        found = divert_null_times(self.table.select(names), self.time, f"batch {self.batch}", lambda: self.first)
+        yield ReadResult(found.rows.select(list(columns)), found.bad)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _split_of_ipc, (to_ipc(self.table), self.batch, self.first, self.time)
+
+
+class MemoryReader:
+    """Offers whole batches."""
+
+    def __init__(self, batches: tuple[pa.Table, ...], splits_per_batch: int, one_at_a_time: bool, time: str) -> None:
+        self._batches, self._splits_per_batch = batches, splits_per_batch
+        self._one_at_a_time, self._time = one_at_a_time, time
+
+    def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
+        start = 0 if progress is None else int(progress["batches"])
+        end = self._end(start, max_rows)
+        splits = tuple(split for i in range(start, end) for split in self._splits(i))
+        waiting = sum(batch.num_rows for batch in self._batches[end:])
+        return Offer(splits, {"batches": end}, end >= len(self._batches), waiting)
+
+    def _end(self, start: int, max_rows: int) -> int:
+        end, rows = start, 0
+        while end < len(self._batches):
+            rows += self._batches[end].num_rows
+            if rows > max_rows and end > start:
+                break
+            end += 1
+            if self._one_at_a_time:
+                break
+        return end
+
+    def _splits(self, i: int) -> Iterator[MemorySplit]:
+        batch = self._batches[i]
+        for k in range(self._splits_per_batch):
+            first = batch.num_rows * k // self._splits_per_batch
+            last = batch.num_rows * (k + 1) // self._splits_per_batch
+            if last > first:
+                yield MemorySplit(batch.slice(first, last - first), i, first, self._time)
+
+
+def _brief(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def to_ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _split_of_ipc(data: bytes, batch: int, first: int, time: str) -> MemorySplit:
+    return MemorySplit(pa.ipc.open_stream(data).read_all(), batch, first, time)

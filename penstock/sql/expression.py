@@ -1,0 +1,192 @@
+"""From a sqlglot tree to an expression. What is not listed here is refused, and so are unknown parts of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from sqlglot import exp
+
+from penstock.errors import QueryError
+from penstock.expressions import Call, Case, Expr, Literal
+from penstock.operators.functions import require_function
+from penstock.sql import literals
+from penstock.sql.aggregate_names import is_aggregate
+from penstock.sql.operators import BINARY, NOTES, PATTERNS
+from penstock.sql.scope import Scope
+from penstock.sql.tree import extra_parts, place_of, placing, without_parentheses
+
+_MAX_REPEATED = 1_000  # nodes of an operand that has to be written twice; nested, they would double each time
+
+
+def translate(node: exp.Expr, scope: Scope) -> Expr:
+    """The expression a tree stands for, with the names in it resolved. Errors say where."""
+    node = without_parentheses(node)
+    with placing(node, scope.text):
+        if is_aggregate(node):
+            return _aggregate(node, scope)
+        if type(node) in BINARY:
+            return _binary(node, scope)
+        return _HANDLERS.get(type(node), _unsupported)(node, scope)
+
+
+def _aggregate(node: exp.Expr, scope: Scope) -> Expr:
+    if scope.on_aggregate is None:
+        raise QueryError(scope.why_no_aggregate)
+    return scope.on_aggregate(node)
+
+
+def _binary(node: exp.Expr, scope: Scope) -> Expr:
+    _only(node, "this", "expression", *NOTES)
+    return Call(BINARY[type(node)], (translate(node.this, scope), translate(node.expression, scope)))
+
+
+def _only(node: exp.Expr, *known: str) -> None:
+    for _ in extra_parts(node, known):
+        raise _refusal(node)
+
+
+def _refusal(node: exp.Expr) -> QueryError:
+    return QueryError(
+        f"this kind of expression is not supported: {type(node).__name__.lower()}",
+        hint="use arithmetic, comparisons, AND, OR, NOT, CASE, CAST, BETWEEN, IN, LIKE, IS NULL, EXTRACT and functions",
+    )
+
+
+def _unsupported(node: exp.Expr, scope: Scope) -> Expr:
+    if isinstance(node, exp.Query):
+        raise QueryError("a query inside an expression is not supported", hint="write it in FROM, or as a view")
+    raise _refusal(node)
+
+
+def _column(node: exp.Expr, scope: Scope) -> Expr:
+    _only(node, "this", "table")
+    if not isinstance(node.this, exp.Identifier):
+        raise QueryError("`*` cannot stand here", hint="`*` is a whole item of SELECT, or the argument of count")
+    return scope.column(node.name, node.text("table"), place_of(node))
+
+
+def _literal(node: exp.Expr, scope: Scope) -> Expr:
+    return Literal(str(node.this)) if node.args.get("is_string") else literals.number(str(node.this))
+
+
+def _negative(node: exp.Expr, scope: Scope) -> Expr:
+    match translate(node.this, scope):
+        case Literal(int() | float() | Decimal() as value) if not isinstance(value, bool):
+            return literals.negated(value)
+        case operand:
+            return Call("-", (operand,))
+
+
+def _not(node: exp.Expr, scope: Scope) -> Expr:
+    match translate(node.this, scope):
+        case Call("is_null", arguments) if isinstance(without_parentheses(node.this), exp.Is):
+            return Call("is_not_null", arguments)
+        case operand:
+            return Call("not", (operand,))
+
+
+def _is(node: exp.Expr, scope: Scope) -> Expr:
+    """IS NULL; IS TRUE and IS FALSE are comparisons that are never null."""
+    _only(node, "this", "expression")
+    operand, other = translate(node.this, scope), node.expression
+    if isinstance(other, exp.Null):
+        return Call("is_null", (operand,))
+    if isinstance(other, exp.Boolean):
+        return Call("is_not_distinct_from", (operand, Literal(bool(other.this))))
+    raise _refusal(node)
+
+
+def _between(node: exp.Expr, scope: Scope) -> Expr:
+    _only(node, "this", "low", "high")
+    return Call("between", tuple(translate(node.args[part], scope) for part in ("this", "low", "high")))
+
+
+def _in(node: exp.Expr, scope: Scope) -> Expr:
+    if node.args.get("query"):
+        raise QueryError("IN takes a list of values", hint="a query inside an expression is not supported")
+    _only(node, "this", "expressions")
+    parts = tuple(translate(part, scope) for part in (node.this, *node.expressions))
+    return Call(require_function("in", len(parts)).name, parts)
+
+
+def _like(node: exp.Expr, scope: Scope, *escape: Expr) -> Expr:
+    """NOT is a note on the pattern match, also where an ESCAPE stands around it."""
+    _only(node, "this", "expression", "negate")
+    found = Call(PATTERNS[type(node)], (translate(node.this, scope), translate(node.expression, scope), *escape))
+    return Call("not", (found,)) if node.args.get("negate") else found
+
+
+def _escape(node: exp.Expr, scope: Scope) -> Expr:
+    pattern = without_parentheses(node.this)
+    if type(pattern) not in PATTERNS:
+        raise _refusal(node)
+    return _like(pattern, scope, translate(node.expression, scope))
+
+
+def _case(node: exp.Expr, scope: Scope) -> Expr:
+    """`CASE x WHEN 1 ...` becomes `CASE WHEN x = 1 ...`."""
+    _only(node, "this", "ifs", "default")
+    operand = translate(node.this, scope) if node.this else None
+    if operand is not None and _is_large(operand):
+        raise QueryError("the operand of CASE is too large", hint="compute it in a view first")
+    branches = tuple(_branch(branch, operand, scope) for branch in node.args["ifs"])
+    default = node.args.get("default")
+    return Case(branches, translate(default, scope) if default is not None else Literal(None))
+
+
+def _branch(branch: exp.Expr, operand: Expr | None, scope: Scope) -> tuple[Expr, Expr]:
+    condition = translate(branch.this, scope)
+    if operand is not None:
+        condition = Call("=", (operand, condition))
+    return condition, translate(branch.args["true"], scope)
+
+
+def _is_large(expression: Expr) -> bool:
+    waiting, seen = [expression], 0
+    while waiting and seen <= _MAX_REPEATED:
+        seen += 1
+        match waiting.pop():
+            case Call(_, arguments):
+                waiting.extend(arguments)
+            case Case(branches, default):
+                waiting.extend((default, *(part for branch in branches for part in branch)))
+    return seen > _MAX_REPEATED
+
+
+def _cast(node: exp.Expr, scope: Scope) -> Expr:
+    _only(node, "this", "to", "safe")
+    type_name = node.args["to"].sql(dialect="duckdb")
+    return literals.cast(translate(node.this, scope), type_name, isinstance(node, exp.TryCast))
+
+
+def _extract(node: exp.Expr, scope: Scope) -> Expr:
+    return Call("date_part", (Literal(node.this.name.lower()), translate(node.expression, scope)))
+
+
+def _function(node: exp.Expr, scope: Scope) -> Expr:
+    _only(node, "this", "expressions")
+    arguments = tuple(translate(argument, scope) for argument in node.expressions)
+    return Call(require_function(node.name, len(arguments)).name, arguments)
+
+
+_HANDLERS: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Expr]] = {
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.Boolean: lambda node, scope: Literal(bool(node.this)),
+    exp.Null: lambda node, scope: Literal(None),
+    exp.Interval: lambda node, scope: literals.interval_literal(node),
+    exp.Neg: _negative,
+    exp.Not: _not,
+    exp.Is: _is,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Escape: _escape,
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.Case: _case,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Extract: _extract,
+    exp.Anonymous: _function,
+}

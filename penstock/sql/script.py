@@ -1,0 +1,114 @@
+"""A script: statement by statement, sources and views get their names, sinks and queries their plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot.tokens import Token
+
+from penstock.plan.nodes import Node, Sink, Source
+from penstock.sql.connect import Connectors, sink_connector, source_node
+from penstock.sql.dialect import MAX_NESTING, room_for_nesting, tokens_of, too_deep, tree_of
+from penstock.sql.from_clause import Context, find_stream
+from penstock.sql.options import Value
+from penstock.sql.place import ScriptText
+from penstock.sql.scope import spelled
+from penstock.sql.select import plan_query
+from penstock.sql.statements import CreateSink, CreateSource, CreateView, Select, Set, Statement, statements
+from penstock.sql.tree import check_depth
+from penstock.sql.window_tokens import plain_windows
+
+
+@dataclass(frozen=True)
+class NamedSink:
+    name: str
+    sink: Sink
+
+
+@dataclass(frozen=True)
+class Script:
+    """What a script declares, in its order. `queries` are those without a sink: their results go to the terminal."""
+
+    sources: Mapping[str, Source]
+    views: Mapping[str, Node]
+    sinks: tuple[NamedSink, ...]
+    queries: tuple[tuple[str, Node], ...]
+    settings: Mapping[str, Value]
+
+
+def parse_script(text: str, *, connectors: Connectors, name: str = "script") -> Script:
+    """The sources, views, sinks and queries of a script; `name` is what messages call it."""
+    script_text = ScriptText(text, name)
+    with room_for_nesting():
+        reader = _Reader(script_text, connectors)
+        for statement in statements(tokens_of(script_text), script_text):
+            reader.read(statement)
+    return reader.script()
+
+
+@dataclass
+class _Reader:
+    """What the statements so far have declared. Invariant: sources, views and sinks have different names."""
+
+    text: ScriptText
+    connectors: Connectors
+    sources: dict[str, Source] = field(default_factory=dict)
+    views: dict[str, Node] = field(default_factory=dict)
+    sinks: dict[str, Sink] = field(default_factory=dict)
+    queries: list[Node] = field(default_factory=list)
+    settings: dict[str, Value] = field(default_factory=dict)
+
+    def script(self) -> Script:
+        sinks = tuple(NamedSink(name, sink) for name, sink in self.sinks.items())
+        queries = tuple((f"query_{i}", node) for i, node in enumerate(self.queries, 1))
+        return Script(self.sources, self.views, sinks, queries, self.settings)
+
+    def read(self, statement: Statement) -> None:
+        match statement:
+            case Set(key, value):
+                self.settings[key] = value
+            case Select(query):
+                self.queries.append(self._plan(query))
+            case CreateSource() | CreateView() | CreateSink() if self._is_new(statement):
+                self._create(statement)
+
+    def _is_new(self, statement: CreateSource | CreateView | CreateSink) -> bool:
+        """Whether to create it; a name that is taken is an error unless the statement says IF NOT EXISTS."""
+        taken = spelled(statement.name, [*self.sources, *self.views, *self.sinks])
+        if taken is not None and not statement.if_new:
+            hint = "choose another name, or write IF NOT EXISTS"
+            raise self.text.error(f"there is already something called `{taken}`", statement.offset, hint=hint)
+        return taken is None
+
+    def _create(self, statement: CreateSource | CreateView | CreateSink) -> None:
+        match statement:
+            case CreateSource(name):
+                self.sources[name] = source_node(statement, self.connectors, self.text)
+            case CreateView(name, query=query):
+                self.views[name] = self._plan(query)
+            case CreateSink(name, query=query):
+                node = self._named(query, statement.offset) if isinstance(query, str) else self._plan(query)
+                self.sinks[name] = Sink(node, sink_connector(statement, self.connectors, self.text))
+
+    def _named(self, name: str, offset: int) -> Node:
+        return find_stream(name, offset, self._context()).node
+
+    def _context(self) -> Context:
+        return Context(self.text, {**self.sources, **self.views}, plan_query)
+
+    def _plan(self, tokens: Sequence[Token]) -> Node:
+        tree = tree_of(plain_windows(tokens, self.text), self.text)
+        check_depth(tree, self.text)
+        node = plan_query(tree, self._context())
+        if _height(node) > MAX_NESTING:
+            raise too_deep(self.text, tokens[0].start)
+        return node
+
+
+def _height(node: Node) -> int:
+    """How many operators are on top of the source; views of views add up."""
+    height = 0
+    while not isinstance(node, Source):
+        node, height = node.input, height + 1
+    return height

@@ -1,0 +1,56 @@
+"""Runs and slices as values: what the manifest says of them. The files themselves are `checkpoint.run_files`' matter.
+
+A run is an immutable file of rows sorted by key hash, then by time. A slice is a range of hashes of a run: the unit in
+which state changes hands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from penstock.state.directory import HashRange
+
+HASH, TIME = "#hash", "#time"  # the two columns that every run begins with
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run file. The times are the least, the middle and the largest of its rows: half of the rows lie below
+    `median_time`, so that "under half alive" can be told without reading the file."""
+
+    name: str
+    rows: int
+    size: int
+    checksum: str
+    min_time: int
+    median_time: int
+    max_time: int
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The rows of a run whose hash lies in a range."""
+
+    run: Run
+    range: HashRange
+
+
+def restrict(slices: Iterable[Slice], ranges: Iterable[HashRange]) -> Iterator[Slice]:
+    """The parts of the slices that lie in the given ranges, which do not overlap: how state is handed to a new home."""
+    wanted = tuple(ranges)
+    for piece in slices:
+        for part in wanted:
+            if common := piece.range.intersect(part):
+                yield Slice(piece.run, common)
+
+
+def join_neighbours(slices: Iterable[Slice]) -> tuple[Slice, ...]:
+    """The same rows in the fewest slices: touching slices of one run become one."""
+    joined: list[Slice] = []
+    for piece in sorted(slices, key=lambda s: (s.run.name, s.range)):
+        if joined and joined[-1].run.name == piece.run.name and joined[-1].range.high == piece.range.low:
+            joined[-1] = Slice(piece.run, HashRange(joined[-1].range.low, piece.range.high))
+        else:
+            joined.append(piece)
+    return tuple(joined)

@@ -1,0 +1,33 @@
+"""Ways to run a query: everything that must not change its answer, drawn at random from a seed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from random import Random
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Way:
+    """Settings of a run that must give the same rows whatever they are."""
+
+    sites: int = 2
+    groups_per_site: int = 16
+    items: int | None = None
+    item_rows: int = 1_000_000
+    rows_per_epoch: int | None = None
+    hash_bits: int = 64
+
+    def settings(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def random_way(random: Random) -> Way:
+    return Way(
+        sites=random.choice([1, 2, 3, 7]),
+        groups_per_site=random.choice([1, 2, 16]),
+        items=random.choice([None, None, 1, 2, 5]),
+        item_rows=random.choice([1, 3, 20, 1_000_000]),
+        rows_per_epoch=random.choice([1, 7, 50, 1_000_000]),
+        hash_bits=random.choice([64, 64, 8, 0]),
+    )

@@ -1,0 +1,8 @@
+"""The version of this installation."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+try:
+    __version__ = version("penstock")
+except PackageNotFoundError:  # run from a checkout that is not installed
+    __version__ = "0.0.0"

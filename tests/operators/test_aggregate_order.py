@@ -1,0 +1,59 @@
+"""Grouping rows by hash, pane and key, also where the cheap ways of sorting do not hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.operators import aggregate_order
+from penstock.operators.aggregate_order import group_by_key, group_by_pane
+
+# Hashes that differ in their lowest bits only defeat every sort by prefix.
+HASHES = [0, 1, 2, 3, 2**63, 2**63 + 1, 2**64 - 1]
+PANES = [0, 10, -10, 2**62, -(2**62), 10 * ((2**63 - 8) // 10), -10 * ((2**63 - 8) // 10)]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(HASHES), st.sampled_from(PANES), st.integers(0, 2)), min_size=1, max_size=40))
+def test_every_key_and_pane_is_one_range(rows: list[tuple[int, int, int]]) -> None:
+    hashes = np.array([r[0] for r in rows], dtype=np.uint64)
+    panes = np.array([r[1] for r in rows], dtype=np.int64)
+    keys = np.array([r[2] for r in rows], dtype=np.uint64)
+    groups = group_by_pane(hashes, panes, 2, [keys])
+    order = np.arange(len(rows)) if groups.order is None else groups.order
+    ranges = [[rows[i] for i in order[lo:hi]] for lo, hi in zip(groups.lo, groups.hi, strict=True)]
+    assert [r for found in ranges for r in found] == [rows[i] for i in order]
+    assert sorted(order.tolist()) == list(range(len(rows)))
+    heads = [found[0] for found in ranges]
+    assert all(len(set(found)) == 1 for found in ranges)
+    assert len(set(heads)) == len(heads)
+    assert [h[:2] for h in heads] == sorted(h[:2] for h in heads)
+
+
+def test_rows_in_order_are_left_alone() -> None:
+    hashes, panes = np.array([1, 1, 2], dtype=np.uint64), np.array([0, 10, -10])
+    assert group_by_pane(hashes, panes, 10, [hashes]).order is None
+
+
+@pytest.mark.parametrize("shortcut", ["_order_with_row_numbers", "_order_by_prefix"])
+def test_each_shortcut_sorts(shortcut: str) -> None:
+    random = np.random.default_rng(3)
+    hashes = random.integers(0, 2**64, 50, dtype=np.uint64)[random.integers(0, 50, 1000)]
+    panes = random.integers(-20, 20, 1000) * 10
+    order = getattr(aggregate_order, shortcut)(hashes, *aggregate_order._ranks(panes, 10))
+    expected = np.lexsort((panes, hashes))
+    assert np.array_equal(hashes[order], hashes[expected])
+    assert np.array_equal(panes[order], panes[expected])
+
+
+def test_colliding_keys_are_untangled() -> None:
+    hashes = np.array([5, 5, 5, 5, 9], dtype=np.uint64)
+    panes, keys = np.array([0, 0, 10, 10, 0]), np.array([1, 2, 1, 2, 1], dtype=np.uint64)
+    order, heads = group_by_key(hashes, panes, [keys])
+    assert order is not None
+    assert keys[order].tolist() == [1, 1, 2, 2, 1]
+    assert panes[order].tolist() == [0, 10, 0, 10, 0]
+    assert heads.tolist() == [True, False, True, False, True]
+    assert group_by_key(hashes, panes, [])[0] is None
