@@ -31,6 +31,6 @@ from penstock.version import __version__
 
 __all__ = [
     "PenstockError", "Progress", "Run", "Stream", "__version__", "avg", "call", "col", "count", "count_distinct",
-    "first", "last", "lit", "max", "min", "ordered", "read", "slack", "sliding", "stddev", "stddev_pop", "sum", "tumbling",
-    "var_pop", "variance", "when",
+    "first", "last", "lit", "max", "min", "ordered", "read", "slack", "sliding", "stddev", "stddev_pop", "sum",
+    "tumbling", "var_pop", "variance", "when",
 ]  # fmt: skip

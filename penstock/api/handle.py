@@ -128,6 +128,10 @@ class Run:
         """The malformed rows that were diverted, with file, line and reason."""
         return self._published("bad", BAD_ROWS_SCHEMA)
 
+    def folder(self, output: str) -> Path:
+        """Where the "late" or the "bad" rows are published, as Parquet files."""
+        return self._loop.published_folder(output)
+
     def explain(self) -> str:
         return explain(self._loop.query)
 
@@ -149,10 +153,14 @@ class Run:
 
     def stop(self, now: bool = False) -> Run:
         """Finish the epoch and stop; `now` gives the running epoch up, which loses nothing."""
+        self.request_stop(now)
+        return self.wait()
+
+    def request_stop(self, now: bool = False) -> None:
+        """The same without waiting for the end, for signal handlers and screens."""
         self._stop.set()
         if now:
             self._loop.abandon()
-        return self.wait()
 
     @property
     def running(self) -> bool:

@@ -15,8 +15,9 @@ from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor
 from penstock.events import Event
 from penstock.plan.nodes import Sink
-from penstock.plan.subqueries import compile_query
+from penstock.plan.subqueries import Query, compile_query
 from penstock.sinks.collected import MemoryResults
+from penstock.sources.base import AttachedConnector
 
 INLINE = "inline"
 
@@ -32,13 +33,21 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     try:
         executor = executor_for(settings)
         loop = EpochLoop(query, store, executor, settings, ears.hear)
+        for source in _attached(query):
+            source.attach(store.root)
     except BaseException:
-        _close(executor, store)
+        _close(query, executor, store)
         raise
-    return Run(loop, ears, settings.epoch_seconds, until, results, lambda: _close(executor, store))
+    return Run(loop, ears, settings.epoch_seconds, until, results, lambda: _close(query, executor, store))
 
 
-def _close(executor: Executor | None, store: Checkpoint) -> None:
+def _attached(query: Query) -> list[AttachedConnector]:
+    return [s.connector for s in query.sources if isinstance(s.connector, AttachedConnector)]
+
+
+def _close(query: Query, executor: Executor | None, store: Checkpoint) -> None:
+    for source in _attached(query):
+        source.detach()
     if executor is not None:
         executor.close()
     store.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
@@ -20,7 +20,10 @@ from penstock.sources.calls import CallsConnector
 from penstock.sources.files import FilesConnector
 from penstock.sources.memory import MemoryConnector
 
-Rows = pa.Table | pd.DataFrame | Sequence[dict[str, Any]]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Rows: TypeAlias = "pa.Table | pd.DataFrame | Sequence[dict[str, Any]]"
 
 
 def files(
@@ -53,8 +56,25 @@ def batches(
 
 def calls(*, progress: Rule | None = None, name: str = "calls", **options: Any) -> Stream:
     """Generated call records. The default progress is a slack as large as their disorder."""
-    connector = CallsConnector(**{k: span(v) if k == "disorder" else v for k, v in options.items()})
+    connector = CallsConnector(**options | {"disorder": span(options.get("disorder", 0))})
     return source(connector, time="ts", progress=progress or Slack(connector.disorder), name=name)
+
+
+def spark(
+    frame: DataFrame,
+    *,
+    time: str,
+    progress: Rule | None = None,
+    name: str = "spark",
+    trigger: dict[str, Any] | None = None,
+    bounded: bool = False,
+) -> Stream:
+    """Any streaming DataFrame of Spark. `trigger` is that of Structured Streaming (`{"processingTime": "1 second"}`,
+    `{"availableNow": True}`); with `bounded` the stream ends when its streaming query ends by itself."""
+    from penstock.runtime.adapter import SparkConnector  # imported late: reading files must not wait for Spark
+
+    connector = SparkConnector(frame, trigger or {"processingTime": "1 second"}, bounded, name)
+    return source(connector, time=time, progress=progress, name=name)
 
 
 def source(

@@ -56,7 +56,7 @@ class Aggregation:
     """One aggregate of an Aggregate node. `argument` is None only for `count` of all rows.
 
     `first` and `last` are by event time, skip nulls, and break ties by value. `stddev` and `variance` are the sample
-    kinds. Aggregates other than `count` are null over no non-null values, the sample kinds also over one.
+    kinds. Aggregates other than the counts are null over no non-null values, the sample kinds also over one.
     """
 
     name: str

@@ -13,12 +13,12 @@ from functools import partial
 from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext
 
-from penstock.engine.job import EpochJob, Message, Report, RouteTask
-from penstock.engine.level import partition_of, run_level, run_route
+from penstock.engine.job import EpochJob, Report, RouteTask
+from penstock.engine.level import run_level, run_route
 from penstock.errors import PenstockError
+from penstock.runtime.adapter import BatchSplit
+from penstock.runtime.batch_route import Addressed, addressed, routed_batch
 from penstock.runtime.shuffles import forget_shuffles
-
-Addressed = tuple[int, Message]  # a message and the partition it goes to
 
 
 class SparkExecutor:
@@ -30,12 +30,7 @@ class SparkExecutor:
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
         self._context.setJobGroup(self._group, f"epoch {job.epoch}", interruptOnCancel=False)
-        splits = self._context.parallelize(routes, max(1, len(routes)))
-        return self.run_levels(job, splits.mapPartitions(partial(_route_all, job)))
-
-    def run_levels(self, job: EpochJob, routed: RDD[Addressed]) -> list[Report]:
-        """The rest of the job, behind the route step."""
-        chain = routed
+        chain = self._routed(job, routes)
         for level in range(len(job.program.subqueries)):
             exchanged = chain.partitionBy(job.width, _identity)
             chain = exchanged.mapPartitionsWithIndex(partial(_run_partition, job, level))
@@ -45,6 +40,11 @@ class SparkExecutor:
             raise _task_failed(job, error) from error
         finally:
             forget_shuffles(chain)
+
+    def _routed(self, job: EpochJob, routes: Sequence[RouteTask]) -> RDD[Addressed]:
+        if routes and isinstance(routes[0].split, BatchSplit):
+            return routed_batch(job, routes[0], routes[0].split.batch)
+        return self._context.parallelize(routes, max(1, len(routes))).mapPartitions(partial(_route_all, job))
 
     def cancel(self) -> None:
         self._context.cancelJobGroup(self._group)
@@ -60,15 +60,11 @@ def _identity(partition: int) -> int:
 
 def _route_all(job: EpochJob, tasks: Iterable[RouteTask]) -> Iterator[Addressed]:
     for task in tasks:
-        yield from _addressed(job, run_route(job, task))
+        yield from addressed(job, run_route(job, task))
 
 
 def _run_partition(job: EpochJob, level: int, partition: int, inbox: Iterable[Addressed]) -> Iterator[Addressed]:
-    return _addressed(job, run_level(job, level, partition, (message for _, message in inbox)))
-
-
-def _addressed(job: EpochJob, messages: Iterable[Message]) -> Iterator[Addressed]:
-    return ((partition_of(message, job.width), message) for message in messages)
+    return addressed(job, run_level(job, level, partition, (message for _, message in inbox)))
 
 
 def _task_failed(job: EpochJob, error: Py4JJavaError) -> PenstockError:

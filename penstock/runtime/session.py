@@ -9,6 +9,8 @@ from pathlib import Path
 import pyspark
 from pyspark import SparkConf, SparkContext
 
+from penstock.runtime.gateway import logging_options, quiet_gateway
+
 _EMBEDDED = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -41,6 +43,7 @@ def spark_context(master: str, name: str = "penstock", options: dict[str, str] |
     conf = SparkConf().setMaster(master).setAppName(name)
     for key, value in {**_EMBEDDED, **(options or {})}.items():
         conf.setIfMissing(key, value)
-    context = SparkContext(conf=conf)
-    context.setLogLevel("ERROR")
-    return context
+    if SparkContext._gateway is not None:
+        return SparkContext(conf=conf)  # the JVM of an earlier context is still there
+    conf.setIfMissing("spark.driver.extraJavaOptions", logging_options())
+    return SparkContext(conf=conf, gateway=quiet_gateway(conf))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -86,3 +87,12 @@ class SourceConnector(Connector, Protocol):
     def open(self, schema: pa.Schema, time: str) -> Reader:
         """A reader that gives rows of this (normalised, declared or discovered) schema."""
         ...
+
+
+@runtime_checkable
+class AttachedConnector(Protocol):
+    """A source that something else drives: it is attached when a run begins, and detached when it ends."""
+
+    def attach(self, checkpoint: Path) -> None: ...
+
+    def detach(self) -> None: ...

@@ -77,11 +77,10 @@ def has_lone_return(data: bytes) -> bool:
 
 def first_line(data: bytes) -> bytes:
     """The first line that is not blank."""
-    start = 0
-    while data[start : start + 1] in (b"\r", b"\n"):
-        start += 1
-    end = data.find(b"\n", start)
-    return data[start:] if end < 0 else data[start:end]
+    if data[:1] in (b"\r", b"\n"):
+        data = data.lstrip(b"\r\n")
+    end = data.find(b"\n")
+    return data if end < 0 else data[:end]
 
 
 def split_line(line: bytes, delimiter: str, path: str) -> list[str]:

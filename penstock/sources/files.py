@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -44,6 +44,9 @@ class FilesConnector:
     header: bool = True
 
     def __post_init__(self) -> None:
+        several = not isinstance(self.path, str | os.PathLike)
+        paths = tuple(map(os.fspath, self.path)) if several else os.fspath(cast(str, self.path))
+        object.__setattr__(self, "path", paths)  # so that a Path or a list will do, and the value can be hashed
         if not self.patterns or not all(self.patterns):
             raise ConfigError("a files source needs a path", hint="name a folder, a file or a glob such as data/*.csv")
         if self.format is not None and self.format not in FORMATS:
@@ -65,7 +68,7 @@ class FilesConnector:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        return (self.path,) if isinstance(self.path, str) else tuple(self.path)
+        return (self.path,) if isinstance(self.path, str) else self.path
 
     def identity(self) -> dict[str, Any]:
         """Without `split_rows`, which may change between runs."""

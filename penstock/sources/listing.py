@@ -5,6 +5,7 @@ A file counts as the same file while its path, size and modification time are th
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import re
@@ -57,8 +58,7 @@ def changed(path: str) -> SourceError:
 def list_files(patterns: tuple[str, ...]) -> tuple[FileId, ...]:
     """The files of all patterns, each once."""
     try:
-        paths = {os.path.abspath(path) for pattern in patterns for path in _expand(pattern)}
-        found = [identify(path) for path in paths]
+        found = {file for pattern in patterns for file in _matching(pattern)}
     except OSError as error:
         raise SourceError(
             f"cannot list `{', '.join(patterns)}`",
@@ -74,16 +74,20 @@ def natural_key(path: str) -> tuple[tuple[int | str, ...], str]:
     return tuple(part if i % 2 == 0 else int(part) for i, part in enumerate(parts)), path
 
 
-def _expand(pattern: str) -> Iterator[str]:
-    if os.path.isdir(pattern):
-        yield from _walk(pattern)
-    elif glob.has_magic(pattern) and not os.path.exists(pattern):
-        named = set(pattern.split(os.sep))
-        for found in glob.iglob(pattern, recursive=True):
-            if not any(_ignored(name) for name in found.split(os.sep) if name not in named):
-                yield from _walk(found) if os.path.isdir(found) else (found,)
-    else:
-        yield pattern  # named outright: read whatever it is called, and an error if it is not there
+def _matching(pattern: str) -> Iterator[FileId]:
+    if not os.path.isdir(pattern) and (os.path.exists(pattern) or not glob.has_magic(pattern)):
+        yield identify(os.path.abspath(pattern))  # named outright: whatever it is called, and an error if it is gone
+        return
+    for path in _walk(pattern) if os.path.isdir(pattern) else _glob(pattern):
+        with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
+            yield identify(os.path.abspath(path))
+
+
+def _glob(pattern: str) -> Iterator[str]:
+    named = set(pattern.split(os.sep))
+    for found in glob.iglob(pattern, recursive=True):
+        if not any(_ignored(name) for name in found.split(os.sep) if name not in named):
+            yield from _walk(found) if os.path.isdir(found) else (found,)
 
 
 def _walk(folder: str) -> Iterator[str]:

@@ -5,12 +5,15 @@ Progress is the number of batches offered, so a test decides with its batches wh
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.errors import ConfigError
 from penstock.schema import conform, normalise
@@ -51,7 +54,7 @@ class MemoryConnector:
         return self.identity() == other.identity() and self._cutting() == other._cutting()
 
     def __hash__(self) -> int:
-        return hash((self._digest(), self._cutting()))
+        return hash((self._digest, self._cutting()))
 
     def _cutting(self) -> tuple[int, bool]:
         return self.splits_per_batch, self.one_batch_per_offer
@@ -61,13 +64,14 @@ class MemoryConnector:
         return "memory"
 
     def identity(self) -> dict[str, Any]:
-        return {"kind": self.kind, "schema": _brief(self.discover()), "digest": self._digest()}
+        return {"kind": self.kind, "schema": _brief(self.discover()), "digest": self._digest}
 
+    @functools.cached_property
     def _digest(self) -> str:
         """Of the rows and of the borders between batches; how a table is chunked does not matter."""
         digest = hashlib.sha256()
         for batch in self.batches:
-            data = to_ipc(conform(batch, self.discover()).combine_chunks())
+            data = to_ipc(_canonical(conform(batch, self.discover())))
             digest.update(hashlib.sha256(data).digest())
         return digest.hexdigest()
 
@@ -145,6 +149,24 @@ class MemoryReader:
 
 def _brief(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _canonical(table: pa.Table) -> pa.Table:
+    """A table that has the same bytes for the same rows: what lies beneath a null is arbitrary, so it is zeroed."""
+    columns = {}
+    for i, column in enumerate(table.columns):
+        columns[f"valid{i}"] = pc.is_valid(column).cast(pa.uint8())
+        columns[f"value{i}"] = pc.fill_null(column, _zero(column.type)) if column.null_count else column
+    return pa.table(columns).combine_chunks()
+
+
+def _zero(type_: pa.DataType) -> pa.Scalar:
+    if pa.types.is_string(type_) or pa.types.is_binary(type_):
+        return pa.scalar("", pa.string()).cast(type_)
+    if pa.types.is_decimal(type_):
+        return pa.scalar(Decimal(0), type_)
+    plain = pa.int32() if pa.types.is_date32(type_) else pa.int64()
+    return pa.scalar(0, plain).cast(type_)
 
 
 def to_ipc(table: pa.Table) -> bytes:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expressions import Call, Case, Expr, Literal
+from penstock.expressions import Call, Case, Cast, Expr, Literal
 from penstock.operators.functions import require_function
 from penstock.sql import literals
 from penstock.sql.aggregate_names import is_aggregate
@@ -73,7 +73,7 @@ def _literal(node: exp.Expr, scope: Scope) -> Expr:
 def _negative(node: exp.Expr, scope: Scope) -> Expr:
     match translate(node.this, scope):
         case Literal(int() | float() | Decimal() as value) if not isinstance(value, bool):
-            return literals.negated(value)
+            return Literal(-value)
         case operand:
             return Call("-", (operand,))
 
@@ -149,6 +149,8 @@ def _is_large(expression: Expr) -> bool:
         match waiting.pop():
             case Call(_, arguments):
                 waiting.extend(arguments)
+            case Cast(operand):
+                waiting.append(operand)
             case Case(branches, default):
                 waiting.extend((default, *(part for branch in branches for part in branch)))
     return seen > _MAX_REPEATED

@@ -24,13 +24,13 @@ _PART = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d{0,9})?)\s*([A-Za-z]+)\s*,?")
 def interval(amount: str, unit: str = "") -> timedelta:
     """The span `amount` of `unit`; without a unit the amount names its own, as in `1 day 6 hours`."""
     written = f"{amount} {unit}".strip()
-    parts, at = [], 0
-    while at < len(written):
+    total, at = Fraction(0), 0
+    while at < len(written) or not written:
         if (part := _PART.match(written, at)) is None:
             raise _unreadable(written)
-        parts.append(Fraction(part[1]) * _microseconds(part[2]))
+        total += Fraction(part[1]) * _microseconds(part[2])
         at = part.end()
-    return _span(sum(parts, Fraction(0)), written) if parts else _raise_unreadable(written)
+    return _span(total, written)
 
 
 def microseconds(span: timedelta) -> int:
@@ -75,7 +75,3 @@ def _unreadable(written: str) -> QueryError:
         f"the interval `{written}` cannot be read",
         hint="write a number and a unit, as in INTERVAL '10' SECOND or INTERVAL '1 day 6 hours'",
     )
-
-
-def _raise_unreadable(written: str) -> timedelta:
-    raise _unreadable(written)

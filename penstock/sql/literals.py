@@ -48,10 +48,6 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def negated(value: int | float | Decimal) -> Literal:
-    return Literal(-value)
-
-
 def interval_literal(node: exp.Interval) -> Literal:
     """The span of an INTERVAL whose amount is a constant."""
     amount, unit = without_parentheses(node.this), node.args.get("unit")

@@ -15,7 +15,10 @@ from penstock.sql.cursor import Cursor, is_word
 from penstock.sql.interval import interval, microseconds
 from penstock.sql.place import ScriptText
 
-HOW = "write WATERMARK FOR ts AS ts - INTERVAL '2' SECOND among the columns, with the greatest lateness of a row; or WATERMARK FOR ts AS ts if rows come in order"  # noqa: E501
+HOW = (
+    "write WATERMARK FOR ts AS ts - INTERVAL '2' SECOND among the columns, with the greatest lateness of a row; "
+    "or WATERMARK FOR ts AS ts if rows come in order"
+)
 
 
 @dataclass(frozen=True)

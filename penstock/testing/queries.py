@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from random import Random
 
 import pyarrow as pa
@@ -55,7 +56,7 @@ def cut(random: Random, rows: pa.Table, most_parts: int = 8) -> list[pa.Table]:
     """The rows as a few batches, some of them perhaps empty."""
     borders = sorted(random.randint(0, rows.num_rows) for _ in range(random.randrange(most_parts)))
     bounds = [0, *borders, rows.num_rows]
-    return [rows.slice(low, high - low) for low, high in zip(bounds, bounds[1:], strict=False)]
+    return [rows.slice(low, high - low) for low, high in pairwise(bounds)]
 
 
 def random_window(random: Random) -> WindowSpec:

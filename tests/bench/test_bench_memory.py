@@ -5,8 +5,9 @@ import sys
 import time
 
 import numpy as np
+import psutil
 
-from penstock.bench.memory import PeakMemory
+from penstock.bench.memory import PeakMemory, tree_memory
 
 MIB = 2**20
 HOLD = "import sys; held = bytearray(b'x' * (200 << 20)); print('held', flush=True); sys.stdin.read()"
@@ -16,25 +17,23 @@ def test_memory_of_this_process_is_seen_after_it_is_freed() -> None:
     with PeakMemory(period=0.01) as before:
         pass
     with PeakMemory(period=0.01) as during:
-        block = np.ones(200 * MIB // 8)
+        block = np.ones(400 * MIB // 8)
         for _ in range(500):  # until a sample has seen it; a sampler that sees nothing fails below
-            if during.peak > before.peak + 150 * MIB:
+            if during.peak > before.peak + 200 * MIB:
                 break
             time.sleep(0.01)
         del block
-    assert during.peak > before.peak + 150 * MIB
+    assert during.peak > before.peak + 200 * MIB
 
 
 def test_children_are_counted() -> None:
-    with PeakMemory(period=0.01) as alone:
-        pass
     child = subprocess.Popen([sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdout is not None
     assert child.stdin is not None
     child.stdout.readline()
-    with PeakMemory(period=0.01) as both:
-        pass
+    # At one moment, for allocators give memory of earlier tests back when they like.
+    alone, both = psutil.Process().memory_info().rss, tree_memory(psutil.Process())
     child.stdin.close()
     child.wait()
     child.stdout.close()
-    assert both.peak > alone.peak + 190 * MIB
+    assert both > alone + 100 * MIB

@@ -149,7 +149,7 @@ def test_combine_of_one_table_copies_nothing() -> None:
 
 
 def test_zeros_and_nans_are_one_key() -> None:
-    rows = pa.table({"k": [0.0, -0.0, float("nan"), -float("nan"), None], "ts": pa.array([0] * 5, pa.int64())})
+    rows = pa.table({"k": [-0.0, 0.0, float("nan"), -float("nan"), None], "ts": pa.array([0] * 5, pa.int64())})
     aggregate = WindowAggregate(("k",), Window("ts", 1, 1), (COUNT,), rows.schema)
     results = aggregate.close(aggregate.partials(rows), BEGIN, END)
     assert sorted((str(r["k"]), r["n"]) for r in results.to_pylist()) == [("0.0", 2), ("None", 1), ("nan", 2)]

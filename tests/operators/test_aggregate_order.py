@@ -57,3 +57,15 @@ def test_colliding_keys_are_untangled() -> None:
     assert panes[order].tolist() == [0, 10, 0, 10, 0]
     assert heads.tolist() == [True, False, True, False, True]
     assert group_by_key(hashes, panes, [])[0] is None
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7])
+def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    random = np.random.default_rng(5)
+    hashes, keys = random.integers(0, 3, (2, 60), dtype=np.uint64)
+    panes = random.integers(-2, 2, 60)
+    whole = group_by_pane(hashes, panes, 1, [keys])
+    monkeypatch.setattr(aggregate_order, "_BLOCK", block)
+    cut = group_by_pane(hashes, panes, 1, [keys])
+    assert np.array_equal(cut.lo, whole.lo)
+    assert len(whole) == len(set(zip(hashes.tolist(), panes.tolist(), keys.tolist(), strict=True)))

@@ -135,8 +135,11 @@ def test_without_end():
 
 @pytest.mark.parametrize(
     "options",
-    [{"rows": -1}, {"rate": 0}, {"rate": float("inf")}, {"keys": 0}, {"districts": 0}, {"disorder": -1}]
-    + [{"split_rows": 0}] + [{"skew": s} for s in ("", "zipf", "zipf:x", "zipf:0", "bmodel:1", "bmodel:0.4", "uniform:1")],
+    [
+        {"rows": -1}, {"rate": 0}, {"rate": float("inf")}, {"keys": 0}, {"districts": 0}, {"disorder": -1},
+        {"split_rows": 0}, {"skew": ""}, {"skew": "zipf"}, {"skew": "zipf:x"}, {"skew": "zipf:0"}, {"skew": "bmodel:1"},
+        {"skew": "bmodel:0.4"}, {"skew": "uniform:1"},
+    ],
 )  # fmt: skip
 def test_options_are_checked(options):
     with pytest.raises(ConfigError) as error:

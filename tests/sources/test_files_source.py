@@ -308,3 +308,15 @@ def test_progress_of_the_other_kind_is_refused(tmp_path):
     progress = FilesConnector(str(tmp_path)).open(SCHEMA, "ts").offer(None, 1).progress
     with pytest.raises(SourceError, match="not of this source"):
         FilesConnector(str(tmp_path), follow=True).open(SCHEMA, "ts").offer(progress, 1)
+
+
+def test_a_path_or_a_list_of_paths_will_do(tmp_path):
+    write(tmp_path / "a.csv", table(0, 2), "csv")
+    assert FilesConnector(tmp_path) == FilesConnector(str(tmp_path))
+    assert hash(FilesConnector([tmp_path])) == hash(FilesConnector((str(tmp_path),)))
+
+
+def test_a_file_deleted_while_it_is_listed_is_skipped(tmp_path):
+    write(tmp_path / "a.csv", table(0, 2), "csv")
+    (tmp_path / "b.csv").symlink_to(tmp_path / "gone.csv")
+    assert read_epochs(FilesConnector(str(tmp_path / "*.csv")), [9]).num_rows == 2

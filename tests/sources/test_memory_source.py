@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ConfigError
+from penstock.schema import SQL_TYPES
 from penstock.sources.memory import MemoryConnector
 
 
@@ -92,3 +93,19 @@ def test_options_are_checked(options):
 def test_batches_have_one_schema():
     with pytest.raises(ConfigError, match="must have one schema"):
         MemoryConnector((batch(1), pa.table({"id": [1]})))
+
+
+def test_what_lies_beneath_a_null_does_not_matter():
+    def over(hidden: int) -> pa.Table:
+        times = pa.array([1, 2], pa.timestamp("us"))
+        values = pa.Array.from_buffers(pa.int64(), 2, [pa.py_buffer(b"\x01"), pa.array([5, hidden]).buffers()[1]])
+        assert values.to_pylist() == [5, None]
+        return pa.table({"v": values, "ts": times})
+
+    assert MemoryConnector((over(1),)) == MemoryConnector((over(2),))
+
+
+def test_every_column_type_has_a_digest():
+    types = [*SQL_TYPES.values(), pa.decimal128(10, 2)]
+    rows = pa.table([pa.nulls(2, type_) for type_ in types], names=[str(i) for i in range(len(types))])
+    assert MemoryConnector((rows,)) == MemoryConnector((rows.slice(0),))

@@ -184,6 +184,17 @@ def test_csv_without_a_header(tmp_path):
     assert read(tmp_path, **options).rows["duration"].to_pylist() == [2.5, None]
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t", " ", "|", "^", "-", "]", ".", "\\", "x"])
+def test_delimiters_also_beside_malformed_lines(tmp_path, delimiter):
+    schema = pa.schema([("a", pa.int64()), ("b", pa.string()), ("ts", pa.int64())])
+    good = delimiter.join(["1", f'"q{delimiter}"', "5"])
+    lines = [delimiter.join(["a", "b", "ts"]), good, "nonsense", good]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    found = read(tmp_path, schema=schema, delimiter=delimiter)
+    assert found.rows.to_pylist() == [{"a": 1, "b": f"q{delimiter}", "ts": 5}] * 2
+    assert found.bad["line"].to_pylist() == [3]
+
+
 def test_tab_separated(tmp_path):
     (tmp_path / "a.tsv").write_text("id\tduration\tname\tts\n1\t2\tx,y\t2024-01-01\n")
     assert read(tmp_path).rows["name"].to_pylist() == ["x,y"]

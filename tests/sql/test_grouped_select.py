@@ -148,6 +148,14 @@ def test_window_by_position_and_alias() -> None:
     assert plan(f"SELECT window_end AS e, count(*) {FROM} GROUP BY e") == by_name
 
 
+def test_a_key_goes_by_its_first_alias() -> None:
+    assert names("district AS a, district AS b, count(*) AS n", "district, window_start") == (
+        ["a"],
+        ["n"],
+        ["a", "b", "n"],
+    )
+
+
 def test_a_key_need_not_be_selected() -> None:
     assert names("count(*)", "lower(tag), window_start")[0] == ["lower(tag)"]
 

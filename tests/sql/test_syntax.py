@@ -81,9 +81,9 @@ def test_operands_that_would_double_are_refused() -> None:
 
 KEYWORDS = (
     "SELECT FROM WHERE GROUP BY HAVING CREATE SOURCE SINK VIEW TABLE WITH AS SET WATERMARK FOR IF NOT EXISTS INTERVAL "
-    "TUMBLE HOP RANGE SLIDE WA ROWS DESCRIPTOR window_start calls ticks ts n caller x count sum CASE WHEN THEN ELSE END "
-    "CAST EXTRACT BETWEEN IN LIKE IS NULL AND OR DISTINCT FILTER OVER JOIN ON UNION ORDER LIMIT TRUE VALUES PIVOT MAP "
-    "SECOND MONTH BIGINT connector ( ) ( ) [ ] { } , , ; . * + - / // % = < > <> :: => := : | & ~ @ $ ? ! '1' 'a' "
+    "TUMBLE HOP RANGE SLIDE WA ROWS DESCRIPTOR window_start calls ticks ts n caller x count sum CASE WHEN THEN ELSE "
+    "END CAST EXTRACT BETWEEN IN LIKE IS NULL AND OR DISTINCT FILTER OVER JOIN ON UNION ORDER LIMIT TRUE VALUES PIVOT "
+    "MAP SECOND MONTH BIGINT connector ( ) ( ) [ ] { } , , ; . * + - / // % = < > <> :: => := : | & ~ @ $ ? ! '1' 'a' "
     '"q" 1 5 0.5 1e9 99999999999999999999 -- /* */ '
 )
 WORDS = [*KEYWORDS.split(), "'", '"', "$$", "\n", "\t", "\0", "é", "🙂", "'a b'"]

@@ -1,0 +1,93 @@
+"""SQL scripts over the real connectors: text in, queries that are ready to start out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.api.option_text import (
+    Reader,
+    number,
+    point_in_time,
+    read_options,
+    read_settings,
+    time_span,
+    whole_number,
+    yes_or_no,
+)
+from penstock.api.streams import Ready
+from penstock.errors import ConfigError, QueryError, did_you_mean
+from penstock.plan.nodes import Connector, Sink
+from penstock.sinks.files import FilesSink
+from penstock.sinks.terminal import TerminalSink
+from penstock.sources.calls import CallsConnector
+from penstock.sources.files import FilesConnector
+from penstock.sql import Script, parse_script
+
+_FILES: dict[str, Reader] = {
+    "path": str, "format": str.lower, "follow": yes_or_no, "split_rows": whole_number, "delimiter": str,
+    "header": yes_or_no,
+}  # fmt: skip
+_CALLS: dict[str, Reader] = {
+    "rows": whole_number, "rate": number, "realtime": yes_or_no, "keys": whole_number, "districts": whole_number,
+    "skew": str, "disorder": time_span, "start": point_in_time, "seed": whole_number, "split_rows": whole_number,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NamedQuery:
+    name: str
+    ready: Ready
+
+
+@dataclass(frozen=True)
+class SqlScript:
+    """What a script runs, and the settings it asks for as options of `start`."""
+
+    queries: tuple[NamedQuery, ...]
+    settings: Mapping[str, Any]
+
+
+def read_script(text: str, name: str = "script") -> SqlScript:
+    """The queries of a script: its sinks, then its bare SELECTs, which print to the terminal."""
+    script = parse_script(text, connectors=KnownConnectors(), name=name)
+    queries = (*_sinks(script), *_selects(script))
+    if not queries:
+        raise QueryError(
+            f"{name} has nothing to run",
+            detail="it declares sources and views, but neither a sink nor a query",
+            hint="add CREATE SINK name WITH (...) AS SELECT ..., or a SELECT, which prints to the terminal",
+        )
+    return SqlScript(queries, read_settings({key: str(value) for key, value in script.settings.items()}))
+
+
+def _sinks(script: Script) -> tuple[NamedQuery, ...]:
+    return tuple(NamedQuery(named.name, Ready(named.sink)) for named in script.sinks)
+
+
+def _selects(script: Script) -> tuple[NamedQuery, ...]:
+    return tuple(NamedQuery(name, Ready(Sink(node, TerminalSink()))) for name, node in script.queries)
+
+
+@dataclass(frozen=True)
+class KnownConnectors:
+    """The connectors that SQL can name."""
+
+    def source(self, kind: str, options: dict[str, str], schema: pa.Schema | None) -> FilesConnector | CallsConnector:
+        match kind.lower():
+            case "files":
+                return FilesConnector(**{"path": "", **read_options(options, _FILES, "a files source")})
+            case "calls":
+                return CallsConnector(**read_options(options, _CALLS, "a calls source"))
+        raise ConfigError(f"unknown connector `{kind}` of a source", hint=did_you_mean(kind, ["files", "calls"]))
+
+    def sink(self, kind: str, options: dict[str, str]) -> Connector:
+        match kind.lower():
+            case "files":
+                return FilesSink(**read_options(options, {"path": str}, "a files sink"))
+            case "terminal":
+                return TerminalSink(**read_options(options, {"rows": whole_number}, "a terminal sink"))
+        raise ConfigError(f"unknown connector `{kind}` of a sink", hint=did_you_mean(kind, ["files", "terminal"]))

@@ -1,0 +1,71 @@
+"""`penstock demo`: a live query over generated call records on embedded Spark, shown and written to files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+
+import penstock as ps
+from penstock.api.script import read_script
+from penstock.cli.demo_query import WINDOW_SECONDS, demo_script, new_folder, threshold
+from penstock.cli.demo_results import Results
+from penstock.cli.demo_screen import demo_screen
+from penstock.cli.running import Ended, run_jobs
+from penstock.cli.summary import summary_lines
+from penstock.cli.target import Job
+
+_EPOCH = "1s"
+_CATCH_UP = 3  # epochs may take in this many seconds of rows: a slow moment is made up for
+
+
+def run_demo(seconds: int, rate: int, sites: int, master: str) -> int:
+    """The exit code: 0, or that of Ctrl-C."""
+    folder = new_folder()
+    _introduce(rate, folder)
+    with _waiting("starting Spark, which takes some seconds" if master != "inline" else "starting"):
+        _warm_up(master, sites)
+    script = folder / "suspicious.sql"
+    script.write_text(demo_script(folder, rate))
+    query = read_script(script.read_text(), str(script)).queries[0]
+    job = Job(query.name, query.ready, folder / "checkpoint")
+    options = {"sites": sites, "master": master, "epoch": _EPOCH, "until": f"{seconds}s"}
+    screen = demo_screen(Results(folder / "results"), threshold(rate), seconds)
+    ended, code = run_jobs([job], {**options, "rows_per_epoch": rate * _CATCH_UP}, screen)
+    _conclude(ended[0], script, sites)
+    return code
+
+
+def _introduce(rate: int, folder: Path) -> None:
+    print(f"{rate:,} call records a second, up to 2 s out of order: who makes suspiciously many calls within")
+    print(f"{WINDOW_SECONDS} s? The query, its results and its checkpoint are in {folder}.", flush=True)
+
+
+@contextmanager
+def _waiting(text: str) -> Iterator[None]:
+    """Says why nothing moves yet."""
+    if sys.stdout.isatty():
+        with Console().status(text):
+            yield
+    else:
+        print(text, flush=True)
+        yield
+
+
+def _warm_up(master: str, sites: int) -> None:
+    """A query of a few rows. The first job of a Spark is slow, and a stream of real time would pile up behind it."""
+    calls = ps.read.calls(rows=2000, split_rows=1000)
+    grouped = calls.group_by("caller").window(ps.sliding("10s", every="2s"))
+    query = grouped.agg(n=ps.count(), callees=ps.count_distinct("callee"), mean=ps.avg("duration"))
+    with TemporaryDirectory(prefix="penstock-") as checkpoint:
+        query.to.memory().start(checkpoint, master=master, sites=sites).wait()
+
+
+def _conclude(ended: Ended, script: Path, sites: int) -> None:
+    print(*summary_lines(ended, several=False), sep="\n")
+    print(f"\nNext: go on where this ended, with {sites * 2} sites instead of {sites}:")
+    print(f"  penstock run {script} --checkpoint {script.parent / 'checkpoint'} --sites {sites * 2} --until 30s")

@@ -1,0 +1,56 @@
+"""The query of the demo, as a script that the demo runs and that its user can read, change and run again."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+WINDOW_SECONDS = 10
+_SUSPICIOUS_SHARE = 0.005  # of all calls in a window
+
+_SCRIPT = """\
+-- Call records as they happen: up to 2 s out of order, a few callers far busier than the rest.
+-- The watermark waits a little less than that on purpose, so that some rows come late.
+CREATE SOURCE calls (WATERMARK FOR ts AS ts - INTERVAL '1800' MILLISECOND) WITH (
+  connector = 'calls', realtime = true, rate = {rate}, keys = 20000, skew = 'zipf:1.2',
+  disorder = '2s', split_rows = {split_rows}, start = {start}
+);
+
+-- Callers with suspiciously many calls in the last {window} seconds, every 2 seconds.
+CREATE SINK suspicious WITH (connector = 'files', path = '{results}') AS
+SELECT caller, window_end, count(*) AS calls, count(DISTINCT callee) AS callees, avg(duration) AS mean_seconds
+FROM HOP(calls, ts, INTERVAL '2' SECOND, INTERVAL '{window}' SECOND)
+GROUP BY caller, window_end
+HAVING count(*) > {threshold};
+"""
+
+
+def demo_script(folder: Path, rate: int) -> str:
+    """The script for a demo in `folder`, whose name is the demo's own choice and needs no quoting."""
+    return _SCRIPT.format(
+        rate=rate,
+        split_rows=max(1000, rate),
+        start=time.time_ns() // 1000,
+        window=WINDOW_SECONDS,
+        results=(folder / "results").as_posix(),
+        threshold=threshold(rate),
+    )
+
+
+def threshold(rate: int) -> int:
+    """How many calls in a window are suspicious."""
+    return int(rate * WINDOW_SECONDS * _SUSPICIOUS_SHARE)
+
+
+def new_folder(parent: Path = Path("demo-out")) -> Path:
+    """demo-out/run-1, or the first number that is free: earlier results are left alone."""
+    parent.mkdir(exist_ok=True)
+    number = 1
+    while True:
+        folder = parent / f"run-{number}"
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return folder

@@ -1,0 +1,123 @@
+"""The live screen of the demo: a header with the progress, and the busiest callers of the latest window."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.box import ROUNDED, SIMPLE
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from penstock.api.handle import Progress
+from penstock.cli.demo_query import WINDOW_SECONDS
+from penstock.cli.demo_results import Results, Suspect
+from penstock.cli.progress_line import Named, PlainScreen, Rate, Screen, shown_mark
+
+_MOST = 12
+_BAR = 24
+_LINES_AROUND = 10  # of the screen, besides the rows of the table
+_PLAIN_EVERY = 5.0
+
+
+class DemoScreen:
+    """Drawn on stdout, a terminal."""
+
+    def __init__(self, results: Results, threshold: int, seconds: int) -> None:
+        self._results, self._threshold, self._seconds = results, threshold, seconds
+        self._console = Console(highlight=False)
+        self._live = Live(console=self._console, refresh_per_second=8)
+        self._rate = Rate()
+
+    def __enter__(self) -> DemoScreen:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def show(self, progress: Sequence[Named]) -> None:
+        self._results.read_new()
+        p = progress[0].progress
+        most = max(3, min(_MOST, self._console.height - _LINES_AROUND))
+        suspects = self._results.suspects(most)
+        body = self._table(suspects, most) if suspects else Text("\n  the first window is still open ...\n", "dim")
+        self._live.update(Panel(Group(self._header(p), body), title=self._title(p), box=ROUNDED, border_style="cyan"))
+
+    def say(self, text: str) -> None:
+        self._console.print(Text(text, "yellow"))
+
+    def _title(self, p: Progress) -> Text:
+        left = max(0, round(self._seconds - p.elapsed))
+        return Text(f" penstock demo, {left} s left " if p.state == "running" else " penstock demo ", "bold")
+
+    def _header(self, p: Progress) -> Table:
+        facts = {
+            "epoch": f"{p.epoch:,}",
+            "rows in": f"{p.rows_in:,}",
+            "rows/s": f"{self._rate.now(p.rows_in):,.0f}",
+            "low-water mark": shown_mark(p.low_water_mark)[11:-2],
+            "late rows": f"{p.late_rows:,}",
+            "results": f"{p.rows_out:,}",
+        }
+        grid = Table.grid(expand=True)
+        for _ in facts:
+            grid.add_column(justify="center")
+        grid.add_row(*(Text(value, "bold green") for value in facts.values()))
+        grid.add_row(*(Text(name, "dim") for name in facts))
+        return grid
+
+    def _table(self, suspects: Sequence[Suspect], most: int) -> Table:
+        title = f"\nmore than {self._threshold:,} calls in {WINDOW_SECONDS} s, until {self._results.latest:%H:%M:%S}"
+        table = Table(title=Text(title), title_justify="left", box=SIMPLE, expand=True, pad_edge=False)
+        for name in ("caller", "calls", "", "change", "callees", "mean seconds"):
+            table.add_column(name, justify="left" if name == "" else "right")
+        for suspect in suspects:
+            table.add_row(*_cells(suspect, suspects[0].calls))
+        for _ in range(most - len(suspects)):
+            table.add_row()  # so that the screen does not jump
+        return table
+
+
+def _cells(suspect: Suspect, top: int) -> list[str | Text]:
+    change = suspect.calls - suspect.before
+    arrow = Text("new", "yellow") if not suspect.before else Text(f"{change:+,}", "red" if change > 0 else "blue")
+    bar = Text("█" * max(1, round(_BAR * suspect.calls / top)), "magenta")
+    return [
+        f"{suspect.caller}", f"{suspect.calls:,}", bar, arrow, f"{suspect.callees:,}", f"{suspect.mean_seconds:.1f}",
+    ]  # fmt: skip
+
+
+class PlainDemoScreen(PlainScreen):
+    """The same in lines, where stdout is not a terminal."""
+
+    def __init__(self, results: Results) -> None:
+        super().__init__()
+        self._results, self._demo_rate, self._due = results, Rate(), time.monotonic() + _PLAIN_EVERY
+
+    def show(self, progress: Sequence[Named]) -> None:
+        p = progress[0].progress
+        if time.monotonic() < self._due or not p.epochs:
+            return
+        self._due = time.monotonic() + _PLAIN_EVERY
+        self._results.read_new()
+        top = ", ".join(f"{s.caller} ({s.calls:,} calls)" for s in self._results.suspects(3)) or "nobody yet"
+        rate = self._demo_rate.now(p.rows_in)
+        self.say(
+            f"epoch {p.epoch}, {p.rows_in:,} rows in, {rate:,.0f} rows/s, low-water mark "
+            f"{shown_mark(p.low_water_mark)[11:]}, {p.late_rows:,} late, {p.rows_out:,} results; busiest: {top}"
+        )
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
+
+
+def demo_screen(results: Results, threshold: int, seconds: int) -> Screen:
+    return DemoScreen(results, threshold, seconds) if sys.stdout.isatty() else PlainDemoScreen(results)

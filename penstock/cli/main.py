@@ -1,0 +1,130 @@
+"""The commands. Each imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.errors_shown import ending_well
+from penstock.version import __version__
+
+app = typer.Typer(
+    name="penstock",
+    help="Exact, adaptive, out-of-order stateful streaming on Spark.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+_Target = Annotated[
+    str, typer.Argument(metavar="FILE.sql|module:stream", help="A SQL script, or a stream of a Python module.")
+]
+_Json = Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")]
+_Master = Annotated[
+    str | None,
+    typer.Option("--master", help='A Spark master, or "inline" for the engine in this process.', show_default=False),
+]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"penstock {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Exact, adaptive, out-of-order stateful streaming on Spark."""
+
+
+@app.command()
+def run(
+    target: _Target,
+    sites: Annotated[int | None, typer.Option("--sites", help="How many sites the state is spread over.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", help="Folder of the checkpoint; otherwise one below .penstock.")
+    ] = None,
+    epoch: Annotated[str | None, typer.Option("--epoch", help='The length an epoch aims at, as in "2s".')] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", help='End after "100 epochs", "30s" or "1000000 rows".')
+    ] = None,
+    master: _Master = None,
+    as_json: _Json = False,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="key=value", help="Any other setting; can be repeated.")
+    ] = None,
+) -> None:
+    """Run a query until its input ends, --until is reached, or Ctrl-C. It goes on from its checkpoint."""
+    with ending_well(as_json):
+        from penstock.cli.run import run_target
+        from penstock.cli.run_options import run_options
+
+        flags = {"sites": sites, "epoch": epoch, "until": until, "master": master}
+        code = run_target(target, checkpoint, run_options(settings or [], flags), as_json)
+    raise typer.Exit(code)
+
+
+@app.command()
+def explain(target: _Target) -> None:
+    """Show the plan of a query: its sources, its subqueries, its sink."""
+    with ending_well():
+        from penstock.cli.target import load_target
+
+        queries = load_target(target).queries
+        for query in queries:
+            print(*([f"-- {query.name}"] if len(queries) > 1 else []), query.ready.explain(), sep="\n")
+
+
+@app.command()
+def demo(
+    seconds: Annotated[int, typer.Option("--seconds", min=1, help="How long the query runs.")] = 45,
+    rate: Annotated[int, typer.Option("--rate", min=1000, help="Call records per second.")] = 100_000,
+    sites: Annotated[int, typer.Option("--sites", min=1, help="How many sites the state is spread over.")] = 2,
+    master: _Master = None,
+) -> None:
+    """Watch a live query on embedded Spark: callers with suspiciously many calls, among generated call records."""
+    with ending_well():
+        from penstock.cli.demo import run_demo
+
+        code = run_demo(seconds, rate, sites, master or "local[*]")
+    raise typer.Exit(code)
+
+
+def _complete_workload(incomplete: str) -> list[str]:
+    from penstock.bench.workloads import WORKLOADS
+
+    return [name for name in WORKLOADS if name.startswith(incomplete)]
+
+
+@app.command()
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...", help="Workloads; all of them if none is named.", autocompletion=_complete_workload
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the measurements as JSON on stdout.")] = False,
+    rows: Annotated[int | None, typer.Option("--rows", min=1, help="Rows of input.", show_default=False)] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Trials of each system.")] = 3,
+    systems: Annotated[
+        list[str] | None, typer.Option("--system", help="Which systems take part; can be repeated; otherwise all.")
+    ] = None,
+    work: Annotated[Path, typer.Option("--work", help="Folder for input and scratch files.")] = Path("bench-work"),
+) -> None:
+    """Measure Penstock and its peers on the same questions, with every result checked."""
+    with ending_well():
+        from penstock.cli.bench import run_and_report
+
+        code = run_and_report(names or [], systems or [], rows, repeat, work, as_json)
+    raise typer.Exit(code)
+
+
+if __name__ == "__main__":
+    sys.exit(app())

@@ -1,0 +1,153 @@
+"""Progress in one line: live where stderr is a terminal, now and then where it is not."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from penstock.api.handle import Progress
+
+_RATE_SECONDS = 5.0
+_PLAIN_EVERY = 5.0
+
+
+@dataclass(frozen=True)
+class Named:
+    """The progress of a query; `name` is empty where it is the only one."""
+
+    name: str
+    progress: Progress
+
+
+class Screen(Protocol):
+    """Where a command shows how its queries are getting on."""
+
+    def __enter__(self) -> Screen: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def show(self, progress: Sequence[Named]) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+
+class Rate:
+    """Rows per second over the last few seconds."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def now(self, rows: int) -> float:
+        at = time.monotonic()
+        self._seen.append((at, rows))
+        while len(self._seen) > 2 and self._seen[0][0] < at - _RATE_SECONDS:
+            self._seen.popleft()
+        (first_at, first_rows), span = self._seen[0], at - self._seen[0][0]
+        return (rows - first_rows) / span if span > 0 and first_at < at else 0.0
+
+
+def shown_mark(mark: datetime | int | None) -> str:
+    match mark:
+        case None:
+            return "-"
+        case datetime():
+            return f"{mark:%Y-%m-%d %H:%M:%S}.{mark.microsecond // 1000:03d}"
+    return f"{mark:,}"
+
+
+def progress_text(named: Named, rate: float) -> str:
+    p = named.progress
+    prefix = f"{named.name}: " if named.name else ""
+    if p.epochs == 0 and p.state == "running":
+        return f"{prefix}waiting for the first epoch"
+    facts = [
+        f"epoch {p.epoch:,}",
+        f"{p.rows_in:,} rows in",
+        f"{rate:,.0f} rows/s",
+        f"low-water mark {shown_mark(p.low_water_mark)}",
+        f"{p.late_rows:,} late",
+        f"{p.waiting:,} waiting",
+    ]
+    return prefix + ", ".join(facts)
+
+
+class LiveScreen:
+    """One line per query that is redrawn. Rows that a query prints go above it."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        # Redirecting stdout keeps printed rows from tearing the line; where stdout is a file they must stay there.
+        self._live = Live(
+            console=self._console, refresh_per_second=8, transient=True, redirect_stdout=sys.stdout.isatty()
+        )
+        self._rates: dict[str, Rate] = {}
+        self._spinner = Spinner("dots", style="cyan")
+
+    def __enter__(self) -> LiveScreen:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def show(self, progress: Sequence[Named]) -> None:
+        grid = Table.grid(padding=(0, 1))
+        for named in progress:
+            rate = self._rates.setdefault(named.name, Rate()).now(named.progress.rows_in)
+            mark = self._spinner if named.progress.state == "running" else Text("✓", "green")
+            grid.add_row(mark, Text(progress_text(named, rate), overflow="ellipsis", no_wrap=True))
+        self._live.update(grid)
+
+    def say(self, text: str) -> None:
+        self._console.print(Text(text))
+
+
+class PlainScreen:
+    """A line every few seconds, when something has changed."""
+
+    def __init__(self) -> None:
+        self._rates: dict[str, Rate] = {}
+        self._last: dict[str, str] = {}
+        self._next = time.monotonic() + _PLAIN_EVERY
+
+    def __enter__(self) -> PlainScreen:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def show(self, progress: Sequence[Named]) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _PLAIN_EVERY
+        for named in progress:
+            rate = self._rates.setdefault(named.name, Rate()).now(named.progress.rows_in)
+            text = progress_text(named, rate)
+            if text != self._last.get(named.name):
+                self.say(text)
+            self._last[named.name] = text
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+
+def screen_for_stderr() -> Screen:
+    return LiveScreen() if sys.stderr.isatty() else PlainScreen()

@@ -1,0 +1,82 @@
+"""Runs jobs side by side until all have ended, shows their progress, and obeys Ctrl-C."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.api.handle import Run
+from penstock.cli.interrupts import Interrupts
+from penstock.cli.progress_line import Named, Screen
+from penstock.cli.target import Job
+
+_LOOK_EVERY = 0.1  # seconds
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A job that is over. `was_finished`: its checkpoint had nothing left to do."""
+
+    job: Job
+    run: Run
+
+    @property
+    def was_finished(self) -> bool:
+        return self.run.progress.state == "finished" and self.run.progress.epochs == 0
+
+
+def run_jobs(jobs: Sequence[Job], options: Mapping[str, Any], screen: Screen) -> tuple[list[Ended], int]:
+    """The jobs after their end, and the exit code that Ctrl-C asks for (0 without one). The error that ended a run is
+    raised once the others have stopped."""
+    with screen:
+        runs = _start(jobs, options)
+        with Interrupts() as interrupts:
+            _watch(jobs, runs, interrupts, screen)
+    for run in runs:
+        run.wait()
+    return [Ended(job, run) for job, run in zip(jobs, runs, strict=True)], interrupts.exit_code
+
+
+def _start(jobs: Sequence[Job], options: Mapping[str, Any]) -> list[Run]:
+    runs: list[Run] = []
+    try:
+        for job in jobs:
+            runs.append(job.ready.start(str(job.checkpoint), **options))
+    except BaseException:
+        _stop(runs, now=True)
+        raise
+    return runs
+
+
+def _watch(jobs: Sequence[Job], runs: Sequence[Run], interrupts: Interrupts, screen: Screen) -> None:
+    names = [job.name if len(jobs) > 1 else "" for job in jobs]
+    obeyed = 0
+    while any(run.running for run in runs):
+        screen.show([Named(name, run.progress) for name, run in zip(names, runs, strict=True)])
+        if interrupts.count > obeyed:
+            obeyed = interrupts.count
+            _obey(runs, obeyed, screen)
+        if any(run.progress.state == "failed" for run in runs):
+            _request_stop(runs)
+        time.sleep(_LOOK_EVERY)
+
+
+def _obey(runs: Iterable[Run], count: int, screen: Screen) -> None:
+    if count == 1:
+        screen.say("finishing the epoch, press Ctrl-C again to stop now")
+    else:
+        screen.say("stopping now")
+    _request_stop(runs, now=count > 1)
+
+
+def _request_stop(runs: Iterable[Run], now: bool = False) -> None:
+    for run in runs:
+        if run.running:
+            run.request_stop(now)
+
+
+def _stop(runs: Iterable[Run], now: bool) -> None:
+    for run in runs:
+        run.stop(now)

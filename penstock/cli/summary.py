@@ -1,0 +1,94 @@
+"""What a command says at its end: in words on stderr, and as one line of JSON on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from penstock.cli.running import Ended
+from penstock.sinks.files import FilesSink
+
+_SUMMED = ("epochs", "rows_in", "rows_out", "late_rows", "bad_rows")
+
+
+def results_of(ended: Ended) -> Path | None:
+    """The folder of the results; None where they went to the terminal or stayed in memory."""
+    sink = ended.job.ready.sink.connector
+    return sink.folder(ended.run.checkpoint, "results") if isinstance(sink, FilesSink) else None
+
+
+def shown_path(path: Path) -> str:
+    """Relative where it is below the current folder, since that is how people know it."""
+    absolute = path.absolute()
+    return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute)
+
+
+def summary_lines(ended: Ended, several: bool) -> Iterator[str]:
+    prefix = f"{ended.job.name}: " if several else ""
+    yield prefix + (_nothing_done(ended) if ended.was_finished else _what_happened(ended))
+    if not ended.was_finished:
+        yield from _where(ended)
+
+
+def _nothing_done(ended: Ended) -> str:
+    results = results_of(ended)
+    where = f"; results are in {shown_path(results)}" if results else ""
+    return f"this query has finished; nothing was done{where} (checkpoint {shown_path(ended.run.checkpoint)})"
+
+
+def _what_happened(ended: Ended) -> str:
+    p = ended.run.progress
+    return (
+        f"{p.state} after {_counted(p.epochs, 'epoch')} and {p.seconds:.1f} s: {_counted(p.rows_in, 'row')} in "
+        f"({p.rows_per_second:,.0f} rows/s), {_counted(p.rows_out, 'row')} out"
+    )
+
+
+def _where(ended: Ended) -> Iterator[str]:
+    p, results = ended.run.progress, results_of(ended)
+    if results is not None:
+        yield f"  results     {shown_path(results)}"
+    for label, rows, output in (("late rows", p.late_rows, "late"), ("bad rows", p.bad_rows, "bad")):
+        yield f"  {label:<12}{rows:,}" + (f", in {shown_path(ended.run.folder(output))}" if rows else "")
+    goes_on = "; the same command goes on from here" if p.state == "stopped" else ""
+    yield f"  checkpoint  {shown_path(ended.run.checkpoint)}{goes_on}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def json_line(ended: Sequence[Ended]) -> str:
+    """One object. Several queries are summed up, and listed under `queries`."""
+    facts = [_facts(one) for one in ended]
+    return msgspec.json.encode(facts[0] if len(facts) == 1 else _together(facts)).decode()
+
+
+def _facts(ended: Ended) -> dict[str, Any]:
+    p, results = ended.run.progress, results_of(ended)
+    return {
+        "name": ended.job.name,
+        **{name: getattr(p, name) for name in _SUMMED},
+        "seconds": round(p.seconds, 3),
+        "rows_per_second": round(p.rows_per_second, 1),
+        "state": p.state,
+        "checkpoint": str(ended.run.checkpoint),
+        "results": None if results is None else str(results),
+    }
+
+
+def _together(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    seconds = max(one["seconds"] for one in facts)
+    rows = sum(one["rows_in"] for one in facts)
+    return {
+        **{name: sum(one[name] for one in facts) for name in _SUMMED},
+        "seconds": seconds,
+        "rows_per_second": round(rows / seconds, 1) if seconds else 0.0,
+        "state": "finished" if all(one["state"] == "finished" for one in facts) else "stopped",
+        "checkpoint": None,
+        "results": None,
+        "queries": list(facts),
+    }

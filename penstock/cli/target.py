@@ -1,0 +1,122 @@
+"""What to run: a SQL script, or a stream of a Python module."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import quote
+
+from penstock.api.script import NamedQuery, read_script
+from penstock.api.streams import Ready, Stream
+from penstock.errors import ConfigError, PenstockError, did_you_mean
+
+_DEFAULT_CHECKPOINTS = Path(".penstock")
+_HOW = "name a script, as in busy.sql, or a stream of a module, as in busy:calls"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One query of a target, with the checkpoint it runs on."""
+
+    name: str
+    ready: Ready
+    checkpoint: Path
+
+
+@dataclass(frozen=True)
+class Target:
+    """The queries of a script or module, and the settings that it asks for. `stem` begins the names of checkpoints."""
+
+    stem: str
+    queries: tuple[NamedQuery, ...]
+    settings: Mapping[str, Any]
+
+    def jobs(self, checkpoint: Path | None) -> tuple[Job, ...]:
+        return tuple(Job(q.name, q.ready, self._checkpoint(q.name, checkpoint)) for q in self.queries)
+
+    def _checkpoint(self, name: str, given: Path | None) -> Path:
+        if given is None:
+            return _DEFAULT_CHECKPOINTS / f"{self.stem}-{as_file_name(name)}"
+        return given if len(self.queries) == 1 else given / as_file_name(name)
+
+
+def as_file_name(name: str) -> str:
+    """The name, with what could lead out of a folder written as %XX."""
+    quoted = quote(name, safe="")
+    return "%2E" + quoted[1:] if quoted.startswith(".") else quoted
+
+
+def load_target(text: str) -> Target:
+    path = Path(text)
+    if path.suffix.lower() == ".sql" or path.is_file():
+        return _script(path)
+    module, separator, name = text.partition(":")
+    if separator and module and name:
+        return _python(module, name)
+    raise ConfigError(f"cannot tell what `{text}` is", detail="it is not a file, and names no stream", hint=_HOW)
+
+
+def _script(path: Path) -> Target:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
+        raise ConfigError(f"cannot read the script {path}", detail=reason, hint=_near(path)) from error
+    script = read_script(text, str(path))
+    return Target(path.stem, script.queries, script.settings)
+
+
+def _near(path: Path) -> str:
+    there = [str(p) for p in sorted(path.parent.glob("*.sql"))] if path.parent.is_dir() else []
+    return did_you_mean(str(path), there) if there else _HOW
+
+
+def _python(module_name: str, name: str) -> Target:
+    found = getattr(_imported(module_name), name, None)
+    match found:
+        case Ready():
+            ready = found
+        case Stream():
+            ready = found.to.terminal()
+        case _:
+            raise _no_stream(module_name, name, found)
+    return Target(module_name, (NamedQuery(name, ready),), {})
+
+
+def _imported(name: str) -> ModuleType:
+    """The module, looked for in the current folder first."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except PenstockError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise _broken(name, error) from error
+        hint = f"run from the folder that holds {name.replace('.', '/')}.py, or install the package it is in"
+        raise ConfigError(f"there is no module `{name}`", detail=f"looked for in {Path.cwd()}", hint=hint) from error
+    except Exception as error:  # the module is the user's: whatever it raises is theirs to see
+        raise _broken(name, error) from error
+
+
+def _broken(name: str, error: Exception) -> ConfigError:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return ConfigError(
+        f"the module `{name}` fails while it is imported",
+        detail=f"{type(error).__name__}: {error} ({last.filename}, line {last.lineno})",
+        hint=f"mend it until `python -c 'import {name}'` succeeds",
+    )
+
+
+def _no_stream(module_name: str, name: str, found: object) -> ConfigError:
+    streams = [n for n, value in vars(_imported(module_name)).items() if isinstance(value, Ready | Stream)]
+    detail = "it is not there" if found is None else f"it is a {type(found).__name__}"
+    hint = did_you_mean(name, streams) or "assign a stream to a name of the module, as in busy = ps.read.files(...)"
+    return ConfigError(f"`{name}` is not a stream of module `{module_name}`", detail=detail, hint=hint)

@@ -1,0 +1,71 @@
+"""The route step over a micro-batch: Spark hands each partition over as Arrow, and gets back addressed messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+from pyspark import RDD, TaskContext
+from pyspark.serializers import CPickleSerializer
+from pyspark.sql import Row
+
+from penstock.engine.job import EpochJob, Message, RouteTask
+from penstock.engine.level import partition_of, run_route
+from penstock.runtime.handoff import Batch
+from penstock.schema import conform
+from penstock.sources.bad_rows import divert_null_times
+from penstock.sources.base import ReadResult
+
+Addressed = tuple[int, Message]  # a message and the partition it goes to
+
+_MESSAGES = pa.schema([("partition", pa.int32()), ("message", pa.binary())])
+
+
+def addressed(job: EpochJob, messages: Iterable[Message]) -> Iterator[Addressed]:
+    return ((partition_of(message, job.width), message) for message in messages)
+
+
+def routed_batch(job: EpochJob, example: RouteTask, batch: Batch) -> RDD[Addressed]:
+    """The messages of all partitions of a batch; `example` is the route task of any of them."""
+    task = replace(example, split=None)  # type: ignore[arg-type]  # the batch itself stays at the driver
+    packed = batch.frame.mapInArrow(_router(job, task), "partition int, message binary")
+    return packed.rdd.map(_unpacked)
+
+
+def _router(job: EpochJob, task: RouteTask) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    return partial(_route_partition, job, task)
+
+
+def _route_partition(job: EpochJob, task: RouteTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    source, context = job.program.inputs[task.input], TaskContext.get()
+    arrived = list(batches)
+    whole = pa.Table.from_batches(arrived) if arrived else source.schema.empty_table()
+    split = _PartitionSplit(conform(whole, source.schema, "the Spark source"), source.time)
+    ordinal = context.partitionId() if context else 0
+    for partition, message in addressed(job, run_route(job, replace(task, ordinal=ordinal, split=split))):
+        packed = CPickleSerializer().dumps(message)
+        yield pa.record_batch([pa.array([partition], pa.int32()), pa.array([packed], pa.binary())], schema=_MESSAGES)
+
+
+def _unpacked(row: Row) -> Addressed:
+    return row[0], CPickleSerializer().loads(bytes(row[1]))
+
+
+@dataclass(frozen=True)
+class _PartitionSplit:
+    """The rows of one partition, as a split of the route step."""
+
+    table: pa.Table
+    time: str
+    substream: str = "spark"
+    where: str = "the Spark source"
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.num_rows)
+
+    def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
+        found = divert_null_times(self.table, self.time, self.where, lambda: 0)
+        yield ReadResult(found.rows.select(list(columns)), found.bad)

@@ -1,0 +1,240 @@
+"""Crash tests: a query over batches that has all kinds of rows, runs of it that die, and what must be true afterwards.
+
+Every batch is one epoch, whatever the way of running, so that which rows are late does not depend on crashes either.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import penstock as ps
+from penstock.api.streams import Ready, Stream
+from penstock.checkpoint import manifest as manifests
+from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
+from penstock.checkpoint.manifest import Manifest, SubqueryState
+from penstock.checkpoint.store import KEPT_MANIFESTS
+from penstock.engine.marks import normal, starting_marks
+from penstock.sources.base import BAD_ROWS_SCHEMA
+from penstock.testing.oracle import batch_answer
+from penstock.testing.queries import SCHEMA, SECOND, disordered, random_rows
+from penstock.testing.rows import assert_same_rows
+from penstock.testing.ways import Way, random_way
+
+BATCHES = 9
+_WINDOWS = [(10, 10), (20, 3), (30, 1), (10, 5)]  # seconds of size and slide
+_MEASURES = [
+    {"total": ps.sum("i"), "mean": ps.avg("k")},
+    {"least": ps.min("f"), "most": ps.max("ts")},
+    {"distinct": ps.count_distinct("s"), "spread": ps.stddev("k")},
+    {"first": ps.first("f"), "last": ps.last("s")},
+]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Die at the n-th time that `point` is reached; `action` as in `penstock.checkpoint.faults`."""
+
+    point: FaultPoint
+    nth: int = 1
+    action: str = "crash"
+
+    def __str__(self) -> str:
+        return f"{self.point.value}@{self.nth}:{self.action}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run keeps its checkpoint and publishes its rows."""
+
+    root: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.root / "ck"
+
+    @property
+    def results(self) -> Path:
+        return self.root / "out"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A query and its batches. Some rows have no time (bad), some come more than `slack` behind (late)."""
+
+    batches: tuple[pa.Table, ...]
+    slack: int
+    stream: Stream
+
+    def into(self, place: Place) -> Ready:
+        return self.stream.to.files(str(place.results))
+
+    @cached_property
+    def late(self) -> pa.Table:
+        return pa.concat_tables(part.filter(mask) for part, mask in zip(self._timed, self._late_masks, strict=True))
+
+    @cached_property
+    def results(self) -> pa.Table:
+        on_time = [p.filter(pc.invert(mask)) for p, mask in zip(self._timed, self._late_masks, strict=True)]
+        return batch_answer(self.stream.node, {"batches": pa.concat_tables(on_time)})
+
+    @cached_property
+    def bad(self) -> list[tuple[str, int]]:
+        """Batch and row number of every row without a time."""
+        nulls = [pc.is_null(batch.column("ts")).to_pylist() for batch in self.batches]
+        return [(f"batch {n}", row + 1) for n, column in enumerate(nulls) for row, null in enumerate(column) if null]
+
+    @cached_property
+    def _timed(self) -> list[pa.Table]:
+        return [batch.filter(pc.is_valid(batch.column("ts"))) for batch in self.batches]
+
+    @cached_property
+    def _late_masks(self) -> list[pa.ChunkedArray]:
+        """Late is what lies more than the slack behind the largest time of all earlier batches."""
+        masks, largest = [], -(2**62)
+        for part in self._timed:
+            times = part.column("ts").cast(pa.int64())
+            masks.append(pc.less(times, largest - self.slack))
+            largest = max(largest, pc.max(times).as_py() if part.num_rows else largest)
+        return masks
+
+
+def random_scenario(random: Random, rows: int = 64, levels: int | None = None, size: int | None = None) -> Scenario:
+    """Every fault point is reached by it, most of them many times: no batch but one is empty, windows close all along,
+    and rows of several epochs stay in the state."""
+    slack = random.choice([0, SECOND, 5 * SECOND])
+    arrived = disordered(random, _many_rows(random, rows), slack + 6 * SECOND)
+    batches = _batches(random, _with_nulls(random, arrived))
+    splits = random.choice([1, 2, 5])
+    source = ps.read.batches(
+        batches, time="ts", progress=ps.slack(slack), splits_per_batch=splits, one_batch_per_offer=True
+    )
+    return Scenario(batches, slack, _query(random, source, levels, size))
+
+
+def _many_rows(random: Random, most: int) -> pa.Table:
+    while (rows := random_rows(random, most)).num_rows < most:
+        pass
+    return rows
+
+
+def _with_nulls(random: Random, rows: pa.Table) -> pa.Table:
+    present = pa.array([random.random() > 0.05 for _ in range(rows.num_rows)])
+    return rows.set_column(0, SCHEMA.field("ts"), pc.if_else(present, rows.column("ts"), None))
+
+
+def _batches(random: Random, rows: pa.Table) -> tuple[pa.Table, ...]:
+    """Equal parts and an empty one among them, perhaps the last: an epoch of nothing but punctuation."""
+    size = -(-rows.num_rows // (BATCHES - 1))
+    parts = [rows.slice(start, size) for start in range(0, rows.num_rows, size)]
+    parts.insert(random.randint(1, len(parts)), rows.slice(0, 0))
+    return tuple(parts)
+
+
+def _query(random: Random, stream: Stream, levels: int | None, seconds: int | None) -> Stream:
+    size, slide = (seconds, seconds) if seconds else random.choice(_WINDOWS)
+    keys = random.sample(["k", "s", "i"], random.randint(1, 2))
+    window = ps.sliding(size * SECOND, every=slide * SECOND, offset=random.choice([0, SECOND // 2]))
+    result = stream.group_by(*keys).window(window).agg(n=ps.count(), **random.choice(_MEASURES))
+    if (levels or random.choice([1, 1, 2])) == 2:
+        result = result.group_by().window(ps.tumbling(10 * SECOND)).agg(rows=ps.count(), most=ps.max("n"))
+    return result
+
+
+def another_way(random: Random, way: Way) -> Way:
+    """Any other way to go on with a checkpoint: the hash is part of it and stays."""
+    return replace(random_way(random), hash_bits=way.hash_bits)
+
+
+def launch(scenario: Scenario, place: Place, way: Way, **options: object) -> ps.Run:
+    settings = {"master": "inline", "epoch": "1ms", "on_bad_row": "divert", **way.settings(), **options}
+    return scenario.into(place).start(str(place.checkpoint), **settings)
+
+
+def run_until_death(scenario: Scenario, place: Place, way: Way, fault: Fault, **options: object) -> str:
+    """Where the run died of the fault: "recovery" or "epochs"; empty if it lived to its end."""
+    arm(fault.point, fault.nth, fault.action)
+    deadly = InjectedCrash if fault.action == "crash" else OSError
+    try:
+        run = launch(scenario, place, way, **options)
+    except deadly:
+        return "recovery"
+    else:
+        try:
+            run.wait()
+        except deadly:
+            return "epochs"
+    finally:
+        disarm()
+    return ""
+
+
+def finish(scenario: Scenario, place: Place, way: Way, **options: object) -> ps.Run:
+    """Run undisturbed to the end of the input."""
+    run = launch(scenario, place, way, **options).wait()
+    assert run.progress.state == "finished"
+    return run
+
+
+def assert_exact(scenario: Scenario, place: Place, context: str = "") -> None:
+    """What a user finds in the folders is the batch answer, and nothing is left lying about."""
+    assert_same_rows(published(place.results, scenario.stream.schema), scenario.results, f"results, {context}")
+    assert_same_rows(published(place.checkpoint / "late", SCHEMA), scenario.late, f"late rows, {context}")
+    bad = published(place.checkpoint / "bad", BAD_ROWS_SCHEMA)
+    assert sorted(zip(*(bad.column(n).to_pylist() for n in ("file", "line")), strict=True)) == scenario.bad, context
+    assert_tidy(place.checkpoint, [place.results, place.checkpoint / "late", place.checkpoint / "bad"])
+
+
+def kept_manifests(checkpoint: Path) -> list[Manifest]:
+    folder = checkpoint / "manifests"
+    return [manifests.read(folder, epoch) for epoch in manifests.epochs(folder)]
+
+
+def newest_manifest(checkpoint: Path) -> Manifest:
+    return kept_manifests(checkpoint)[-1]
+
+
+def assert_tidy(checkpoint: Path, outputs: Iterable[Path]) -> None:
+    """The newest manifests are there without a gap; what they name is there, whole, and nothing else is."""
+    kept = kept_manifests(checkpoint)
+    last = kept[-1].epoch
+    assert [m.epoch for m in kept] == list(range(max(0, last - KEPT_MANIFESTS + 1), last + 1))
+    assert not list((checkpoint / "manifests").glob(".*")), "a temporary manifest is left"
+    named = {name for m in kept for name in m.run_names()}
+    assert {p.name for p in (checkpoint / "runs").iterdir()} == named
+    for folder in outputs:
+        assert [p.name for p in (folder / "_penstock").iterdir()] == ["query_id"], "staged files are left"
+    for state in (sub for m in kept for sub in m.subqueries):
+        assert_homes(state)
+
+
+def assert_homes(state: SubqueryState) -> None:
+    """Every site holds slices and marks of its own groups, of all of them, and of no others."""
+    assert len(state.sites) == state.directory.sites
+    for number, site in enumerate(state.sites):
+        home = state.directory.ranges_of(number)
+        covered = [m.range for m in normal(starting_marks(m.range for m in site.marks))]
+        assert covered == [m.range for m in starting_marks(home)], "the marks of a site do not cover its groups"
+        for piece in site.slices:
+            inside = [common for part in home if (common := piece.range.intersect(part))]
+            assert sum(r.high - r.low for r in inside) == piece.range.high - piece.range.low, "a slice away from home"
+
+
+def published(folder: Path, schema: pa.Schema) -> pa.Table:
+    """The rows of a folder as a user reads them."""
+    return pa.concat_tables([schema.empty_table(), *(pq.read_table(f) for f in sorted(folder.glob("*.parquet")))])
+
+
+def run_in_child(seed: str, root: str, way: Way, fault: str | None) -> None:
+    """The target of a process that is to die: the scenario of a seed, with a fault in its environment."""
+    if fault is not None:
+        os.environ["PENSTOCK_FAULT"] = fault
+    finish(random_scenario(Random(seed)), Place(Path(root)), way)

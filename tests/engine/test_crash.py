@@ -1,0 +1,132 @@
+"""A run that dies anywhere and is started again, in any other way, publishes exactly the rows of the batch answer.
+
+The death is an exception that nothing catches; `test_kill` does the same with SIGKILL.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from penstock.checkpoint.faults import FaultPoint, arm, disarm
+from penstock.engine import site
+from penstock.testing.crashes import (
+    Fault,
+    Place,
+    Scenario,
+    another_way,
+    assert_exact,
+    finish,
+    newest_manifest,
+    random_scenario,
+    run_until_death,
+)
+from penstock.testing.ways import Way
+
+EACH_POINT = [(p, n) for p in FaultPoint for n in (1, 2, 3) if p is not FaultPoint.RECOVERED or n == 1]
+
+
+@pytest.fixture(autouse=True)
+def _quick_and_disarmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # an exception loses no pages
+    yield
+    disarm()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def scenario(random: Random) -> Scenario:
+    return random_scenario(random)
+
+
+def _random_fault(random: Random) -> Fault:
+    nth = random.choice([1, 2, 4, 8, random.randint(1, 40)])
+    return Fault(random.choice(list(FaultPoint)), nth, random.choice(["crash", "crash", "error"]))
+
+
+def _is(point: FaultPoint) -> str:
+    return point.value
+
+
+@pytest.mark.parametrize(("point", "nth"), EACH_POINT)
+def test_one_death(point: FaultPoint, nth: int, random: Random, scenario: Scenario, place: Place, way: Way) -> None:
+    fault = Fault(point, nth)
+    assert run_until_death(scenario, place, way, fault), f"{fault} was never reached"
+    after = another_way(random, way)
+    finish(scenario, place, after)
+    assert_exact(scenario, place, f"{fault}, {way}, then {after}\n{scenario.stream.explain()}")
+
+
+@pytest.mark.parametrize("case", range(90))
+def test_deaths_in_a_row(case: int, random: Random, scenario: Scenario, place: Place, way: Way) -> None:
+    story = []
+    for fault in [_random_fault(random) for _ in range(random.choice([2, 2, 3, 5]))]:
+        died = run_until_death(scenario, place, way, fault)
+        story.append(f"{fault} {died or 'not reached'}, {way}")
+        way = another_way(random, way)
+    finish(scenario, place, way)
+    assert_exact(scenario, place, "\n".join(story))
+
+
+@pytest.mark.parametrize("first", [FaultPoint.MANIFEST_LINKED, FaultPoint.COMMITTED], ids=_is)
+@pytest.mark.parametrize("second", [FaultPoint.PUBLISHED_ONE, FaultPoint.PUBLISHED, FaultPoint.RECOVERED], ids=_is)
+def test_death_in_recovery_before_results_are_published(
+    first: FaultPoint, second: FaultPoint, random: Random, scenario: Scenario, place: Place, way: Way
+) -> None:
+    while not place.checkpoint.exists() or not newest_manifest(place.checkpoint).staged:
+        assert run_until_death(scenario, place, way, Fault(first))
+    assert run_until_death(scenario, place, another_way(random, way), Fault(second)) == "recovery"
+    finish(scenario, place, another_way(random, way))
+    assert_exact(scenario, place)
+
+
+@pytest.mark.parametrize("case", range(4))
+def test_death_in_the_collection_of_a_recovery(
+    case: int, random: Random, scenario: Scenario, place: Place, way: Way
+) -> None:
+    assert run_until_death(scenario, place, way, Fault(FaultPoint.PUBLISHED, 6))  # before an old manifest is deleted
+    died = run_until_death(scenario, place, another_way(random, way), Fault(FaultPoint.COLLECTED_ONE))
+    assert died == "recovery"
+    finish(scenario, place, another_way(random, way))
+    assert_exact(scenario, place)
+
+
+@pytest.mark.parametrize("point", [FaultPoint.RUN_TORN, FaultPoint.RUN_WRITTEN, FaultPoint.SITE_DONE], ids=_is)
+def test_death_in_a_compaction(
+    point: FaultPoint, random: Random, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = random_scenario(random, levels=1, size=60)  # rows of many epochs live together
+    compacted = site._Step._compacted
+
+    def armed(step: site._Step, *arguments: object) -> object:
+        arm(point)
+        return compacted(step, *arguments)  # type: ignore[arg-type]
+
+    way = Way(sites=1)  # one site has all runs, so that there are enough of them
+    monkeypatch.setattr(site._Step, "_compacted", armed)
+    assert run_until_death(scenario, place, way, Fault(point, 10**9)) == "epochs"
+    monkeypatch.setattr(site._Step, "_compacted", compacted)
+    finish(scenario, place, another_way(random, way))
+    assert_exact(scenario, place)
+
+
+@pytest.mark.parametrize("case", range(12))
+def test_start_again_and_again(case: int, random: Random, scenario: Scenario, place: Place, way: Way) -> None:
+    """A crash loop still makes progress, one epoch at a time, and a finished checkpoint stays as it is."""
+    point = random.choice([FaultPoint.COMMITTED, FaultPoint.PUBLISHED, FaultPoint.COLLECTED])
+    nth = 2 if point is FaultPoint.PUBLISHED else 1  # recovery itself publishes once
+    deaths = 0
+    while run_until_death(scenario, place, another_way(random, way), Fault(point, nth)):
+        deaths += 1
+    assert deaths >= 9
+    assert newest_manifest(place.checkpoint).finished
+    finish(scenario, place, another_way(random, way))
+    assert_exact(scenario, place)
