@@ -60,7 +60,7 @@ def time_span(text: str) -> int:
 
 def point_in_time(text: str) -> int:
     """Microseconds since 1970: as a whole number, or of a date and time in UTC."""
-    if text.lstrip("-").isdigit():
+    if text.removeprefix("-").isdecimal():
         return int(text)
     try:
         read = datetime.fromisoformat(text)

@@ -6,6 +6,7 @@ creation of one file. The file is JSON: a checksum and the body it covers.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ from typing import Any
 import msgspec
 import xxhash
 
-from penstock.checkpoint.durable import create_exclusive
+from penstock.checkpoint.durable import create_exclusive, sync_folder
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import Mark
 from penstock.state.directory import Directory, HashRange
 from penstock.state.runs import Slice
 
 FORMAT = 1
+_FILE_NAME = re.compile(r"(\d{12})\.json")
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,15 @@ def decode(path: Path, data: bytes) -> Manifest:
         version = msgspec.json.decode(envelope.body, type=_Version).format
         if version != FORMAT:
             raise _other_format(path, version)
-        return msgspec.json.decode(envelope.body, type=Manifest)
-    except msgspec.MsgspecError as error:
+        manifest = msgspec.json.decode(envelope.body, type=Manifest)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise _corrupt(path, str(error)) from error
+    if path.name != file_name(manifest.epoch):
+        raise _corrupt(path, f"it is the manifest of epoch {manifest.epoch}")
+    for name in manifest.run_names() | {file.name for file in manifest.staged}:
+        if name in ("", "..") or name != Path(name).name:  # a name with a path would reach out of the checkpoint
+            raise _corrupt(path, f"`{name}` is not the name of a file")
+    return manifest
 
 
 @dataclass(frozen=True)
@@ -143,16 +151,29 @@ def commit(folder: Path, manifest: Manifest) -> None:
     path, data = folder / file_name(manifest.epoch), encode(manifest)
     try:
         if create_exclusive(path, data):
-            return
+            return _withdraw_if_overtaken(path, manifest.epoch)
     except OSError:
         if not path.exists():
             raise
     if path.read_bytes() != data:
-        raise CheckpointError(
-            f"another driver has committed epoch {manifest.epoch} to this checkpoint",
-            detail=str(path),
-            hint="let only one run use a checkpoint; this one stops, and the other one is unhurt",
-        )
+        raise _overtaken(path, manifest.epoch)
+    sync_folder(folder)  # it is ours, but whoever made it visible did not get to this
+
+
+def _withdraw_if_overtaken(path: Path, epoch: int) -> None:
+    """The name of an old epoch is free again once its manifest is collected; by then there are later ones."""
+    newest = epochs(path.parent)[-1]
+    if newest > epoch:
+        path.unlink()
+        raise _overtaken(path.with_name(file_name(newest)), newest)
+
+
+def _overtaken(path: Path, epoch: int) -> CheckpointError:
+    return CheckpointError(
+        f"another driver has committed epoch {epoch} to this checkpoint",
+        detail=str(path),
+        hint="let only one run use a checkpoint; this one stops, and the other one is unhurt",
+    )
 
 
 def read(folder: Path, epoch: int) -> Manifest:
@@ -165,7 +186,7 @@ def read(folder: Path, epoch: int) -> Manifest:
 
 def epochs(folder: Path) -> list[int]:
     """The epochs whose manifests are there, in order."""
-    return sorted(int(p.stem) for p in folder.glob("[0-9]*.json"))
+    return sorted(int(match[1]) for p in folder.iterdir() if (match := _FILE_NAME.fullmatch(p.name)))
 
 
 def _corrupt(path: Path, detail: str) -> CorruptCheckpointError:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.durable import make_private_folder
+from penstock.checkpoint.durable import make_private_folder, sync_folder
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.lock import Lock
 from penstock.checkpoint.manifest import Manifest
@@ -74,7 +74,11 @@ class Checkpoint:
             )
         return None
 
-    def commit(self, manifest: Manifest) -> None:
+    def commit(self, manifest: Manifest, staging: Iterable[Path] = ()) -> None:
+        """Make an epoch true. Tasks have synced the files they made; their names, in the folders of state and of
+        staged rows, are made durable here, once for all of them and before the manifest that relies on them."""
+        for folder in (self.runs, *staging):
+            sync_folder(folder)
         manifests.commit(self.manifests, manifest)
 
     def collect(self, staging: Iterable[Path]) -> None:
@@ -120,8 +124,6 @@ def _local_path(location: str | os.PathLike[str]) -> Path:
 
 
 def _refuse_unsafe(root: Path) -> None:
-    if root.is_symlink():
-        return  # the owner of the link chose the target; its rights are checked below
     if os.stat(root).st_mode & stat.S_IWOTH:
         raise CheckpointError(
             "the checkpoint folder can be written by everyone",

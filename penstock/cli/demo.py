@@ -66,6 +66,7 @@ def _warm_up(master: str, sites: int) -> None:
 
 
 def _conclude(ended: Ended, script: Path, sites: int) -> None:
-    print(*summary_lines(ended, several=False), sep="\n")
+    print(*summary_lines(ended), sep="\n")
     print(f"\nNext: go on where this ended, with {sites * 2} sites instead of {sites}:")
-    print(f"  penstock run {script} --checkpoint {script.parent / 'checkpoint'} --sites {sites * 2} --until 30s")
+    print(f"  penstock run {script} \\")
+    print(f"    --checkpoint {script.parent / 'checkpoint'} --sites {sites * 2} --until 30s")

@@ -28,9 +28,9 @@ _PLAIN_EVERY = 5.0
 class DemoScreen:
     """Drawn on stdout, a terminal."""
 
-    def __init__(self, results: Results, threshold: int, seconds: int) -> None:
+    def __init__(self, results: Results, threshold: int, seconds: int, console: Console | None = None) -> None:
         self._results, self._threshold, self._seconds = results, threshold, seconds
-        self._console = Console(highlight=False)
+        self._console = console or Console(highlight=False)
         self._live = Live(console=self._console, refresh_per_second=8)
         self._rate = Rate()
 
@@ -44,12 +44,14 @@ class DemoScreen:
         self._live.__exit__(kind, error, trace)
 
     def show(self, progress: Sequence[Named]) -> None:
+        self._live.update(self.drawn(progress[0].progress))
+
+    def drawn(self, p: Progress) -> Panel:
         self._results.read_new()
-        p = progress[0].progress
         most = max(3, min(_MOST, self._console.height - _LINES_AROUND))
         suspects = self._results.suspects(most)
         body = self._table(suspects, most) if suspects else Text("\n  the first window is still open ...\n", "dim")
-        self._live.update(Panel(Group(self._header(p), body), title=self._title(p), box=ROUNDED, border_style="cyan"))
+        return Panel(Group(self._header(p), body), title=self._title(p), box=ROUNDED, border_style="cyan")
 
     def say(self, text: str) -> None:
         self._console.print(Text(text, "yellow"))
@@ -63,7 +65,7 @@ class DemoScreen:
             "epoch": f"{p.epoch:,}",
             "rows in": f"{p.rows_in:,}",
             "rows/s": f"{self._rate.now(p.rows_in):,.0f}",
-            "low-water mark": shown_mark(p.low_water_mark)[11:-2],
+            "low-water mark": shown_mark(p.low_water_mark),
             "late rows": f"{p.late_rows:,}",
             "results": f"{p.rows_out:,}",
         }
@@ -112,7 +114,7 @@ class PlainDemoScreen(PlainScreen):
         rate = self._demo_rate.now(p.rows_in)
         self.say(
             f"epoch {p.epoch}, {p.rows_in:,} rows in, {rate:,.0f} rows/s, low-water mark "
-            f"{shown_mark(p.low_water_mark)[11:]}, {p.late_rows:,} late, {p.rows_out:,} results; busiest: {top}"
+            f"{shown_mark(p.low_water_mark)}, {p.late_rows:,} late, {p.rows_out:,} results; busiest: {top}"
         )
 
     def say(self, text: str) -> None:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Protocol
 
@@ -61,11 +61,13 @@ class Rate:
 
 
 def shown_mark(mark: datetime | int | None) -> str:
+    """Without the date where that is today's (UTC), as it is for most live streams."""
     match mark:
         case None:
             return "-"
         case datetime():
-            return f"{mark:%Y-%m-%d %H:%M:%S}.{mark.microsecond // 1000:03d}"
+            today = mark.date() == datetime.now(UTC).date()
+            return f"{mark:%H:%M:%S}" if today else f"{mark:%Y-%m-%d %H:%M:%S}"
     return f"{mark:,}"
 
 

@@ -16,12 +16,12 @@ from penstock.cli.target import load_target
 def run_target(text: str, checkpoint: Path | None, flags: Mapping[str, Any], as_json: bool) -> int:
     """Runs all queries of a target; the exit code. Flags are stronger than the settings of a script."""
     target = load_target(text)
-    options = {**target.settings, **flags}
+    options = {**flags, **target.settings}
     screen = screen_for_stderr()
     _say_start(screen, options)
     ended, code = run_jobs(target.jobs(checkpoint), options, screen)
     for one in ended:
-        for line in summary_lines(one, len(ended) > 1):
+        for line in summary_lines(one, len(ended) > 1, "the same command goes on from here"):
             print(line, file=sys.stderr, flush=True)
     if as_json:
         print(json_line(ended), flush=True)

@@ -26,11 +26,12 @@ def shown_path(path: Path) -> str:
     return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute)
 
 
-def summary_lines(ended: Ended, several: bool) -> Iterator[str]:
+def summary_lines(ended: Ended, several: bool = False, how_to_go_on: str = "") -> Iterator[str]:
+    """What was done and where everything is; `how_to_go_on` is said of a query that has not finished."""
     prefix = f"{ended.job.name}: " if several else ""
     yield prefix + (_nothing_done(ended) if ended.was_finished else _what_happened(ended))
     if not ended.was_finished:
-        yield from _where(ended)
+        yield from _where(ended, how_to_go_on)
 
 
 def _nothing_done(ended: Ended) -> str:
@@ -47,13 +48,13 @@ def _what_happened(ended: Ended) -> str:
     )
 
 
-def _where(ended: Ended) -> Iterator[str]:
+def _where(ended: Ended, how_to_go_on: str) -> Iterator[str]:
     p, results = ended.run.progress, results_of(ended)
     if results is not None:
         yield f"  results     {shown_path(results)}"
     for label, rows, output in (("late rows", p.late_rows, "late"), ("bad rows", p.bad_rows, "bad")):
         yield f"  {label:<12}{rows:,}" + (f", in {shown_path(ended.run.folder(output))}" if rows else "")
-    goes_on = "; the same command goes on from here" if p.state == "stopped" else ""
+    goes_on = f"; {how_to_go_on}" if how_to_go_on and p.state == "stopped" else ""
     yield f"  checkpoint  {shown_path(ended.run.checkpoint)}{goes_on}"
 
 

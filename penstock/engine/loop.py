@@ -151,7 +151,7 @@ class EpochLoop:
         reports = self._run(job, routes)
         reach(FaultPoint.JOB_DONE)
         before, after = self.manifest, next_manifest(self.manifest, job, offers, reports)
-        self.checkpoint.commit(after)
+        self.checkpoint.commit(after, {job.outputs[file.output].folder for file in after.staged})
         reach(FaultPoint.COMMITTED)
         self.manifest = after
         self._publish(after)

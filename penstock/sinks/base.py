@@ -57,7 +57,13 @@ class RowWriter:
         make_private_folder(self._path.parent)
         self._file = pa.OSFile(os.fspath(self._path), "wb")
         if self._path.suffix == ".parquet":
-            self._writer = pq.ParquetWriter(self._file, self._schema, compression="lz4", write_statistics=False)
+            self._writer = pq.ParquetWriter(
+                self._file,
+                self._schema,
+                compression="lz4",
+                use_dictionary=_repeating(self._schema),
+                write_statistics=False,
+            )
         else:
             self._writer = pa.ipc.new_file(self._file, self._schema)
 
@@ -69,3 +75,8 @@ class RowWriter:
         self._file.close()
         sync_file(self._path)
         return Staged(output, self._path.name, self.rows)
+
+
+def _repeating(schema: pa.Schema) -> list[str]:
+    """The columns whose values are likely to repeat: a dictionary makes them smaller, and any other column slower."""
+    return [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_timestamp(f.type)]

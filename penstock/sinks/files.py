@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.checkpoint.durable import sync_folder
+from penstock.checkpoint.durable import sync_folder, write_new
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import Staged
 from penstock.checkpoint.store import epoch_of_name
@@ -59,11 +59,13 @@ class FilesSink:
 
 def _claim(folder: Path, owner: Path, query_id: str) -> None:
     """Mark the folder as this query's; results of two queries in one folder would be two answers in one."""
-    if not owner.exists():
+    found = owner.read_text().strip() if owner.exists() else ""
+    if not found:  # unclaimed, or claimed by a process that died before it had written its name
         if any(folder.glob("*.parquet")):
             raise _occupied(folder, "it holds Parquet files that no known query wrote")
-        owner.write_text(query_id)
-    elif (found := owner.read_text().strip()) != query_id:
+        owner.unlink(missing_ok=True)
+        write_new(owner, query_id.encode())
+    elif found != query_id:
         raise _occupied(folder, f"it belongs to query {found}, and this is query {query_id}")
 
 

@@ -9,15 +9,15 @@ from itertools import count
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expressions import Column, Expr, Named
+from penstock.expressions import Call, Column, Expr, Named
 from penstock.operators.window import Window
 from penstock.plan.columns import WINDOW_COLUMNS
-from penstock.plan.naming import aggregate_name, default_name, text_of, unique_name
+from penstock.plan.naming import aggregate_name, default_name, unique_name
 from penstock.plan.nodes import Aggregate, Aggregation, Filter, Node, Project
 from penstock.sql.aggregate_call import AggregateCall, aggregate_call
 from penstock.sql.expression import translate
 from penstock.sql.group_keys import Keys, keys_of
-from penstock.sql.grouped_expression import WINDOW_SCOPE, AggregateSlot, over_result, same
+from penstock.sql.grouped_expression import WINDOW_SCOPE, AggregateSlot, as_written, over_result, same
 from penstock.sql.result_columns import Item, is_star, items_of, output_names
 from penstock.sql.scope import Scope
 from penstock.sql.tree import place_of, placing
@@ -34,8 +34,8 @@ class _Aggregates:
         call = aggregate_call(node, self.rows)
         key = repr(call)
         self.calls.setdefault(key, call)
-        text = f"{call.function}({'*' if call.argument is None else text_of(call.argument)})"
-        return AggregateSlot(text, list(self.calls).index(key))
+        arguments = () if call.argument is None else (call.argument,)
+        return AggregateSlot(call.function, list(self.calls).index(key), Call(call.function, arguments))
 
 
 @dataclass(frozen=True)
@@ -142,4 +142,4 @@ def _placed(to_result: ToResult, expression: Expr, node: exp.Expr, scope: Scope)
 
 def _default_name(item: Item, expression: Expr) -> str:
     """A whole aggregate or key goes by the name it has in the Aggregate, anything else by its text."""
-    return expression.name if isinstance(expression, Column) else item.default_name
+    return expression.name if isinstance(expression, Column) else item.alias or default_name(as_written(item.expression))

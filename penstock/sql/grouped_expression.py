@@ -21,9 +21,10 @@ class WindowColumn(Column):
 
 @dataclass(frozen=True)
 class AggregateSlot(Column):
-    """The result of the aggregate with this index, before it has its name; `name` is its text."""
+    """The result of the aggregate with this index, before it has its name; `name` is that of its function."""
 
     index: int
+    call: Call
 
 
 WINDOW_SCOPE: dict[str, Expr] = {name: WindowColumn(name) for name in WINDOW_COLUMNS}
@@ -50,6 +51,11 @@ def over_result(expression: Expr, keys: Mapping[str, str], aggregates: tuple[str
         return None
 
     return _replaced(expression, in_result)
+
+
+def as_written(expression: Expr) -> Expr:
+    """The expression with the aggregates as calls again, to be shown; `count(*)` is `count()`, as DuckDB also has it."""
+    return _replaced(expression, lambda part: part.call if isinstance(part, AggregateSlot) else None)
 
 
 def _not_grouped(column: str) -> QueryError:

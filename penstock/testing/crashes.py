@@ -6,7 +6,7 @@ Every batch is one epoch, whatever the way of running, so that which rows are la
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,8 +21,14 @@ from penstock.api.streams import Ready, Stream
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.checkpoint.manifest import Manifest, SubqueryState
-from penstock.checkpoint.store import KEPT_MANIFESTS
+from penstock.checkpoint.store import KEPT_MANIFESTS, Checkpoint
+from penstock.config import Settings
+from penstock.engine.job import EpochJob, Report, RouteTask
+from penstock.engine.loop import EpochLoop, Executor, Outcome
 from penstock.engine.marks import normal, starting_marks
+from penstock.engine.view import OPEN_RUNS
+from penstock.events import Event
+from penstock.plan.subqueries import compile_query
 from penstock.sources.base import BAD_ROWS_SCHEMA
 from penstock.testing.oracle import batch_answer
 from penstock.testing.queries import SCHEMA, SECOND, disordered, random_rows
@@ -155,6 +161,7 @@ def another_way(random: Random, way: Way) -> Way:
 
 
 def launch(scenario: Scenario, place: Place, way: Way, **options: object) -> ps.Run:
+    OPEN_RUNS.keep_only(place.checkpoint / "runs", ())  # a process that starts again has nothing open
     settings = {"master": "inline", "epoch": "1ms", "on_bad_row": "divert", **way.settings(), **options}
     return scenario.into(place).start(str(place.checkpoint), **settings)
 
@@ -231,6 +238,43 @@ def assert_homes(state: SubqueryState) -> None:
 def published(folder: Path, schema: pa.Schema) -> pa.Table:
     """The rows of a folder as a user reads them."""
     return pa.concat_tables([schema.empty_table(), *(pq.read_table(f) for f in sorted(folder.glob("*.parquet")))])
+
+
+class MixingExecutor:
+    """Runs an epoch twice and hands over reports of both, the first `times` times that it is asked: as Spark may after
+    it has lost files. `from_second(report)` chooses which reports are of the second run."""
+
+    def __init__(self, inner: Executor, times: int, from_second: Callable[[Report], bool]) -> None:
+        self._inner, self._left, self._from_second = inner, times, from_second
+
+    def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
+        first = self._inner.run(job, routes)
+        if self._left == 0:
+            return first
+        self._left -= 1
+        second = {report.producer: report for report in self._inner.run(job, routes)}
+        return [second[report.producer] if self._from_second(report) else report for report in first]
+
+    def cancel(self) -> None:
+        self._inner.cancel()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def step_to_end(scenario: Scenario, place: Place, way: Way, executor: Executor) -> list[Event]:
+    """Run with an executor of the test's own; gives what the loop told."""
+    told: list[Event] = []
+    settings = Settings(master="inline", on_bad_row="divert").with_options(**way.settings())
+    checkpoint = Checkpoint.open(place.checkpoint)
+    try:
+        query = compile_query(scenario.into(place).sink, settings.hash_bits)
+        loop = EpochLoop(query, checkpoint, executor, settings, told.append)
+        while loop.step() is not Outcome.FINISHED:
+            pass
+    finally:
+        checkpoint.close()
+    return told
 
 
 def run_in_child(seed: str, root: str, way: Way, fault: str | None) -> None:

@@ -115,6 +115,12 @@ def test_splits_are_cut_at_split_rows_and_the_limit(tmp_path, kind):
     assert offer.waiting == 30
 
 
+def test_units_that_fit_exactly_make_one_split(tmp_path):
+    write(tmp_path / "a.parquet", table(0, 40), "parquet", unit=10)
+    offer = FilesConnector(str(tmp_path), split_rows=20).open(SCHEMA, "ts").offer(None, 40)
+    assert [split.rows for split in offer.splits] == [20, 20]
+
+
 def test_a_limit_below_a_row_group_still_offers_it(tmp_path):
     write(tmp_path / "a.parquet", table(0, 10), "parquet", unit=10)
     assert [s.rows for s in FilesConnector(str(tmp_path)).open(SCHEMA, "ts").offer(None, 3).splits] == [10]

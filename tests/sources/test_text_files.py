@@ -177,6 +177,25 @@ def test_a_quoted_newline_is_malformed_wherever_the_file_is_cut(tmp_path):
         assert (found.rows["id"].to_pylist(), found.bad["line"].to_pylist()) == ([2], [2, 3])
 
 
+JOINED, PARTED = '2,1,"a\nb",2024-01-01', "2,1,a,2024-01-01\r3,1,b,2024-01-01"
+
+
+@pytest.mark.parametrize("middle", [JOINED, PARTED, f"{JOINED}\n{PARTED}"])
+def test_lines_the_parser_would_join_or_part(tmp_path, middle):
+    good = "1,1,a,2024-01-01"
+    (tmp_path / "a.csv").write_bytes(f"id,duration,name,ts\n{good}\n{middle}\n{good}\n".encode())
+    found = read(tmp_path / "a.csv")
+    assert found.rows["id"].to_pylist() == [1, 1]
+    assert found.bad["text"].to_pylist() == middle.split("\n")
+
+
+def test_a_byte_order_mark_inside_a_file_is_data(tmp_path):
+    schema = pa.schema([("name", pa.string()), ("ts", pa.timestamp("us"))])
+    (tmp_path / "a.csv").write_text(f"name,ts\n{'a' * 50},2024-01-01\n\ufeffb,2024-01-01\n")
+    for split_rows in (1, 100):
+        assert read(tmp_path, split_rows, schema=schema).rows["name"].to_pylist() == ["a" * 50, "\ufeffb"]
+
+
 def test_csv_without_a_header(tmp_path):
     (tmp_path / "a.csv").write_text("1;2.5;x;2024-01-01\n2;;y;2024-01-02\n")
     options = {"header": False, "delimiter": ";"}

@@ -1,0 +1,48 @@
+# make setup, and then: test, demo, lint, soak, bench, cases, clean. Every target sets up first if needed.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+export SPARK_LOCAL_IP := 127.0.0.1
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test test-unit test-spark demo lint soak bench cases clean
+
+help:  ## what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+setup:  ## a virtual environment with everything installed, and Java
+	@PYTHON=$(PYTHON) tools/setup.sh
+
+test: setup  ## all tests: first without Spark, then with it
+	@tools/timed.sh "unit and property tests" $(BIN)/python -m pytest -m "not spark and not slow" --durations=15
+	@tools/timed.sh "Spark tests" $(BIN)/python -m pytest -m "spark and not slow" --durations=15
+
+test-unit: setup  ## the tests without Spark
+	@tools/timed.sh "unit and property tests" $(BIN)/python -m pytest -m "not spark and not slow" --durations=15
+
+test-spark: setup  ## the tests with Spark
+	@tools/timed.sh "Spark tests" $(BIN)/python -m pytest -m "spark and not slow" --durations=15
+
+demo: setup  ## a live query on embedded Spark, for about a minute
+	@$(BIN)/penstock demo
+
+lint: setup  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+soak: setup  ## 5,000 epochs in a row
+	$(BIN)/python -m penstock.bench.soak --epochs 5000
+
+bench: setup  ## Penstock and its peers on the same questions
+	$(BIN)/penstock bench
+
+cases: setup  ## rewrites what the .case files expect
+	PENSTOCK_REWRITE=1 $(BIN)/python -m pytest tests/test_cases.py
+
+clean:  ## removes what tests, demos and builds leave behind, but not .venv
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks \
+	  demo-out bench-work spark-warehouse artifacts
+	find penstock tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,128 @@
+"""Running a case inside this process, and what comes out of it, epoch by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.api.handle import Run
+from penstock.api.option_text import read_settings
+from penstock.api.streams import Ready
+from penstock.checkpoint.store import epoch_of_name
+from penstock.errors import PenstockError
+from penstock.events import EpochCommitted
+from penstock.plan.nodes import Node, Sink, Source
+from penstock.plan.subqueries import node_schema
+from penstock.sinks.collected import CollectedSink
+from penstock.sources.base import BAD_ROWS_SCHEMA
+from penstock.sql import Script, parse_script
+from penstock.testing.case_input import Epochs
+from penstock.testing.case_source import CaseConnectors
+from penstock.testing.case_text import Case, CaseError
+from penstock.testing.ways import Way
+
+
+@dataclass(frozen=True)
+class EpochResult:
+    """What one epoch published. `mark` is the low-water mark after it, None at the end of the stream."""
+
+    number: int
+    mark: int | None
+    rows: pa.Table
+    late: pa.Table
+    bad: pa.Table
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case: its plan and its epochs, or the error that ended it, with the plan if it got so far."""
+
+    node: Node | None = None
+    plan: str = ""
+    epochs: tuple[EpochResult, ...] = ()
+    error: PenstockError | None = None
+
+    @property
+    def source(self) -> Source:
+        node = self.node
+        while not isinstance(node, Source):
+            if node is None:
+                raise CaseError("the query was refused, so it has no source")
+            node = node.input
+        return node
+
+    @property
+    def input(self) -> Epochs:
+        epochs: Epochs = self.source.connector.epochs  # type: ignore[attr-defined]
+        return epochs
+
+    def union(self, output: Callable[[EpochResult], pa.Table]) -> pa.Table:
+        """One of the outputs over all epochs."""
+        return pa.concat_tables([output(epoch) for epoch in self.epochs])
+
+
+def run_case(case: Case, folder: Path, way: Way | None = None, random: Random | None = None) -> Outcome:
+    """Run a case with the epochs as written: with default settings, or in some way and with smaller splits."""
+    node, plan = None, ""
+    results = _Results()
+    try:
+        script = parse_script(case.query, connectors=CaseConnectors(case.input, random), name="query")
+        node = _only_query(script)
+        ready = Ready(Sink(node, CollectedSink("case", results.deliver)))
+        plan = ready.explain()
+        run = ready.start(str(folder), **_options(script, way)).wait()
+    except CaseError:
+        raise
+    except PenstockError as error:
+        return Outcome(node, plan, error=error)
+    return Outcome(node, plan, _epochs(run, node, results.tables))
+
+
+@dataclass
+class _Results:
+    tables: dict[int, pa.Table] = field(default_factory=dict)
+
+    def deliver(self, epoch: int, rows: pa.Table) -> None:
+        self.tables[epoch] = rows
+
+
+def _only_query(script: Script) -> Node:
+    if len(script.queries) != 1 or len(script.sources) != 1:
+        raise CaseError("a case has one source and one SELECT")
+    return script.queries[0][1]
+
+
+def _options(script: Script, way: Way | None) -> dict[str, Any]:
+    asked = read_settings({key: str(value) for key, value in script.settings.items()})
+    chosen = {} if way is None else way.settings()
+    return {"master": "inline", "epoch": "1ms", "on_bad_row": "divert"} | asked | chosen
+
+
+def _epochs(run: Run, node: Node, results: dict[int, pa.Table]) -> tuple[EpochResult, ...]:
+    source = Outcome(node).source
+    late, bad = _by_epoch(run.folder("late").glob("*.parquet")), _by_epoch(run.folder("bad").glob("*.parquet"))
+    nothing = node_schema(node).empty_table()
+    return tuple(
+        EpochResult(
+            event.epoch,
+            event.low_water_mark,
+            results.get(event.epoch, nothing),
+            late.get(event.epoch, source.schema.empty_table()),
+            bad.get(event.epoch, BAD_ROWS_SCHEMA.empty_table()),
+        )
+        for event in run.events
+        if isinstance(event, EpochCommitted)
+    )
+
+
+def _by_epoch(files: Iterable[Path]) -> dict[int, pa.Table]:
+    tables: dict[int, list[pa.Table]] = {}
+    for path in sorted(files):
+        tables.setdefault(epoch_of_name(path.name) or 0, []).append(pq.read_table(path))
+    return {epoch: pa.concat_tables(parts) for epoch, parts in tables.items()}

@@ -1,0 +1,88 @@
+"""Tables as text: cells between bars, `null` for nothing, quotes around text that would be read as something else."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.testing.case_text import CaseError
+
+_CELL = re.compile(r"\s*('(?:[^']|'')*'|[^|]*?)\s*(\||$)")
+_NEEDS_QUOTES = re.compile(r"(?i)null|nothing|split.*|epoch .*|end|'.*|.*[|\n].*|\s.*|.*\s|", re.DOTALL)
+
+
+def cells(line: str) -> list[str | None]:
+    """The cells of a line as text."""
+    found: list[str | None] = []
+    for match in _CELL.finditer(line.strip()):
+        found.append(_unquoted(match[1]))
+        if not match[2]:
+            break
+    return found
+
+
+def _unquoted(cell: str) -> str | None:
+    if cell == "null":
+        return None
+    return cell[1:-1].replace("''", "'") if cell.startswith("'") and len(cell) > 1 else cell
+
+
+def table_of(header: Sequence[str | None], rows: Sequence[Sequence[str | None]], schema: pa.Schema) -> pa.Table:
+    """Rows of text as a table; columns that the header leaves out are null."""
+    if set(header) - set(schema.names) or any(len(row) != len(header) for row in rows):
+        raise CaseError("a table of the input does not fit its header or schema", detail=f"{header}: {list(rows)[:5]}")
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(header)}
+    missing = [None] * len(rows)
+    return pa.table([_column(columns.get(f.name, missing), f) for f in schema], schema=schema)
+
+
+def _column(values: Sequence[str | None], field: pa.Field) -> pa.Array:
+    try:
+        return pa.array(values, pa.string()).cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise CaseError(f"column `{field.name}` of the input cannot be read", detail=str(error)) from error
+
+
+def table_text(table: pa.Table) -> str:
+    """A table as text, its rows sorted, with a header; `nothing` where it has no rows."""
+    if not table.num_rows:
+        return "nothing"
+    rows = sorted((tuple(row.values()) for row in table.to_pylist()), key=_order)
+    return "\n".join(_aligned([table.column_names, *([_cell(v) for v in row] for row in rows)]))
+
+
+def _order(row: tuple[Any, ...]) -> list[tuple[int, Any]]:
+    """Nulls behind everything, NaN right before them."""
+    return [(2, 0) if v is None else (1, 0) if isinstance(v, float) and math.isnan(v) else (0, v) for v in row]
+
+
+def _cell(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case float():
+            return _double(value)
+        case str():
+            return "'" + value.replace("'", "''") + "'" if _NEEDS_QUOTES.fullmatch(value) else value
+        case datetime():
+            return value.isoformat(sep=" ")
+    return str(value)
+
+
+def _double(value: float) -> str:
+    """Twelve digits: what the order of additions changes is not shown."""
+    written = f"{value + 0.0:.12g}"
+    return f"{written}.0" if written.lstrip("-").isdigit() else written
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,0 +1,108 @@
+"""Files of cases: readable query tests in plain text.
+
+    What the file is about, in a few words.
+
+    === A row exactly at the end of a window is in the next one
+    Why this is worth a test; may be left out.
+
+    --- query
+    CREATE SOURCE calls (ts TIMESTAMP, ..., WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) WITH (connector = 'case');
+    SELECT ...
+
+    --- input
+    epoch 1
+    ts                  | k
+    1970-01-01 00:00:01 | a
+
+    --- plan, --- rows, --- late, --- bad or --- error
+    what is expected, which one command rewrites
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from penstock.errors import PenstockError
+
+_TITLE, _SECTION = "=== ", "--- "
+_GIVEN = ("query", "input")
+EXPECTED = ("plan", "rows", "late", "bad", "error")
+
+
+class CaseError(PenstockError):
+    """A file of cases cannot be read."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test. `given` is its text up to the first expected section, which no rewriting changes."""
+
+    title: str
+    given: str
+    query: str
+    input: str
+    expected: str
+
+
+@dataclass(frozen=True)
+class CaseFile:
+    """Invariant: the titles are different."""
+
+    about: str
+    cases: tuple[Case, ...]
+
+    def text(self) -> str:
+        parts = [self.about, *(f"{case.given}\n\n{case.expected}" for case in self.cases)]
+        return "\n\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
+
+
+def read_cases(path: Path) -> CaseFile:
+    """The cases of a file."""
+    about, *blocks = _blocks(path.read_text(encoding="utf-8").splitlines())
+    cases = tuple(_case(block, path) for block in blocks)
+    titles = [case.title for case in cases]
+    if len(set(titles)) < len(titles) or not titles:
+        raise CaseError(f"{path.name} needs cases with different titles", detail=", ".join(titles))
+    return CaseFile("\n".join(about), cases)
+
+
+def rewrite(path: Path, title: str, expected: str) -> None:
+    """Put what came out of a case in the place of what its file expects."""
+    file = read_cases(path)
+    cases = tuple(replace(case, expected=expected) if case.title == title else case for case in file.cases)
+    path.write_text(replace(file, cases=cases).text(), encoding="utf-8")
+
+
+def sections(parts: Iterable[tuple[str, str]]) -> str:
+    """Expected sections as text; those without content are left out."""
+    return "\n\n".join(f"{_SECTION}{name}\n{_trimmed(content)}" for name, content in parts if content.strip())
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
+    """The lines before the first title, then those of each case."""
+    block: list[str] = []
+    for line in lines:
+        if line.startswith(_TITLE):
+            yield block
+            block = []
+        block.append(line.rstrip())
+    yield block
+
+
+def _case(block: list[str], path: Path) -> Case:
+    title = block[0].removeprefix(_TITLE).strip()
+    starts = [i for i, line in enumerate(block) if line.startswith(_SECTION)]
+    names = [block[i].removeprefix(_SECTION) for i in starts]
+    if names[:1] != ["query"] or set(names) - {*_GIVEN, *EXPECTED} or len(set(names)) < len(names):
+        hint = "a case has a --- query, an --- input, and what is expected of them, in this order"
+        raise CaseError(f"case `{title}` of {path.name} has unsuitable sections", detail=", ".join(names), hint=hint)
+    content = {n: "\n".join(block[i + 1 : j]) for n, i, j in zip(names, starts, [*starts[1:], None], strict=True)}
+    border = next((i for n, i in zip(names, starts, strict=True) if n in EXPECTED), len(block))
+    given, expected = (_trimmed("\n".join(part)) for part in (block[:border], block[border:]))
+    return Case(title, given, content["query"], content.get("input", ""), expected)
+
+
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip("\n").splitlines()).rstrip()

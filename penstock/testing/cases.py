@@ -1,0 +1,136 @@
+"""Cases: what is expected of one, whether it came out, and whether it comes out however the query is run.
+
+    outcome = run_case(case, folder)                  with the epochs and splits as written, and default settings
+    difference(case, outcome)                         how the file differs from what came out
+    check_batch_answer(case, outcome)                 DuckDB has the same answer
+    check_any_way(case, outcome, folder, random)      another way to run it gives the same rows
+"""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+
+from penstock.progress.mark import MIN_TIME
+from penstock.testing.case_input import all_rows
+from penstock.testing.case_run import EpochResult, Outcome, run_case
+from penstock.testing.case_table import table_text
+from penstock.testing.case_text import Case, CaseError, CaseFile, read_cases, rewrite, sections
+from penstock.testing.oracle import batch_answer
+from penstock.testing.rows import assert_same_rows
+from penstock.testing.ways import random_way
+
+__all__ = [
+    "Case", "CaseError", "CaseFile", "Outcome", "check_any_way", "check_batch_answer", "difference", "expected_text",
+    "read_cases", "rewrite", "run_case",
+]  # fmt: skip
+
+
+def difference(case: Case, outcome: Outcome) -> str:
+    """How what came out differs from what the file expects; empty where it does not."""
+    came = expected_text(outcome)
+    if came == case.expected:
+        return ""
+    lines = difflib.unified_diff(
+        case.expected.splitlines(), came.splitlines(), "expected", "came out", lineterm="", n=100
+    )
+    return "\n".join([case.title, *lines, "", "PENSTOCK_REWRITE=1 pytest tests/test_cases.py takes over what came out"])
+
+
+def expected_text(outcome: Outcome) -> str:
+    """The sections that a file expects of a case."""
+    error = "" if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
+    rows = "\n".join(f"{_head(e, outcome)}\n{_shown(e.rows)}" for e in outcome.epochs)
+    return sections(
+        [
+            ("plan", outcome.plan),
+            ("rows", rows),
+            ("late", _diverted(outcome, lambda e: e.late)),
+            ("bad", _diverted(outcome, lambda e: e.bad.select(["reason", "text"]))),
+            ("error", error),
+        ]
+    )
+
+
+def _head(epoch: EpochResult, outcome: Outcome) -> str:
+    name = _name(epoch, outcome)
+    return name if epoch.mark is None else f"{name}, low-water mark {_mark(epoch.mark, outcome)}"
+
+
+def _name(epoch: EpochResult, outcome: Outcome) -> str:
+    return f"epoch {epoch.number}" if epoch.number <= len(outcome.input) else "end"
+
+
+def _mark(mark: int, outcome: Outcome) -> str:
+    source = outcome.source
+    if mark == MIN_TIME:
+        return "none"
+    if not pa.types.is_timestamp(source.schema.field(source.time).type):
+        return str(mark)
+    return (datetime(1970, 1, 1) + timedelta(microseconds=mark)).isoformat(sep=" ")
+
+
+def _diverted(outcome: Outcome, output: Callable[[EpochResult], pa.Table]) -> str:
+    """Only the epochs that have such rows."""
+    return "\n".join(
+        f"{_name(epoch, outcome)}\n{_shown(output(epoch))}" for epoch in outcome.epochs if output(epoch).num_rows
+    )
+
+
+def _shown(table: pa.Table) -> str:
+    return textwrap.indent(table_text(table), "  ")
+
+
+def check_any_way(case: Case, outcome: Outcome, folder: Path, random: Random) -> None:
+    """A random way to run the case: the same rows, late rows and error as in `outcome`, whatever epoch has them."""
+    way = random_way(random)
+    other = run_case(case, folder, way, random)
+    context = f"{case.title}, {way}"
+    assert type(other.error) is type(outcome.error), f"{context}: {other.error}"
+    assert other.plan == outcome.plan, context
+    if outcome.error is None:
+        assert_same_rows(other.union(_rows), outcome.union(_rows), context)
+        assert_same_rows(other.union(_late), outcome.union(_late), f"{context}, late rows")
+        assert other.union(_bad).num_rows == outcome.union(_bad).num_rows, f"{context}, bad rows"
+
+
+def check_batch_answer(case: Case, outcome: Outcome) -> None:
+    """The rows of all epochs are DuckDB's answer over all the input that was neither late nor malformed."""
+    if outcome.error is None and outcome.node is not None:
+        want = batch_answer(outcome.node, {outcome.source.name: on_time(outcome)})
+        assert_same_rows(outcome.union(_rows), want, case.title)
+
+
+def on_time(outcome: Outcome) -> pa.Table:
+    """The input without its late rows and without rows that have no time."""
+    source = outcome.source
+    rows = all_rows(outcome.input, source.schema)
+    late = Counter(map(repr, outcome.union(_late).to_pylist()))
+    kept = [row[source.time] is not None and not _taken(repr(row), late) for row in rows.to_pylist()]
+    assert not +late, f"late rows that are not in the input: {+late}"
+    return rows.filter(pa.array(kept, pa.bool_()))
+
+
+def _taken(row: str, late: Counter[str]) -> bool:
+    """Whether the row is among the late ones that are left; then one less is."""
+    late[row] -= 1
+    return late[row] >= 0
+
+
+def _rows(epoch: EpochResult) -> pa.Table:
+    return epoch.rows
+
+
+def _late(epoch: EpochResult) -> pa.Table:
+    return epoch.late
+
+
+def _bad(epoch: EpochResult) -> pa.Table:
+    return epoch.bad

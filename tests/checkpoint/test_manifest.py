@@ -1,0 +1,167 @@
+"""Manifests: an epoch is committed once or not at all, and a broken manifest is named, never believed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+import xxhash
+
+from penstock.checkpoint import durable
+from penstock.checkpoint import manifest as manifests
+from penstock.checkpoint.manifest import (
+    FORMAT,
+    Manifest,
+    RangeMark,
+    SiteState,
+    SourceState,
+    Staged,
+    SubqueryState,
+    Totals,
+)
+from penstock.errors import CheckpointError, CorruptCheckpointError
+from penstock.progress.mark import BEGIN, END, at
+from penstock.state.directory import EVERYTHING, uniform
+from penstock.state.runs import Run, Slice
+
+
+def _manifest(epoch: int = 7) -> Manifest:
+    run = Run("e000000000007-q0-s0-ä.arrow", 3, 512, "0123456789abcdef", -5, 0, 2**62)
+    site = SiteState((Slice(run, EVERYTHING),), (RangeMark(EVERYTHING, at(-(2**63))),))
+    return Manifest(
+        format=FORMAT,
+        query_id="query",
+        fingerprint="print",
+        epoch=epoch,
+        sources=(SourceState({"batches": 3}, {"memory": at(12), "other": BEGIN}, False), SourceState(None, {}, True)),
+        subqueries=(SubqueryState(uniform(1, 4), (site,)),),
+        staged=(Staged("results", "e000000000007-x.parquet", 2),),
+        totals=Totals(1, 2, 3, 4),
+        finished=False,
+    )
+
+
+def test_what_is_committed_is_read_back(tmp_path: Path) -> None:
+    ended = replace(_manifest(8), sources=(SourceState({}, {"memory": END}, True),), finished=True)
+    for manifest in (_manifest(7), ended):
+        manifests.commit(tmp_path, manifest)
+        assert manifests.read(tmp_path, manifest.epoch) == manifest
+    assert manifests.epochs(tmp_path) == [7, 8]
+
+
+def test_epochs_are_ordered_as_numbers_and_other_files_are_ignored(tmp_path: Path) -> None:
+    for name in ("000000000010.json", "000000000009.json", "000000000009 (copy).json", "9.txt", ".000000000011.json.x"):
+        (tmp_path / name).touch()
+    assert manifests.epochs(tmp_path) == [9, 10]
+
+
+def test_any_flipped_bit_is_seen(tmp_path: Path) -> None:
+    manifests.commit(tmp_path, _manifest())
+    path = tmp_path / manifests.file_name(7)
+    data = path.read_bytes()
+    for place in range(len(data)):
+        for bit in (0x01, 0x20, 0x80):
+            broken = bytearray(data)
+            broken[place] ^= bit
+            path.write_bytes(broken)
+            with pytest.raises(CorruptCheckpointError, match=path.name):
+                manifests.read(tmp_path, 7)
+
+
+@pytest.mark.parametrize("length", [0, 1, 40, -1])
+def test_a_cut_manifest_is_seen(length: int, tmp_path: Path) -> None:
+    path = tmp_path / manifests.file_name(7)
+    path.write_bytes(manifests.encode(_manifest())[:length])
+    with pytest.raises(CorruptCheckpointError, match=path.name):
+        manifests.read(tmp_path, 7)
+
+
+def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CorruptCheckpointError, match=r"000000000003\.json"):
+        manifests.read(tmp_path, 3)
+
+
+def test_a_manifest_under_the_name_of_another_epoch_is_refused(tmp_path: Path) -> None:
+    (tmp_path / manifests.file_name(9)).write_bytes(manifests.encode(_manifest(7)))
+    with pytest.raises(CorruptCheckpointError, match=r"000000000009\.json"):
+        manifests.read(tmp_path, 9)
+
+
+@pytest.mark.parametrize("name", ["../lock", "/etc/passwd", "a/b", "..", ""])
+def test_a_manifest_cannot_name_files_elsewhere(name: str, tmp_path: Path) -> None:
+    """Whoever can write a checkpoint, checksum and all, gets an error out of it and nothing else."""
+    bad_run = replace(_manifest().subqueries[0].sites[0].slices[0].run, name=name)
+    site = SiteState((Slice(bad_run, EVERYTHING),), ())
+    for broken in (
+        replace(_manifest(), staged=(Staged("results", name, 1),)),
+        replace(_manifest(), subqueries=(SubqueryState(uniform(1), (site,)),)),
+    ):
+        (tmp_path / manifests.file_name(7)).write_bytes(manifests.encode(broken))
+        with pytest.raises(CorruptCheckpointError):
+            manifests.read(tmp_path, 7)
+
+
+def test_another_format_is_told_apart_from_a_broken_file(tmp_path: Path) -> None:
+    body = msgspec.json.encode({"format": FORMAT + 1, "what": "ever"})
+    envelope = {"checksum": xxhash.xxh3_64_hexdigest(body), "body": msgspec.Raw(body)}
+    (tmp_path / manifests.file_name(1)).write_bytes(msgspec.json.encode(envelope))
+    with pytest.raises(CheckpointError, match=f"format {FORMAT + 1}") as caught:
+        manifests.read(tmp_path, 1)
+    assert not isinstance(caught.value, CorruptCheckpointError)
+
+
+def test_committing_again_what_is_committed_changes_nothing(tmp_path: Path) -> None:
+    manifests.commit(tmp_path, _manifest())
+    manifests.commit(tmp_path, _manifest())
+    assert [p.name for p in tmp_path.iterdir()] == [manifests.file_name(7)]
+
+
+def test_an_epoch_of_another_driver_is_left_alone(tmp_path: Path) -> None:
+    manifests.commit(tmp_path, _manifest())
+    before = (tmp_path / manifests.file_name(7)).read_bytes()
+    with pytest.raises(CheckpointError, match="another driver has committed epoch 7"):
+        manifests.commit(tmp_path, replace(_manifest(), query_id="other"))
+    assert (tmp_path / manifests.file_name(7)).read_bytes() == before
+
+
+def _link_and_lose_the_answer(monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
+    link = os.link
+
+    def linked(source: str, target: str) -> None:
+        link(source, target)
+        raise error
+
+    monkeypatch.setattr(os, "link", linked)
+
+
+@pytest.mark.parametrize("error", [OSError("no answer"), FileExistsError("sent twice, done once")])
+def test_a_commit_whose_answer_is_lost_is_a_commit(
+    error: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    _link_and_lose_the_answer(monkeypatch, error)
+    monkeypatch.setattr(manifests, "sync_folder", synced.append, raising=False)
+    manifests.commit(tmp_path, _manifest())
+    assert manifests.read(tmp_path, 7) == _manifest()
+    assert [p.name for p in tmp_path.iterdir()] == [manifests.file_name(7)]
+    assert synced == [tmp_path], "a commit must be durable when it returns"
+
+
+def test_a_commit_that_failed_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(durable, "write_new", full)
+    with pytest.raises(OSError, match="no space left"):
+        manifests.commit(tmp_path, _manifest())
+    assert manifests.epochs(tmp_path) == []
+
+
+def test_the_name_of_a_collected_epoch_cannot_be_used_again(tmp_path: Path) -> None:
+    manifests.commit(tmp_path, _manifest(10))
+    with pytest.raises(CheckpointError, match="another driver has committed epoch 10"):
+        manifests.commit(tmp_path, _manifest(7))
+    assert manifests.epochs(tmp_path) == [10]

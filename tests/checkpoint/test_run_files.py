@@ -1,0 +1,110 @@
+"""Run files: never replaced, checked when opened, and still readable by those who hold them once they are deleted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
+from penstock.checkpoint.run_files import RunCache, write_run
+from penstock.errors import CorruptCheckpointError
+from penstock.state.directory import EVERYTHING, HASH_END, HashRange
+from penstock.state.runs import HASH, TIME, Slice
+
+
+def _rows(count: int = 50) -> pa.Table:
+    hashes = np.sort(np.random.default_rng(1).integers(0, 2**64, count, dtype=np.uint64))
+    return pa.table({HASH: hashes, TIME: np.arange(count, dtype=np.int64) - 10, "v": [f"v{n}" for n in range(count)]})
+
+
+def test_a_run_is_described_as_it_is(tmp_path: Path) -> None:
+    run = write_run(tmp_path, "run", _rows())
+    assert (run.name, run.rows, run.size) == ("run", 50, (tmp_path / "run").stat().st_size)
+    assert (run.min_time, run.median_time, run.max_time) == (-10, 15, 39)
+    assert RunCache().read(tmp_path, Slice(run, EVERYTHING)).equals(_rows())
+
+
+def test_slices_cut_a_run_without_loss(tmp_path: Path) -> None:
+    run, cache = write_run(tmp_path, "run", _rows()), RunCache()
+    for border in (1, 2**63, int(_rows().column(HASH)[7].as_py())):
+        parts = [HashRange(0, border), HashRange(border, HASH_END)]
+        halves = [cache.read(tmp_path, Slice(run, part)) for part in parts]
+        assert pa.concat_tables(halves).equals(_rows())
+
+
+def test_a_name_is_never_used_twice(tmp_path: Path) -> None:
+    write_run(tmp_path, "run", _rows())
+    before = (tmp_path / "run").read_bytes()
+    with pytest.raises(FileExistsError):
+        write_run(tmp_path, "run", _rows(3))
+    assert (tmp_path / "run").read_bytes() == before
+
+
+def test_any_flipped_byte_is_seen(tmp_path: Path) -> None:
+    piece = Slice(write_run(tmp_path, "run", _rows(3)), EVERYTHING)
+    data = (tmp_path / "run").read_bytes()
+    for place in range(len(data)):
+        broken = bytearray(data)
+        broken[place] ^= 1 << place % 8
+        (tmp_path / "run").write_bytes(broken)
+        with pytest.raises(CorruptCheckpointError, match="the state file run"):
+            RunCache().read(tmp_path, piece)
+
+
+@pytest.mark.parametrize("length", [0, 1, 100, -1])
+def test_a_cut_run_is_seen(length: int, tmp_path: Path) -> None:
+    piece = Slice(write_run(tmp_path, "run", _rows()), EVERYTHING)
+    (tmp_path / "run").write_bytes((tmp_path / "run").read_bytes()[:length])
+    with pytest.raises(CorruptCheckpointError, match="the state file run"):
+        RunCache().read(tmp_path, piece)
+
+
+def test_a_missing_run_is_named(tmp_path: Path) -> None:
+    piece = Slice(write_run(tmp_path, "run", _rows()), EVERYTHING)
+    (tmp_path / "run").unlink()
+    with pytest.raises(CorruptCheckpointError, match="the state file run"):
+        RunCache().read(tmp_path, piece)
+
+
+def test_a_torn_run_is_not_whole_and_its_name_stays_taken(tmp_path: Path) -> None:
+    whole = write_run(tmp_path, "whole", _rows())
+    arm(FaultPoint.RUN_TORN)
+    try:
+        with pytest.raises(InjectedCrash):
+            write_run(tmp_path, "run", _rows())
+    finally:
+        disarm()
+    assert 0 < (tmp_path / "run").stat().st_size < whole.size
+    with pytest.raises(CorruptCheckpointError):
+        RunCache().read(tmp_path, Slice(replace(whole, name="run"), EVERYTHING))
+    with pytest.raises(FileExistsError):
+        write_run(tmp_path, "run", _rows())
+
+
+def test_rows_in_hand_outlive_their_file(tmp_path: Path) -> None:
+    """What a step has read stays what it was when collection deletes the file and the cache lets go of it."""
+    cache, other = RunCache(), write_run(tmp_path, "other", _rows(5))
+    held = cache.read(tmp_path, Slice(write_run(tmp_path, "run", _rows()), EVERYTHING))
+    cache.keep_only(tmp_path, [other.name])
+    (tmp_path / "run").unlink()
+    write_run(tmp_path, "new", _rows(40))
+    assert held.equals(_rows())
+
+
+def test_closing_runs_of_one_folder_leaves_those_of_another(tmp_path: Path) -> None:
+    cache, folders = RunCache(), [tmp_path / "a", tmp_path / "b"]
+    pieces = []
+    for folder in folders:
+        folder.mkdir()
+        pieces.append(Slice(write_run(folder, "run", _rows()), EVERYTHING))
+        cache.read(folder, pieces[-1])
+    cache.keep_only(folders[0], [])
+    for folder in folders:
+        (folder / "run").unlink()
+    assert cache.read(folders[1], pieces[1]).equals(_rows())
+    with pytest.raises(CorruptCheckpointError):
+        cache.read(folders[0], pieces[0])

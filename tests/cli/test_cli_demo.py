@@ -1,0 +1,105 @@
+"""The demo: its script, its screen, and the whole of it, once without Spark and once with it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_case import penstock
+from rich.console import Console
+
+from penstock.api.handle import Progress
+from penstock.api.script import read_script
+from penstock.cli.demo_query import demo_script, new_folder
+from penstock.cli.demo_results import Results, Suspect
+from penstock.cli.demo_screen import DemoScreen
+from penstock.cli.progress_line import Named
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def publish(name: str, *rows: tuple[int, int, int]) -> None:
+    """Results in a file: caller, second in which the window ends, calls."""
+    Path("results").mkdir(exist_ok=True)
+    table = [
+        {"caller": c, "window_end": datetime(2024, 1, 31, 12, 0, s), "calls": n, "callees": n // 2, "mean_seconds": 1.5}
+        for c, s, n in rows
+    ]
+    pq.write_table(pa.Table.from_pylist(table), f"results/{name}.parquet")
+
+
+def test_the_latest_window_is_shown_with_what_changed() -> None:
+    results = Results(Path("results"))
+    publish("e1", (1, 10, 100), (2, 10, 50))
+    results.read_new()
+    publish("e2", (1, 12, 90), (3, 12, 200), (1, 8, 999))
+    results.read_new()
+    assert results.latest == datetime(2024, 1, 31, 12, 0, 12)
+    assert results.suspects(5) == [Suspect(3, 200, 100, 1.5, 0), Suspect(1, 90, 45, 1.5, 100)]
+    assert results.suspects(1) == [Suspect(3, 200, 100, 1.5, 0)]
+
+
+def test_a_window_that_comes_in_two_files_is_one() -> None:
+    results = Results(Path("results"))
+    publish("e1-site-0", (1, 10, 100))
+    publish("e1-site-1", (2, 10, 50))
+    results.read_new()
+    assert [s.caller for s in results.suspects(5)] == [1, 2]
+
+
+def test_the_screen_has_the_facts_and_the_callers() -> None:
+    publish("e1", (4711, 10, 12_345))
+    screen = DemoScreen(Results(Path("results")), threshold=5000, seconds=30)
+    screen._live.console = console = Console(record=True, width=100, height=40, file=Path("screen").open("w"))
+    screen._console = console
+    screen.show([Named("", Progress(epoch=7, epochs=7, rows_in=1_234_567, late_rows=89, rows_out=1))])
+    console.print(screen._live.renderable)
+    shown = console.export_text()
+    for fact in (
+        "4711",
+        "12,345",
+        "new",
+        "1,234,567",
+        "89",
+        "late rows",
+        "more than 5,000 calls",
+        "12:00:10",
+        "s left",
+    ):
+        assert fact in shown
+
+
+def test_each_demo_has_a_folder_of_its_own() -> None:
+    assert [new_folder(), new_folder()] == [Path("demo-out/run-1"), Path("demo-out/run-2")]
+
+
+def test_the_script_of_the_demo_is_a_script() -> None:
+    (query,) = read_script(demo_script(Path("demo-out/run-1"), 1000)).queries
+    assert query.name == "suspicious"
+    assert "sliding 10s every 2s" in query.ready.explain()
+
+
+def check_demo(seconds: int, master: str) -> None:
+    result = penstock("demo", "--seconds", str(seconds), "--rate", "5000", "--master", master)
+    assert result.exit_code == 0, result.output
+    assert list(Path("demo-out/run-1/results").glob("*.parquet"))
+    assert list(Path("demo-out/run-1/checkpoint/late").glob("*.parquet"))
+    for fact in ("demo-out/run-1/results", "demo-out/run-1/checkpoint/late", "Next:", "penstock run demo-out/run-1/"):
+        assert fact in result.stdout
+    assert "incubator" not in result.output
+
+
+def test_the_demo_ends_by_itself_with_results_and_late_rows() -> None:
+    check_demo(7, "inline")
+
+
+@pytest.mark.spark
+def test_the_demo_on_spark() -> None:
+    check_demo(8, "local[2]")

@@ -1,0 +1,438 @@
+"""Failures that systems like this one have had in committing and recovering, each as a test that it cannot happen here.
+
+The letters and numbers are those of the list of known failures. Files that are broken are `test_broken_checkpoints`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import penstock as ps
+from penstock.api.streams import Ready
+from penstock.checkpoint import durable, store
+from penstock.checkpoint import manifest as manifests
+from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
+from penstock.checkpoint.store import Checkpoint, epoch_of_name
+from penstock.config import Settings
+from penstock.engine import site
+from penstock.engine.inline import InlineExecutor
+from penstock.engine.job import EpochJob, Report, RouteTask
+from penstock.engine.loop import EpochLoop
+from penstock.errors import CheckpointError, CorruptCheckpointError, SourceError
+from penstock.events import EpochCommitted, Event
+from penstock.plan.subqueries import compile_query
+from penstock.sinks.base import RowWriter
+from penstock.testing import assert_same_rows, batch_answer
+from penstock.testing.crashes import (
+    Fault,
+    Place,
+    Scenario,
+    another_way,
+    assert_exact,
+    assert_homes,
+    finish,
+    kept_manifests,
+    launch,
+    newest_manifest,
+    published,
+    random_scenario,
+    run_until_death,
+)
+from penstock.testing.ways import Way
+
+WITHOUT_ROWS = [  # the points that an epoch of nothing but punctuation reaches
+    p
+    for p in FaultPoint
+    if p.name.split("_")[0] not in ("ROUTE", "RUN", "RECOVERED") and p is not FaultPoint.COLLECTED_ONE
+]
+
+
+@pytest.fixture(autouse=True)
+def _disarmed() -> Iterator[None]:
+    yield
+    disarm()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def scenario(random: Random) -> Scenario:
+    return random_scenario(random)
+
+
+def _after_epoch(epoch: int, act: Callable[[], object]) -> Callable[[Event], None]:
+    """A listener that acts once, between the given epoch and the next."""
+
+    def hear(event: Event) -> None:
+        if isinstance(event, EpochCommitted) and event.epoch == epoch:
+            act()
+
+    return hear
+
+
+# -- A: commit ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nth", [1, 2, 6])
+def test_a1_a_commit_whose_answer_is_lost_happened_once(nth: int, scenario: Scenario, place: Place, way: Way) -> None:
+    assert not run_until_death(scenario, place, way, Fault(FaultPoint.MANIFEST_LINKED, nth, "error"))
+    assert_exact(scenario, place)
+
+
+def test_a1_a_publication_whose_answer_is_lost_happened_once(scenario: Scenario, place: Place, way: Way) -> None:
+    assert run_until_death(scenario, place, way, Fault(FaultPoint.PUBLISHED_ONE, 2, "error"))
+    finish(scenario, place, way)
+    assert_exact(scenario, place)
+
+
+def test_a1_a_commit_that_lands_after_another_one_is_refused(scenario: Scenario, place: Place, way: Way) -> None:
+    folder = place.checkpoint / "manifests"
+    other: list[bytes] = []
+
+    def land() -> None:
+        theirs = newest_manifest(place.checkpoint).next(query_id="the other one")
+        manifests.commit(folder, theirs)
+        other.append(manifests.encode(theirs))
+
+    with pytest.raises(CheckpointError, match="another driver has committed epoch 3"):
+        launch(scenario, place, way, on_event=_after_epoch(2, land)).wait()
+    assert (folder / manifests.file_name(3)).read_bytes() == other[0]
+    assert manifests.epochs(folder)[-1] == 3
+
+
+class _Overtaken(InlineExecutor):
+    """In its third epoch, loses the lock and is overtaken by another driver, which runs for `epochs` epochs."""
+
+    def __init__(self, overtake: Callable[[], object]) -> None:
+        self._overtake = overtake
+
+    def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
+        reports = super().run(job, routes)
+        if job.epoch == 3:
+            self._overtake()
+        return reports
+
+
+@pytest.mark.parametrize("lead", ["1 epochs", "2 epochs", "4 epochs", None])
+def test_a1_a_driver_that_was_overtaken_commits_and_publishes_nothing(
+    lead: str | None, scenario: Scenario, place: Place
+) -> None:
+    """Also when the manifest of its epoch has been collected by now, and its name is free again."""
+    checkpoint = Checkpoint.open(place.checkpoint)
+
+    def overtake() -> None:
+        checkpoint.close()
+        launch(scenario, place, Way(), until=lead).wait()
+
+    settings = Settings(master="inline", on_bad_row="divert", rows_per_epoch=1)
+    loop = EpochLoop(compile_query(scenario.into(place).sink, 64), checkpoint, _Overtaken(overtake), settings)
+    with pytest.raises(CheckpointError, match="another driver"):
+        for _ in range(3):
+            loop.step()
+    finish(scenario, place, Way())
+    assert_exact(scenario, place)
+
+
+def test_a3_a_second_driver_is_refused_and_the_first_is_unhurt(scenario: Scenario, place: Place, way: Way) -> None:
+    refused: list[CheckpointError] = []
+
+    def second() -> None:
+        with pytest.raises(CheckpointError, match="in use by another run") as caught:
+            launch(scenario, place, way)
+        refused.append(caught.value)
+
+    launch(scenario, place, way, on_event=_after_epoch(2, second)).wait()
+    assert f"process {os.getpid()}" in refused[0].detail
+    assert refused[0].hint
+    assert_exact(scenario, place)
+
+
+@pytest.mark.parametrize("point", WITHOUT_ROWS, ids=lambda point: point.value)
+def test_a4_death_in_an_epoch_of_nothing_but_punctuation(
+    point: FaultPoint, random: Random, scenario: Scenario, place: Place, way: Way
+) -> None:
+    empty = scenario.batches[0].slice(0, 0)
+    batches = (pa.concat_tables(scenario.batches), empty, empty)
+    source = ps.read.batches(batches, time="ts", progress=ps.slack(0), one_batch_per_offer=True)
+    stream = source.group_by("k").window(ps.tumbling("10s")).agg(n=ps.count())
+    plain = Scenario(batches, 0, stream)
+    way = replace(way, items=1, item_rows=20)  # so that work is left for the epochs without rows
+    with pytest.raises(InjectedCrash):
+        launch(plain, place, way, on_event=_after_epoch(1, lambda: arm(point))).wait()
+    disarm()
+    finish(plain, place, another_way(random, way))
+    assert_exact(plain, place)
+
+
+def test_a5_after_a_failed_commit_there_is_no_later_one(
+    scenario: Scenario, place: Place, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_new = durable.write_new
+
+    def failing(path: Path, data: bytes) -> None:
+        if manifests.file_name(3) in path.name:
+            raise OSError("no space left")
+        write_new(path, data)
+
+    monkeypatch.setattr(durable, "write_new", failing)
+    with pytest.raises(OSError, match="no space left"):
+        launch(scenario, place, way).wait()
+    assert manifests.epochs(place.checkpoint / "manifests") == [0, 1, 2]
+    monkeypatch.undo()
+    finish(scenario, place, way)
+    assert_exact(scenario, place)
+
+
+@pytest.mark.parametrize("point", [p for p in FaultPoint if p is not FaultPoint.MANIFEST_LINKED], ids=lambda p: p.value)
+def test_a5_an_error_of_the_disk_ends_the_run_and_hurts_nothing(
+    point: FaultPoint, random: Random, scenario: Scenario, place: Place, way: Way
+) -> None:
+    assert run_until_death(scenario, place, way, Fault(point, 1, "error"))
+    finish(scenario, place, another_way(random, way))
+    assert_exact(scenario, place)
+
+
+def _write_files(folder: Path, parts: dict[str, pa.Table]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, rows in parts.items():
+        pq.write_table(rows, folder / name)
+
+
+def _part(first: int) -> pa.Table:
+    return pa.table({"t": np.arange(first, first + 10), "v": np.arange(first, first + 10) * 3})
+
+
+def _start_on_files(place: Place, follow: bool, **options: object) -> ps.Run:
+    source = ps.read.files(str(place.root / "in"), time="t", progress=ps.slack(10**6), follow=follow)
+    ready: Ready = source.select("t", "v").to.files(str(place.results))
+    return ready.start(str(place.checkpoint), master="inline", epoch="1ms", rows_per_epoch=10, **options)
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a7_files_that_change_between_death_and_retry(follow: bool, place: Place) -> None:
+    """An epoch that was not committed did not happen: its files may be others when it is planned again."""
+    folder = place.root / "in"
+    _write_files(folder, {"1.parquet": _part(0), "3.parquet": _part(20)})
+    arm(FaultPoint.JOB_DONE, 2 if follow else 1)
+    with pytest.raises(InjectedCrash):
+        _start_on_files(place, follow).wait()
+    disarm()
+    (folder / "3.parquet").unlink()
+    changed = {"0.parquet": _part(50), "2.parquet": _part(30), "4.parquet": _part(40)}
+    _write_files(folder, changed if follow else {**changed, "1.parquet": _part(70)})
+    run = _start_on_files(place, follow, until="30 rows" if follow else "40 rows").wait()
+    want = [_part(0) if follow else _part(70), *changed.values()]
+    assert run.progress.rows_in == (30 if follow else 40)
+    assert_same_rows(published(place.results, want[0].schema), pa.concat_tables(want))
+
+
+def test_a7_a_file_that_vanished_is_named_and_can_be_put_back(place: Place) -> None:
+    folder = place.root / "in"
+    parts = {f"{n}.parquet": _part(n * 10) for n in range(3)}
+    _write_files(folder, parts)
+    _start_on_files(place, False, until="1 epochs").wait()
+    shutil.move(folder / "2.parquet", place.root / "2.parquet")
+    with pytest.raises(SourceError, match="vanished"):
+        _start_on_files(place, False).wait()
+    shutil.move(place.root / "2.parquet", folder / "2.parquet")
+    assert _start_on_files(place, False).wait().progress.state == "finished"
+    assert_same_rows(published(place.results, _part(0).schema), pa.concat_tables(parts.values()))
+
+
+def test_a8_c8_a_restart_before_every_epoch(random: Random, scenario: Scenario, place: Place, way: Way) -> None:
+    """Among the epochs is one without rows; the first punctuation after a restart emits no window again."""
+    restarts = 0
+    while launch(scenario, place, way, until="1 epochs").wait().progress.state != "finished":
+        way, restarts = another_way(random, way), restarts + 1
+    assert restarts >= len(scenario.batches) - 1
+    assert_exact(scenario, place)
+
+
+def test_a10_stopping_loses_no_tail(random: Random, scenario: Scenario, place: Place, way: Way) -> None:
+    stops: list[str] = []
+    for now in (False, True, False):
+        run = launch(scenario, place, way)
+        stops.append(run.stop(now).progress.state)
+    assert set(stops) <= {"stopped", "finished"}
+    finish(scenario, place, another_way(random, way))
+    assert_exact(scenario, place)
+
+
+def test_a10_a_file_of_results_that_is_half_written_is_never_published(
+    scenario: Scenario, place: Place, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(writer: RowWriter, output: str) -> None:
+        if writer.rows:
+            raise InjectedCrash("in the middle of a file")
+
+    monkeypatch.setattr(RowWriter, "finish", die)
+    with pytest.raises(InjectedCrash):
+        launch(scenario, place, way).wait()
+    monkeypatch.undo()
+    torn = [p for p in place.root.rglob("*.parquet") if p.parent.name == "_penstock"]
+    assert torn, "nothing was half written"
+    finish(scenario, place, way)
+    assert_exact(scenario, place)
+
+
+def test_a11_what_a_manifest_names_is_durable_before_it(
+    scenario: Scenario, place: Place, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Content is synced, then the folder that holds the name, then the manifest becomes visible."""
+    order: list[str] = []
+    link, checked = os.link, Counter[str]()
+
+    def watching(source: Path, target: Path) -> None:
+        manifest = manifests.decode(Path(target), Path(source).read_bytes())
+        fresh = [n for n in manifest.run_names() if epoch_of_name(n) == manifest.epoch]
+        for name in (*fresh, *(file.name for file in manifest.staged)):
+            file = next(n for n, path in enumerate(order) if path.endswith("/" + name))
+            assert os.path.dirname(order[file]) in order[file:], f"the name {name} could be lost"
+            checked[name.rpartition(".")[2]] += 1
+        link(source, target)
+
+    monkeypatch.setattr(os, "fsync", lambda descriptor: order.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    monkeypatch.setattr(os, "link", watching)
+    finish(scenario, place, way)
+    assert checked["arrow"]
+    assert checked["parquet"]
+
+
+def test_a12_an_epoch_that_is_run_again_gives_the_same_rows(random: Random, scenario: Scenario, tmp_path: Path) -> None:
+    way = Way(sites=3, items=2, item_rows=5)
+    calm, hurt = Place(tmp_path / "calm"), Place(tmp_path / "hurt")
+    finish(scenario, calm, way)
+    for point in random.sample([FaultPoint.JOB_DONE, FaultPoint.SITE_DONE, FaultPoint.MANIFEST_STAGED], 3):
+        run_until_death(scenario, hurt, way, Fault(point, random.randint(2, 5)))
+    finish(scenario, hurt, way)
+    assert newest_manifest(calm.checkpoint).epoch == newest_manifest(hurt.checkpoint).epoch
+    assert _rows_by_epoch(calm) == _rows_by_epoch(hurt)
+
+
+def _rows_by_epoch(place: Place) -> dict[int | None, list[str]]:
+    rows: dict[int | None, list[str]] = {}
+    for file in place.results.glob("*.parquet"):
+        rows.setdefault(epoch_of_name(file.name), []).extend(map(repr, pq.read_table(file).to_pylist()))
+    return {epoch: sorted(part) for epoch, part in rows.items()}
+
+
+# -- B: state and rescaling --------------------------------------------------------------------------------------------
+
+
+def test_b3_no_name_is_used_twice_and_no_named_file_deleted(
+    random: Random, scenario: Scenario, place: Place, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    write_run, delete = site.write_run, store._delete
+
+    def noting(folder: Path, name: str, rows: pa.Table) -> object:
+        written.append(name)
+        return write_run(folder, name, rows)
+
+    def checking(path: Path) -> None:
+        if path.suffix != ".json":
+            named = {n for m in kept_manifests(place.checkpoint) for n in m.run_names() | {s.name for s in m.staged}}
+            assert path.name not in named
+        delete(path)
+
+    monkeypatch.setattr(site, "write_run", noting)
+    monkeypatch.setattr(store, "_delete", checking)
+    for _ in range(4):
+        run_until_death(scenario, place, way, Fault(FaultPoint.SITE_DONE, random.randint(1, 9)))
+        way = another_way(random, way)
+    finish(scenario, place, way)
+    assert len(written) == len(set(written))
+    assert_exact(scenario, place)
+
+
+def test_b8_state_without_its_manifests_is_refused(scenario: Scenario, place: Place, way: Way) -> None:
+    launch(scenario, place, way, until="4 epochs").wait()
+    for path in (place.checkpoint / "manifests").iterdir():
+        path.unlink()
+    assert list((place.checkpoint / "runs").iterdir())
+    with pytest.raises(CorruptCheckpointError, match="manifests of this checkpoint are missing"):
+        launch(scenario, place, way)
+
+
+def test_b8_results_of_a_lost_manifest_are_not_published_again(scenario: Scenario, place: Place, way: Way) -> None:
+    while not newest_manifest(place.checkpoint).staged if place.checkpoint.exists() else True:
+        launch(scenario, place, way, until="1 epochs").wait()
+    last = newest_manifest(place.checkpoint).epoch
+    (place.checkpoint / "manifests" / manifests.file_name(last)).unlink()
+    with pytest.raises(CorruptCheckpointError, match="newest manifests of the checkpoint are missing") as caught:
+        launch(scenario, place, way)
+    assert f"epoch {last} is published" in caught.value.detail
+
+
+def test_b10_b11_rescaling_at_every_restart_and_dying_in_the_middle(scenario: Scenario, place: Place, way: Way) -> None:
+    """A site that has lost groups writes nothing for them, and a move that was not committed is as if never begun."""
+
+    def homes() -> None:
+        for state in newest_manifest(place.checkpoint).subqueries:
+            assert_homes(state)
+
+    for number, sites in enumerate([1, 7, 2, 5, 1, 3]):
+        way = replace(way, sites=sites)
+        fault = Fault(FaultPoint.SITE_DONE if number % 2 else FaultPoint.COMMITTED, 1)
+        assert run_until_death(scenario, place, way, fault, on_event=lambda event: homes()), sites
+        homes()
+    finish(scenario, place, replace(way, sites=4), on_event=lambda event: homes())
+    assert_exact(scenario, place)
+
+
+def test_b12_rows_that_were_taken_in_are_not_views_of_the_callers_buffer(place: Place) -> None:
+    times, values = np.array([0, 1, 2]), np.array([1, 10, 100])
+    batches = [pa.table({"t": times, "v": values}), pa.table({"t": [3, 50], "v": [1000, 0]})]
+    before = pa.concat_tables([pa.table({"t": times.copy(), "v": values.copy()}), batches[1]])
+    source = ps.read.batches(batches, time="t", one_batch_per_offer=True)
+    query = source.group_by().window(ps.tumbling(10)).agg(total=ps.sum("v"))
+
+    def reuse() -> None:
+        values[:] = -1
+
+    options = {"master": "inline", "epoch": "1ms", "on_event": _after_epoch(1, reuse)}
+    run = query.to.memory().start(str(place.checkpoint), **options).wait()
+    assert values[0] == -1
+    assert_same_rows(run.result(), batch_answer(query.node, {"batches": before}))
+
+
+# -- C: punctuation ----------------------------------------------------------------------------------------------------
+
+
+def test_c7_punctuation_that_advanced_before_a_stop_still_holds_after_it(place: Place) -> None:
+    batches = [pa.table({"ts": [0, 100], "v": [1, 2]}), pa.table({"ts": [5, 100, 120], "v": [3, 4, 5]})]
+    source = ps.read.batches(batches, time="ts", progress=ps.slack(10), one_batch_per_offer=True)
+    query = source.group_by().window(ps.tumbling(10)).agg(n=ps.count(), total=ps.sum("v"))
+
+    def start(**options: object) -> ps.Run:
+        ready = query.to.files(str(place.results))
+        return ready.start(str(place.checkpoint), master="inline", epoch="1ms", **options).wait()
+
+    assert start(until="1 epochs").progress.low_water_mark == 90
+    run = start()
+    assert run.late.to_pylist() == [{"ts": 5, "v": 3}]
+    rows = published(place.results, query.schema).to_pylist()
+    assert sorted((r["window_start"], r["n"], r["total"]) for r in rows) == [(0, 1, 1), (100, 2, 6), (120, 1, 5)]
+
+
+def test_c8_a_finished_checkpoint_stays_as_it_is(random: Random, scenario: Scenario, place: Place, way: Way) -> None:
+    finish(scenario, place, way)
+    files = sorted(p.name for p in place.results.glob("*.parquet"))
+    run = finish(scenario, place, another_way(random, way))
+    assert (run.progress.epochs, run.progress.rows_in) == (0, 0)
+    assert sorted(p.name for p in place.results.glob("*.parquet")) == files
+    assert_exact(scenario, place)

@@ -1,0 +1,142 @@
+"""On Spark: tasks that die and are tried again, lost shuffle files and mixed attempts change nothing in the answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pyspark
+import pytest
+from pyspark import SparkContext
+
+from penstock.checkpoint.faults import FaultPoint, disarm
+from penstock.engine.job import Report, RouteReport, SiteReport
+from penstock.errors import PenstockError
+from penstock.events import EpochDropped
+from penstock.runtime.executor import SparkExecutor
+from penstock.testing.crashes import (
+    Fault,
+    MixingExecutor,
+    Place,
+    Scenario,
+    another_way,
+    assert_exact,
+    finish,
+    launch,
+    random_scenario,
+    run_until_death,
+    step_to_end,
+)
+from penstock.testing.ways import Way
+
+pytestmark = pytest.mark.spark
+DRIVER = Path(__file__).with_name("lost_files_driver.py")
+FEW_SITES = Way(sites=2)
+
+
+@pytest.fixture(autouse=True)
+def _disarmed() -> Iterator[None]:
+    yield
+    disarm()
+
+
+@pytest.fixture
+def scenario(random: Random) -> Scenario:
+    return random_scenario(random)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def worker_faults(spark: SparkContext, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of Python workers: Spark starts new ones whenever it has changed."""
+    yield spark.environment
+    for name in ("PENSTOCK_FAULT", "PENSTOCK_FAULT_ONCE"):
+        spark.environment.pop(name, None)
+
+
+def _on_spark(**options: object) -> dict[str, object]:
+    return {"master": "local[2,4]", **options}
+
+
+@pytest.mark.parametrize("case", range(4))
+def test_the_answer_is_the_batch_answer(
+    case: int, spark: SparkContext, random: Random, scenario: Scenario, place: Place
+) -> None:
+    way = Way(sites=random.choice([1, 3]), items=random.choice([None, 5]), item_rows=20, hash_bits=random.choice([64, 8]))
+    finish(scenario, place, way, **_on_spark())
+    assert_exact(scenario, place, f"{way}\n{scenario.stream.explain()}")
+
+
+@pytest.mark.parametrize("point", ["route.diverted", "run.torn", "site.done"])
+def test_a_worker_killed_in_the_middle_of_an_epoch(
+    point: str, worker_faults: dict[str, str], scenario: Scenario, place: Place
+) -> None:
+    marker = place.root / "fired"
+    worker_faults.update(PENSTOCK_FAULT=f"{point}@2:kill", PENSTOCK_FAULT_ONCE=str(marker))
+    finish(scenario, place, FEW_SITES, **_on_spark())
+    assert marker.exists(), "no worker was killed"
+    assert_exact(scenario, place)
+
+
+def test_workers_that_die_every_time_end_the_run_and_hurt_nothing(
+    worker_faults: dict[str, str], scenario: Scenario, place: Place
+) -> None:
+    worker_faults.update(PENSTOCK_FAULT="site.worked@1:kill")
+    with pytest.raises(PenstockError, match="failed again and again") as caught:
+        launch(scenario, place, FEW_SITES, **_on_spark()).wait()
+    assert "checkpoint is unhurt" in caught.value.hint
+    worker_faults.pop("PENSTOCK_FAULT")
+    finish(scenario, place, FEW_SITES, **_on_spark())
+    assert_exact(scenario, place)
+
+
+def test_a_driver_that_dies_and_a_commit_whose_answer_is_lost(
+    spark: SparkContext, random: Random, scenario: Scenario, place: Place
+) -> None:
+    way = FEW_SITES
+    assert run_until_death(scenario, place, way, Fault(FaultPoint.JOB_DONE, 3), **_on_spark()) == "epochs"
+    assert not run_until_death(
+        scenario, place, Way(sites=3), Fault(FaultPoint.MANIFEST_LINKED, 2, "error"), **_on_spark()
+    )
+    finish(scenario, place, another_way(random, way))  # the rest of it, if any, without Spark
+    assert_exact(scenario, place)
+
+
+@pytest.mark.parametrize("kind", [RouteReport, SiteReport])
+def test_mixed_attempts_are_seen_and_the_epoch_is_run_again(
+    kind: type[Report], spark: SparkContext, scenario: Scenario, place: Place
+) -> None:
+    executor = MixingExecutor(SparkExecutor(spark), 2, lambda report: isinstance(report, kind))
+    told = step_to_end(scenario, place, FEW_SITES, executor)
+    dropped = [event for event in told if isinstance(event, EpochDropped)]
+    if kind is RouteReport or len(scenario.stream.explain().split("subquery")) > 2:
+        assert [event.epoch for event in dropped] == [1, 1]
+    assert_exact(scenario, place)
+
+
+def _spark_home(folder: Path) -> Path:
+    """The files of Spark under another home, so that its workers write there and not into the installation."""
+    folder.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        (folder / entry.name).symlink_to(entry)
+    return folder
+
+
+@pytest.mark.parametrize("speculation", [False, True])
+def test_shuffle_files_lost_on_a_cluster(speculation: bool, random: Random, tmp_path: Path) -> None:
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(_spark_home(tmp_path / "home"))}
+    command = [sys.executable, str(DRIVER), str(random.random()), str(tmp_path / "run"), str(int(speculation))]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["deleted"] > 0, "no shuffle file was lost"
+    assert told["dropped"], "Spark did not mix attempts"
