@@ -16,7 +16,7 @@ from penstock.cli.target import load_target
 def run_target(text: str, checkpoint: Path | None, flags: Mapping[str, Any], as_json: bool) -> int:
     """Runs all queries of a target; the exit code. Flags are stronger than the settings of a script."""
     target = load_target(text)
-    options = {**flags, **target.settings}
+    options = {**target.settings, **flags}
     screen = screen_for_stderr()
     _say_start(screen, options)
     ended, code = run_jobs(target.jobs(checkpoint), options, screen)

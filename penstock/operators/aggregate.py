@@ -22,10 +22,9 @@ from penstock.operators.window import Times, Window
 from penstock.progress.mark import MAX_TIME, Mark, at, saturate
 from penstock.schema import is_time_type, require_column, sql_type, time_array, time_values
 from penstock.state.hash import Words, as_array, canonical_keys, check_key_type, hash_columns, is_text, key_words
+from penstock.state.runs import HASH, TIME
 
-__all__ = ["HASH", "TIME", "Measure", "WindowAggregate"]
-
-HASH, TIME = "#hash", "#time"
+__all__ = ["Measure", "WindowAggregate"]
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,10 @@ def _unquoted(cell: str) -> str | None:
 
 def table_of(header: Sequence[str | None], rows: Sequence[Sequence[str | None]], schema: pa.Schema) -> pa.Table:
     """Rows of text as a table; columns that the header leaves out are null."""
-    if set(header) - set(schema.names) or any(len(row) != len(header) for row in rows):
-        raise CaseError("a table of the input does not fit its header or schema", detail=f"{header}: {list(rows)[:5]}")
+    unfit = [row for row in rows if len(row) != len(header)]
+    if unfit or set(header) - set(schema.names):
+        detail = f"the header is {header}, the columns are {schema.names}, and these rows do not fit: {unfit[:5]}"
+        raise CaseError("a table of the input does not fit its header or the schema", detail=detail)
     columns = {name: [row[i] for row in rows] for i, name in enumerate(header)}
     missing = [None] * len(rows)
     return pa.table([_column(columns.get(f.name, missing), f) for f in schema], schema=schema)

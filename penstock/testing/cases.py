@@ -18,6 +18,7 @@ from random import Random
 
 import pyarrow as pa
 
+from penstock.errors import PenstockError
 from penstock.progress.mark import MIN_TIME
 from penstock.testing.case_input import all_rows
 from penstock.testing.case_run import EpochResult, Outcome, run_case
@@ -46,7 +47,7 @@ def difference(case: Case, outcome: Outcome) -> str:
 
 def expected_text(outcome: Outcome) -> str:
     """The sections that a file expects of a case."""
-    error = "" if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
+    error = "" if outcome.error is None else f"{_kind(outcome.error)}: {outcome.error}"
     rows = "\n".join(f"{_head(e, outcome)}\n{_shown(e.rows)}" for e in outcome.epochs)
     return sections(
         [
@@ -57,6 +58,11 @@ def expected_text(outcome: Outcome) -> str:
             ("error", error),
         ]
     )
+
+
+def _kind(error: PenstockError) -> str:
+    """The name of the error that users can catch."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == PenstockError.__module__)
 
 
 def _head(epoch: EpochResult, outcome: Outcome) -> str:

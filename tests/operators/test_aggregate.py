@@ -12,11 +12,12 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import EvaluationError, QueryError
-from penstock.operators.aggregate import TIME, WindowAggregate
+from penstock.operators.aggregate import WindowAggregate
 from penstock.operators.measures import PARTIALS_OF, Measure
 from penstock.operators.window import Window
 from penstock.plan.nodes import AGGREGATES
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
+from penstock.state.runs import TIME
 
 COUNT = Measure("n", "count", None)
 

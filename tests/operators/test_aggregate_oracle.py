@@ -13,11 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.operators.aggregate import HASH, TIME, WindowAggregate
+from penstock.operators.aggregate import WindowAggregate
 from penstock.operators.measures import PARTIALS_OF, Measure
 from penstock.operators.window import Window
 from penstock.progress.mark import BEGIN, END, Mark, at
 from penstock.schema import time_array, time_values
+from penstock.state.runs import HASH, TIME
 
 DUCKDB = duckdb.connect(config={"threads": 1})
 POOLS = {
