@@ -24,7 +24,7 @@ from penstock.testing.cases import (
 
 FOLDER = Path(__file__).parent / "cases"
 REWRITE = os.environ.get("PENSTOCK_REWRITE", "") not in ("", "0")
-WAYS = 4
+WAYS = 3
 
 CASES = [
     pytest.param(path, case, id=f"{path.stem}: {case.title}")

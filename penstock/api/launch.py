@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,8 @@ from penstock.sinks.collected import MemoryResults
 from penstock.sources.base import AttachedConnector
 
 INLINE = "inline"
+HANDOFF_PACE = 0.02  # a source that hands rows over sets the pace itself, and is looked at often
+DEFAULT_MASTER = "PENSTOCK_MASTER"  # an environment variable: the master of runs that do not name one
 
 
 def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], results: MemoryResults | None) -> Run:
@@ -38,7 +41,8 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     except BaseException:
         _close(query, executor, store)
         raise
-    return Run(loop, ears, settings.epoch_seconds, until, results, lambda: _close(query, executor, store))
+    pace = HANDOFF_PACE if _attached(query) else settings.epoch_seconds
+    return Run(loop, ears, pace, until, results, lambda: _close(query, executor, store))
 
 
 def _attached(query: Query) -> list[AttachedConnector]:
@@ -54,8 +58,10 @@ def _close(query: Query, executor: Executor | None, store: Checkpoint) -> None:
 
 
 def settings_from(options: dict[str, Any]) -> Settings:
-    """Settings from the options of `start` and the flags of the command line."""
-    options = dict(options)
+    """Settings from the options of `start` and the flags of the command line. A master that is not among them comes
+    from the environment variable PENSTOCK_MASTER, if it is set."""
+    master = os.environ.get(DEFAULT_MASTER)
+    options = ({"master": master} if master else {}) | options
     for written, name in (("epoch", "epoch_seconds"), ("deadline", "deadline_seconds")):
         if written in options:
             options[name] = span(options.pop(written)) / 1e6

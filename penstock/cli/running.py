@@ -58,7 +58,7 @@ def _watch(jobs: Sequence[Job], runs: Sequence[Run], interrupts: Interrupts, scr
         if interrupts.count > obeyed:
             obeyed = interrupts.count
             _obey(runs, obeyed, screen)
-        if False:
+        if any(run.progress.state == "failed" for run in runs):
             _request_stop(runs)
         time.sleep(_LOOK_EVERY)
 

@@ -30,7 +30,7 @@ from penstock.plan.subqueries import Query
 from penstock.progress.rules import low_water_mark
 from penstock.sinks.base import SinkConnector
 from penstock.sinks.files import FilesSink
-from penstock.sources.base import Offer, Reader
+from penstock.sources.base import AcknowledgingReader, Offer, Reader
 from penstock.state.directory import uniform
 
 
@@ -155,6 +155,7 @@ class EpochLoop:
         reach(FaultPoint.COMMITTED)
         self.manifest = after
         self._publish(after)
+        self._tell_sources()
         self.checkpoint.collect(self._staging())
         reach(FaultPoint.COLLECTED)
         self._conclude(before, after, offers, time.perf_counter() - started)
@@ -215,6 +216,11 @@ class EpochLoop:
             staged = [file for file in manifest.staged if file.output == output]
             sink.publish(self.checkpoint.root, output, manifest.epoch, staged)
         reach(FaultPoint.PUBLISHED)
+
+    def _tell_sources(self) -> None:
+        for reader, state in zip(self._readers, self.manifest.sources, strict=True):
+            if isinstance(reader, AcknowledgingReader) and state.progress is not None:
+                reader.committed(state.progress)
 
     def _staging(self) -> list[Path]:
         return [sink.staging(self.checkpoint.root, output) for output, sink in self._sinks.items()]

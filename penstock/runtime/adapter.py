@@ -84,15 +84,18 @@ class AdapterReader:
         self._connector, self._handoff = connector, connector.handoff
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
-        known = progress or {"query": None, "batch": -1}
-        self._handoff.committed(known["batch"])
-        batch, query = self._handoff.batch, self._handoff.query
+        known, query = progress or {"query": None, "batch": -1}, self._handoff.query
+        if query is not None and known["query"] not in (None, query.id):
+            raise _other_query(known["query"], query.id)
+        self.committed(known)  # Spark offers the last batch again if it did not hear of the commit
+        batch = self._handoff.batch
         if batch is None or query is None:
             return Offer((), known, self._has_ended(query))
-        if known["query"] not in (None, query.id):
-            raise _other_query(known["query"], query.id)
         splits = tuple(BatchSplit(batch) for _ in range(batch.partitions))
         return Offer(splits, {"query": query.id, "batch": batch.number}, False)
+
+    def committed(self, progress: dict[str, Any]) -> None:
+        self._handoff.committed(progress["batch"])
 
     def _has_ended(self, query: StreamingQuery | None) -> bool:
         if query is None or query.isActive:

@@ -77,6 +77,13 @@ class Reader(Protocol):
         ...
 
 
+@runtime_checkable
+class AcknowledgingReader(Protocol):
+    """A reader that wants to know what is committed: its source waits for the answer."""
+
+    def committed(self, progress: dict[str, Any]) -> None: ...
+
+
 class SourceConnector(Connector, Protocol):
     """A connector that can be read."""
 

@@ -142,4 +142,6 @@ def _placed(to_result: ToResult, expression: Expr, node: exp.Expr, scope: Scope)
 
 def _default_name(item: Item, expression: Expr) -> str:
     """A whole aggregate or key goes by the name it has in the Aggregate, anything else by its text."""
-    return expression.name if isinstance(expression, Column) else item.alias or default_name(as_written(item.expression))
+    return (
+        expression.name if isinstance(expression, Column) else item.alias or default_name(as_written(item.expression))
+    )

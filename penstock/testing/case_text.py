@@ -1,21 +1,21 @@
 """Files of cases: readable query tests in plain text.
 
-    What the file is about, in a few words.
+What the file is about, in a few words.
 
-    === A row exactly at the end of a window is in the next one
-    Why this is worth a test; may be left out.
+=== A row exactly at the end of a window is in the next one
+Why this is worth a test; may be left out.
 
-    --- query
-    CREATE SOURCE calls (ts TIMESTAMP, ..., WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) WITH (connector = 'case');
-    SELECT ...
+--- query
+CREATE SOURCE calls (ts TIMESTAMP, ..., WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) WITH (connector = 'case');
+SELECT ...
 
-    --- input
-    epoch 1
-    ts                  | k
-    1970-01-01 00:00:01 | a
+--- input
+epoch 1
+ts                  | k
+1970-01-01 00:00:01 | a
 
-    --- plan, --- rows, --- late, --- bad or --- error
-    what is expected, which one command rewrites
+--- plan, --- rows, --- late, --- bad or --- error
+what is expected, which one command rewrites
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Cases: what is expected of one, whether it came out, and whether it comes out however the query is run.
 
-    outcome = run_case(case, folder)                  with the epochs and splits as written, and default settings
-    difference(case, outcome)                         how the file differs from what came out
-    check_batch_answer(case, outcome)                 DuckDB has the same answer
-    check_any_way(case, outcome, folder, random)      another way to run it gives the same rows
+outcome = run_case(case, folder)                  with the epochs and splits as written, and default settings
+difference(case, outcome)                         how the file differs from what came out
+check_batch_answer(case, outcome)                 DuckDB has the same answer
+check_any_way(case, outcome, folder, random)      another way to run it gives the same rows
 """
 
 from __future__ import annotations

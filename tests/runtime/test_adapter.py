@@ -1,0 +1,84 @@
+"""Any streaming DataFrame as a source: exact, and each micro-batch taken in once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+import penstock as ps
+from penstock.errors import CheckpointError
+from penstock.testing import Way, assert_same_rows, batch_answer
+
+pytestmark = pytest.mark.spark
+SECOND = 1_000_000
+
+
+@pytest.fixture
+def session(spark: SparkContext) -> SparkSession:
+    return SparkSession(spark)
+
+
+def write_files(folder: Path, numbers: range) -> pa.Table:
+    folder.mkdir(exist_ok=True)
+    draw = np.random.default_rng([1, numbers.start])
+    tables = []
+    for number in numbers:
+        ts = number * 10 * SECOND + draw.integers(0, 10 * SECOND, 300)
+        rows = pa.table({"ts": pa.array(ts, pa.timestamp("us")), "k": draw.integers(0, 10, 300), "v": draw.random(300)})
+        pq.write_table(rows, folder / f"{number:03}.parquet")
+        tables.append(rows)
+    return pa.concat_tables(tables)
+
+
+def frame(session: SparkSession, folder: Path) -> DataFrame:
+    reader = session.readStream.schema("ts timestamp_ntz, k bigint, v double").option("maxFilesPerTrigger", 2)
+    return reader.parquet(str(folder))
+
+
+def query(source: DataFrame, bounded: bool) -> ps.Stream:
+    # Files written within a millisecond are read in any order, so the slack covers them all.
+    rows = ps.read.spark(source, time="ts", progress=ps.slack("10m"), trigger={"availableNow": True}, bounded=bounded)
+    return rows.group_by("k").window(ps.sliding("20s", every="5s")).agg(n=ps.count(), mean=ps.avg("v"))
+
+
+def published(out: Path) -> pa.Table:
+    return pq.read_table(out)
+
+
+def test_a_streaming_frame_gives_the_batch_answer(session: SparkSession, way: Way, tmp_path: Path) -> None:
+    rows = write_files(tmp_path / "in", range(5))
+    stream = query(frame(session, tmp_path / "in"), bounded=True)
+    run = stream.to.files(str(tmp_path / "out")).start(str(tmp_path / "ck"), **way.settings()).wait(120)
+    assert run.progress.state == "finished"
+    assert (run.progress.rows_in, run.progress.late_rows) == (rows.num_rows, 0)
+    assert_same_rows(published(tmp_path / "out"), batch_answer(stream.node, {"spark": rows}), str(way))
+
+
+def test_a_restart_goes_on_after_the_last_committed_batch(session: SparkSession, tmp_path: Path) -> None:
+    first = write_files(tmp_path / "in", range(3))
+    stream = query(frame(session, tmp_path / "in"), bounded=False)
+    run = stream.to.files(str(tmp_path / "out")).start(str(tmp_path / "ck"), until="900 rows").wait(120)
+    assert run.progress.state == "stopped"
+    second = write_files(tmp_path / "in", range(3, 5))
+    stream = query(frame(session, tmp_path / "in"), bounded=True)
+    run = stream.to.files(str(tmp_path / "out")).start(str(tmp_path / "ck")).wait(120)
+    assert run.progress.rows_in == second.num_rows
+    want = batch_answer(stream.node, {"spark": pa.concat_tables([first, second])})
+    assert_same_rows(published(tmp_path / "out"), want)
+
+
+def test_a_checkpoint_fed_by_another_streaming_query_is_refused(session: SparkSession, tmp_path: Path) -> None:
+    write_files(tmp_path / "in", range(2))
+    stream = query(frame(session, tmp_path / "in"), bounded=False)
+    stream.to.files(str(tmp_path / "out")).start(str(tmp_path / "ck"), until="600 rows").wait(120)
+    (tmp_path / "ck" / "spark").rename(tmp_path / "lost")
+    stream = query(frame(session, tmp_path / "in"), bounded=True)
+    run = stream.to.files(str(tmp_path / "out")).start(str(tmp_path / "ck"))
+    with pytest.raises(CheckpointError, match="another streaming query"):
+        run.wait(120)
