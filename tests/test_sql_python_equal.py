@@ -79,7 +79,8 @@ PAIRS: list[tuple[str, Callable[[], Stream]]] = [
         ).select("ts", who=ps.call("lower", col("caller"))),
     ),
     (
-        "SELECT ts, CASE WHEN duration > 60 THEN 'long' WHEN duration > 10 THEN 'mid' ELSE 'short' END AS size FROM calls",
+        """SELECT ts, CASE WHEN duration > 60 THEN 'long' WHEN duration > 10 THEN 'mid' ELSE 'short' END AS size
+           FROM calls""",
         lambda: CALLS.select(
             "ts", size=ps.when(col("duration") > 60, "long").when(col("duration") > 10, "mid").otherwise("short")
         ),
@@ -96,7 +97,8 @@ PAIRS: list[tuple[str, Callable[[], Stream]]] = [
         ).select("ts"),
     ),
     (
-        "SELECT ts + INTERVAL '90' SECOND AS later, CAST(district AS BIGINT) AS d, -district AS m, -5 AS five FROM calls",
+        """SELECT ts + INTERVAL '90' SECOND AS later, CAST(district AS BIGINT) AS d, -district AS m, -5 AS five
+           FROM calls""",
         lambda: CALLS.select(
             later=col("ts") + timedelta(seconds=90),
             d=col("district").cast("BIGINT"),
@@ -135,7 +137,8 @@ PAIRS: list[tuple[str, Callable[[], Stream]]] = [
         lambda: per_district().agg(total=ps.sum(col("price") * col("district"))),
     ),
     (
-        "SELECT window_start, count(*) AS n FROM TUMBLE(calls, ts, INTERVAL '1' DAY, INTERVAL '6' HOUR) GROUP BY window_start",
+        """SELECT window_start, count(*) AS n
+           FROM TUMBLE(calls, ts, INTERVAL '1' DAY, INTERVAL '6' HOUR) GROUP BY window_start""",
         lambda: CALLS.window(ps.tumbling("1d", offset="6h")).agg(n=ps.count()),
     ),
     (
@@ -167,11 +170,15 @@ PAIRS: list[tuple[str, Callable[[], Stream]]] = [
         lambda: per_district().agg(n=ps.count()).select("district", "window_start", "window_end", "n"),
     ),
     (
-        f"SELECT window_start, n * 2 AS twice FROM (SELECT district, window_start, count(*) AS n {BY_DISTRICT}) WHERE n > 1",
-        lambda: per_district().agg(n=ps.count()).where(col("n") > 1).select("window_start", twice=col("n") * 2),
+        f"""SELECT window_start, n * 2 AS twice
+            FROM (SELECT district, window_start, count(*) AS n {BY_DISTRICT}) WHERE n > 1""",
+        lambda: per_district().agg(n=ps.count()).select("district", "window_start", "n").where(col("n") > 1).select(
+            "window_start", twice=col("n") * 2
+        ),
     ),
     (
-        f"SELECT district, window_start, sum(duration) AS s, count(*) AS n, sum(duration) / count(*) AS mean {BY_DISTRICT}",
+        f"""SELECT district, window_start, sum(duration) AS s, count(*) AS n, sum(duration) / count(*) AS mean
+            {BY_DISTRICT}""",
         lambda: per_district()
         .agg(s=ps.sum("duration"), n=ps.count())
         .select("district", "window_start", "s", "n", mean=col("s") / col("n")),
@@ -181,7 +188,8 @@ PAIRS: list[tuple[str, Callable[[], Stream]]] = [
         lambda: per_district().agg(n=ps.count()).where(col("n") > 10),
     ),
     (
-        f"SELECT district, window_end, count(*) AS n {BY_DISTRICT} HAVING n > 10 AND window_end < TIMESTAMP '2024-01-01'",
+        f"""SELECT district, window_end, count(*) AS n {BY_DISTRICT}
+            HAVING n > 10 AND window_end < TIMESTAMP '2024-01-01'""",
         lambda: per_district()
         .agg(n=ps.count())
         .where((col("n") > 10) & (col("window_end") < datetime(2024, 1, 1)))

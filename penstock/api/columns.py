@@ -18,7 +18,7 @@ from penstock.errors import QueryError
 from penstock.expressions import Call, Case, Cast, Column, Expr, Literal
 from penstock.expressions_text import text
 from penstock.operators.functions import require_function
-from penstock.schema import arrow_type
+from penstock.schema import arrow_type, sql_type
 
 _CONSTANTS = (bool, int, float, str, bytes, Decimal, date, datetime, timedelta, type(None))
 
@@ -130,8 +130,7 @@ class ColumnExpr:
 
     def cast(self, type: str, *, lenient: bool = False) -> ColumnExpr:
         """As another SQL type; where a value does not fit, an error, or null if `lenient`."""
-        arrow_type(type)
-        return ColumnExpr(Cast(self.tree, type, lenient))
+        return ColumnExpr(Cast(self.tree, sql_type(arrow_type(type)), lenient))
 
     def __bool__(self) -> NoReturn:
         raise QueryError(

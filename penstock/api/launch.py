@@ -22,7 +22,7 @@ from penstock.sources.base import AttachedConnector
 
 INLINE = "inline"
 HANDOFF_PACE = 0.02  # a source that hands rows over sets the pace itself, and is looked at often
-DEFAULT_MASTER = "PENSTOCK_MASTER"  # an environment variable: the master of runs that do not name one
+MASTER_VARIABLE = "PENSTOCK_MASTER"  # names the master of runs that are not given one
 
 
 def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], results: MemoryResults | None) -> Run:
@@ -60,7 +60,7 @@ def _close(query: Query, executor: Executor | None, store: Checkpoint) -> None:
 def settings_from(options: dict[str, Any]) -> Settings:
     """Settings from the options of `start` and the flags of the command line. A master that is not among them comes
     from the environment variable PENSTOCK_MASTER, if it is set."""
-    master = os.environ.get(DEFAULT_MASTER)
+    master = os.environ.get(MASTER_VARIABLE)
     options = ({"master": master} if master else {}) | options
     for written, name in (("epoch", "epoch_seconds"), ("deadline", "deadline_seconds")):
         if written in options:

@@ -37,8 +37,14 @@ class Stream:
         return node_schema(self.node)
 
     def where(self, condition: object) -> Stream:
-        """The rows for which the condition holds."""
-        return Stream(Filter(self.node, as_column(condition)))
+        """The rows for which the condition holds. Right behind an aggregate it is what HAVING is in SQL, and may also
+        use `window_end`."""
+        predicate = as_column(condition)
+        match self.node:
+            case Project(columns=shown) if self.wide is not None:
+                wide = Filter(self.wide, predicate)
+                return Stream(Project(wide, shown), wide=wide)
+        return Stream(Filter(self.node, predicate))
 
     def select(self, *columns: object, **computed: object) -> Stream:
         """Some columns, by name or as expressions; computed ones get their keyword as a name."""

@@ -22,11 +22,11 @@ class Suspect:
 
 
 class Results:
-    """Follows a folder of Parquet files. Invariant: `_calls` holds the latest two windows that had results."""
+    """Follows a folder of Parquet files. Invariant: `_windows` holds the latest two windows that had results."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._seen = folder, set[str]()
-        self._windows: dict[datetime, dict[int, tuple[int, int, float]]] = {}
+        self._windows: dict[datetime, dict[int, tuple[int, int, float]]] = {}  # by end, then by caller
 
     def read_new(self) -> None:
         for path in sorted(self._folder.glob("*.parquet")):

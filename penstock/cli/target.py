@@ -49,7 +49,7 @@ class Target:
 def as_file_name(name: str) -> str:
     """The name, with what could lead out of a folder written as %XX."""
     quoted = quote(name, safe="")
-    return quoted
+    return "%2E" + quoted[1:] if quoted.startswith(".") else quoted
 
 
 def load_target(text: str) -> Target:

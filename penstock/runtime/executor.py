@@ -17,6 +17,7 @@ from penstock.engine.job import EpochJob, Report, RouteTask
 from penstock.engine.level import run_level, run_route
 from penstock.errors import PenstockError
 from penstock.runtime.adapter import BatchSplit
+from penstock.runtime.allocator import keep_freed_memory
 from penstock.runtime.batch_route import Addressed, addressed, routed_batch
 from penstock.runtime.shuffles import forget_shuffles
 
@@ -59,11 +60,13 @@ def _identity(partition: int) -> int:
 
 
 def _route_all(job: EpochJob, tasks: Iterable[RouteTask]) -> Iterator[Addressed]:
+    keep_freed_memory()
     for task in tasks:
         yield from addressed(job, run_route(job, task))
 
 
 def _run_partition(job: EpochJob, level: int, partition: int, inbox: Iterable[Addressed]) -> Iterator[Addressed]:
+    keep_freed_memory()
     return addressed(job, run_level(job, level, partition, (message for _, message in inbox)))
 
 

@@ -39,7 +39,7 @@ class FilesConnector:
     path: str | tuple[str, ...]
     format: str | None = None
     follow: bool = False
-    split_rows: int = 1_000_000
+    split_rows: int = 250_000
     delimiter: str = ","
     header: bool = True
 
@@ -53,7 +53,7 @@ class FilesConnector:
             raise ConfigError(f"unknown file format `{self.format}`", hint=did_you_mean(self.format, FORMATS))
         if self.split_rows < 1:
             raise ConfigError(
-                "`split_rows` must be at least 1", detail=f"it is {self.split_rows}", hint="leave it out for 1,000,000"
+                "`split_rows` must be at least 1", detail=f"it is {self.split_rows}", hint="leave it out for 250,000"
             )
         if len(self.delimiter.encode()) != 1 or self.delimiter in '"\r\n':
             raise ConfigError(

@@ -54,7 +54,7 @@ def over_result(expression: Expr, keys: Mapping[str, str], aggregates: tuple[str
 
 
 def as_written(expression: Expr) -> Expr:
-    """The expression with the aggregates as calls again, to be shown; `count(*)` is `count()`, as DuckDB also has it."""
+    """The expression with the aggregates as calls again, to be shown; `count(*)` is `count()`, as in DuckDB."""
     return _replaced(expression, lambda part: part.call if isinstance(part, AggregateSlot) else None)
 
 

@@ -35,7 +35,6 @@ from penstock.testing.queries import SCHEMA, SECOND, disordered, random_rows
 from penstock.testing.rows import assert_same_rows
 from penstock.testing.ways import Way, random_way
 
-BATCHES = 9
 _WINDOWS = [(10, 10), (20, 3), (30, 1), (10, 5)]  # seconds of size and slide
 _MEASURES = [
     {"total": ps.sum("i"), "mean": ps.avg("k")},
@@ -113,17 +112,17 @@ class Scenario:
         return masks
 
 
-def random_scenario(random: Random, rows: int = 64, levels: int | None = None, size: int | None = None) -> Scenario:
+def random_scenario(random: Random, batches: int = 9, levels: int | None = None, size: int | None = None) -> Scenario:
     """Every fault point is reached by it, most of them many times: no batch but one is empty, windows close all along,
     and rows of several epochs stay in the state."""
     slack = random.choice([0, SECOND, 5 * SECOND])
-    arrived = disordered(random, _many_rows(random, rows), slack + 6 * SECOND)
-    batches = _batches(random, _with_nulls(random, arrived))
+    arrived = disordered(random, _many_rows(random, 64), slack + 6 * SECOND)
+    parts = _batches(random, _with_nulls(random, arrived), batches)
     splits = random.choice([1, 2, 5])
     source = ps.read.batches(
-        batches, time="ts", progress=ps.slack(slack), splits_per_batch=splits, one_batch_per_offer=True
+        parts, time="ts", progress=ps.slack(slack), splits_per_batch=splits, one_batch_per_offer=True
     )
-    return Scenario(batches, slack, _query(random, source, levels, size))
+    return Scenario(parts, slack, _query(random, source, levels, size))
 
 
 def _many_rows(random: Random, most: int) -> pa.Table:
@@ -137,9 +136,9 @@ def _with_nulls(random: Random, rows: pa.Table) -> pa.Table:
     return rows.set_column(0, SCHEMA.field("ts"), pc.if_else(present, rows.column("ts"), None))
 
 
-def _batches(random: Random, rows: pa.Table) -> tuple[pa.Table, ...]:
+def _batches(random: Random, rows: pa.Table, count: int) -> tuple[pa.Table, ...]:
     """Equal parts and an empty one among them, perhaps the last: an epoch of nothing but punctuation."""
-    size = -(-rows.num_rows // (BATCHES - 1))
+    size = -(-rows.num_rows // (count - 1))
     parts = [rows.slice(start, size) for start in range(0, rows.num_rows, size)]
     parts.insert(random.randint(1, len(parts)), rows.slice(0, 0))
     return tuple(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from io import StringIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,6 @@ from penstock.api.script import read_script
 from penstock.cli.demo_query import demo_script, new_folder
 from penstock.cli.demo_results import Results, Suspect
 from penstock.cli.demo_screen import DemoScreen
-from penstock.cli.progress_line import Named
 
 
 @pytest.fixture(autouse=True)
@@ -56,12 +56,10 @@ def test_a_window_that_comes_in_two_files_is_one() -> None:
 
 def test_the_screen_has_the_facts_and_the_callers() -> None:
     publish("e1", (4711, 10, 12_345))
-    screen = DemoScreen(Results(Path("results")), threshold=5000, seconds=30)
-    screen._live.console = console = Console(record=True, width=100, height=40, file=Path("screen").open("w"))
-    screen._console = console
-    screen.show([Named("", Progress(epoch=7, epochs=7, rows_in=1_234_567, late_rows=89, rows_out=1))])
-    console.print(screen._live.renderable)
-    shown = console.export_text()
+    console = Console(file=StringIO(), width=100, height=40)
+    screen = DemoScreen(Results(Path("results")), threshold=5000, seconds=30, console=console)
+    console.print(screen.drawn(Progress(epoch=7, epochs=7, rows_in=1_234_567, late_rows=89, rows_out=1)))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
     for fact in (
         "4711",
         "12,345",

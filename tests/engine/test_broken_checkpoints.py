@@ -52,6 +52,15 @@ def _flip(path: Path, random: Random) -> None:
     path.write_bytes(data)
 
 
+def _refused(scenario: Scenario, place: Place, way: Way) -> str | None:
+    """The file that a restart names as broken; None where it runs to its end."""
+    try:
+        finish(scenario, place, way)
+    except CorruptCheckpointError as error:
+        return Path(error.detail.partition(": ")[0]).name
+    return None
+
+
 @pytest.mark.parametrize("case", range(3))
 def test_one_flipped_bit_in_any_file(
     case: int, half_done: Scenario, place: Place, way: Way, random: Random, tmp_path: Path
@@ -64,12 +73,10 @@ def test_one_flipped_bit_in_any_file(
         shutil.rmtree(place.root)
         shutil.copytree(tmp_path / "kept", place.root)
         _flip(place.checkpoint / name, random)
-        try:
-            finish(half_done, place, another_way(random, way))
-            assert_exact(half_done, place, str(name))
-        except CorruptCheckpointError as error:
-            assert name.name in str(error)
+        if _refused(half_done, place, another_way(random, way)) == name.name:
             seen.add(name.name)
+        else:
+            assert_exact(half_done, place, str(name))
     assert must_be_seen <= seen
 
 

@@ -20,29 +20,26 @@ import pytest
 
 import penstock as ps
 from penstock.api.streams import Ready
-from penstock.checkpoint import durable, store
+from penstock.checkpoint import durable
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.checkpoint.store import Checkpoint, epoch_of_name
 from penstock.config import Settings
-from penstock.engine import site
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.job import EpochJob, Report, RouteTask
 from penstock.engine.loop import EpochLoop
-from penstock.errors import CheckpointError, CorruptCheckpointError, SourceError
+from penstock.errors import CheckpointError, SourceError
 from penstock.events import EpochCommitted, Event
 from penstock.plan.subqueries import compile_query
 from penstock.sinks.base import RowWriter
-from penstock.testing import assert_same_rows, batch_answer
+from penstock.testing import assert_same_rows
 from penstock.testing.crashes import (
     Fault,
     Place,
     Scenario,
     another_way,
     assert_exact,
-    assert_homes,
     finish,
-    kept_manifests,
     launch,
     newest_manifest,
     published,
@@ -129,9 +126,12 @@ class _Overtaken(InlineExecutor):
 
 @pytest.mark.parametrize("lead", ["1 epochs", "2 epochs", "4 epochs", None])
 def test_a1_a_driver_that_was_overtaken_commits_and_publishes_nothing(
-    lead: str | None, scenario: Scenario, place: Place
+    lead: str | None, random: Random, place: Place
 ) -> None:
     """Also when the manifest of its epoch has been collected by now, and its name is free again."""
+    scenario = random_scenario(random)
+    while not scenario.batches[2].num_rows:  # without rows, two drivers would write the very same manifest
+        scenario = random_scenario(random)
     checkpoint = Checkpoint.open(place.checkpoint)
 
     def overtake() -> None:
@@ -140,9 +140,10 @@ def test_a1_a_driver_that_was_overtaken_commits_and_publishes_nothing(
 
     settings = Settings(master="inline", on_bad_row="divert", rows_per_epoch=1)
     loop = EpochLoop(compile_query(scenario.into(place).sink, 64), checkpoint, _Overtaken(overtake), settings)
+    loop.step()
+    loop.step()
     with pytest.raises(CheckpointError, match="another driver"):
-        for _ in range(3):
-            loop.step()
+        loop.step()
     finish(scenario, place, Way())
     assert_exact(scenario, place)
 
@@ -328,111 +329,3 @@ def _rows_by_epoch(place: Place) -> dict[int | None, list[str]]:
     for file in place.results.glob("*.parquet"):
         rows.setdefault(epoch_of_name(file.name), []).extend(map(repr, pq.read_table(file).to_pylist()))
     return {epoch: sorted(part) for epoch, part in rows.items()}
-
-
-# -- B: state and rescaling --------------------------------------------------------------------------------------------
-
-
-def test_b3_no_name_is_used_twice_and_no_named_file_deleted(
-    random: Random, scenario: Scenario, place: Place, way: Way, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[str] = []
-    write_run, delete = site.write_run, store._delete
-
-    def noting(folder: Path, name: str, rows: pa.Table) -> object:
-        written.append(name)
-        return write_run(folder, name, rows)
-
-    def checking(path: Path) -> None:
-        if path.suffix != ".json":
-            named = {n for m in kept_manifests(place.checkpoint) for n in m.run_names() | {s.name for s in m.staged}}
-            assert path.name not in named
-        delete(path)
-
-    monkeypatch.setattr(site, "write_run", noting)
-    monkeypatch.setattr(store, "_delete", checking)
-    for _ in range(4):
-        run_until_death(scenario, place, way, Fault(FaultPoint.SITE_DONE, random.randint(1, 9)))
-        way = another_way(random, way)
-    finish(scenario, place, way)
-    assert len(written) == len(set(written))
-    assert_exact(scenario, place)
-
-
-def test_b8_state_without_its_manifests_is_refused(scenario: Scenario, place: Place, way: Way) -> None:
-    launch(scenario, place, way, until="4 epochs").wait()
-    for path in (place.checkpoint / "manifests").iterdir():
-        path.unlink()
-    assert list((place.checkpoint / "runs").iterdir())
-    with pytest.raises(CorruptCheckpointError, match="manifests of this checkpoint are missing"):
-        launch(scenario, place, way)
-
-
-def test_b8_results_of_a_lost_manifest_are_not_published_again(scenario: Scenario, place: Place, way: Way) -> None:
-    while not newest_manifest(place.checkpoint).staged if place.checkpoint.exists() else True:
-        launch(scenario, place, way, until="1 epochs").wait()
-    last = newest_manifest(place.checkpoint).epoch
-    (place.checkpoint / "manifests" / manifests.file_name(last)).unlink()
-    with pytest.raises(CorruptCheckpointError, match="newest manifests of the checkpoint are missing") as caught:
-        launch(scenario, place, way)
-    assert f"epoch {last} is published" in caught.value.detail
-
-
-def test_b10_b11_rescaling_at_every_restart_and_dying_in_the_middle(scenario: Scenario, place: Place, way: Way) -> None:
-    """A site that has lost groups writes nothing for them, and a move that was not committed is as if never begun."""
-
-    def homes() -> None:
-        for state in newest_manifest(place.checkpoint).subqueries:
-            assert_homes(state)
-
-    for number, sites in enumerate([1, 7, 2, 5, 1, 3]):
-        way = replace(way, sites=sites)
-        fault = Fault(FaultPoint.SITE_DONE if number % 2 else FaultPoint.COMMITTED, 1)
-        assert run_until_death(scenario, place, way, fault, on_event=lambda event: homes()), sites
-        homes()
-    finish(scenario, place, replace(way, sites=4), on_event=lambda event: homes())
-    assert_exact(scenario, place)
-
-
-def test_b12_rows_that_were_taken_in_are_not_views_of_the_callers_buffer(place: Place) -> None:
-    times, values = np.array([0, 1, 2]), np.array([1, 10, 100])
-    batches = [pa.table({"t": times, "v": values}), pa.table({"t": [3, 50], "v": [1000, 0]})]
-    before = pa.concat_tables([pa.table({"t": times.copy(), "v": values.copy()}), batches[1]])
-    source = ps.read.batches(batches, time="t", one_batch_per_offer=True)
-    query = source.group_by().window(ps.tumbling(10)).agg(total=ps.sum("v"))
-
-    def reuse() -> None:
-        values[:] = -1
-
-    options = {"master": "inline", "epoch": "1ms", "on_event": _after_epoch(1, reuse)}
-    run = query.to.memory().start(str(place.checkpoint), **options).wait()
-    assert values[0] == -1
-    assert_same_rows(run.result(), batch_answer(query.node, {"batches": before}))
-
-
-# -- C: punctuation ----------------------------------------------------------------------------------------------------
-
-
-def test_c7_punctuation_that_advanced_before_a_stop_still_holds_after_it(place: Place) -> None:
-    batches = [pa.table({"ts": [0, 100], "v": [1, 2]}), pa.table({"ts": [5, 100, 120], "v": [3, 4, 5]})]
-    source = ps.read.batches(batches, time="ts", progress=ps.slack(10), one_batch_per_offer=True)
-    query = source.group_by().window(ps.tumbling(10)).agg(n=ps.count(), total=ps.sum("v"))
-
-    def start(**options: object) -> ps.Run:
-        ready = query.to.files(str(place.results))
-        return ready.start(str(place.checkpoint), master="inline", epoch="1ms", **options).wait()
-
-    assert start(until="1 epochs").progress.low_water_mark == 90
-    run = start()
-    assert run.late.to_pylist() == [{"ts": 5, "v": 3}]
-    rows = published(place.results, query.schema).to_pylist()
-    assert sorted((r["window_start"], r["n"], r["total"]) for r in rows) == [(0, 1, 1), (100, 2, 6), (120, 1, 5)]
-
-
-def test_c8_a_finished_checkpoint_stays_as_it_is(random: Random, scenario: Scenario, place: Place, way: Way) -> None:
-    finish(scenario, place, way)
-    files = sorted(p.name for p in place.results.glob("*.parquet"))
-    run = finish(scenario, place, another_way(random, way))
-    assert (run.progress.epochs, run.progress.rows_in) == (0, 0)
-    assert sorted(p.name for p in place.results.glob("*.parquet")) == files
-    assert_exact(scenario, place)

@@ -1,7 +1,7 @@
 """A driver on a cluster of two executors that loses its shuffle files in mid-job; run by `test_faults_on_spark`.
 
-The task of site 0 deletes them once it has done its own work: the sites that are still to come cannot read what it read,
-Spark runs the producers again, and what the epoch then holds is of two attempts.
+The task of site 0 deletes them once it has done its own work: the sites that are still to come cannot read what it
+read, Spark runs the producers again, and what the epoch then holds is of two attempts.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from penstock.testing.crashes import Place, assert_exact, random_scenario, step_
 from penstock.testing.ways import Way
 
 MASTER = "local-cluster[2,1,1024]"
+EAGER = {"multiplier": "1.01", "quantile": "0.1", "interval": "10ms", "minTaskRuntime": "1ms"}
 run_partition = executor._run_partition
 
 
@@ -43,10 +44,10 @@ def main(seed: str, root: Path, speculation: bool) -> None:
     root.mkdir()
     options = {"spark.local.dir": str(root / "local"), "spark.speculation": str(speculation).lower()}
     if speculation:  # at the least excuse
-        options |= {"spark.speculation.multiplier": "1.01", "spark.speculation.quantile": "0.1", "spark.speculation.interval": "10ms"}
+        options |= {f"spark.speculation.{name}": value for name, value in EAGER.items()}
     context = spark_context(MASTER, options=options)
     executor._run_partition = LoseFiles(str(root / "local"), str(root / "lost"))  # type: ignore[assignment]
-    scenario, place = random_scenario(Random(seed), levels=1), Place(root)
+    scenario, place = random_scenario(Random(seed), batches=3, levels=1), Place(root)
     told = step_to_end(scenario, place, Way(sites=5), executor.SparkExecutor(context))
     assert_exact(scenario, place)
     dropped = [event.reason for event in told if isinstance(event, EpochDropped)]

@@ -1,0 +1,80 @@
+"""Marks over hash ranges behave like a mark per hash."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.checkpoint.manifest import RangeMark, SiteState, SubqueryState
+from penstock.engine.marks import least, moved_to, normal, restricted, starting_marks
+from penstock.engine.rescale import rescaled
+from penstock.progress.mark import BEGIN, END, at
+from penstock.state.directory import EVERYTHING, HashRange, uniform
+from penstock.state.runs import Run, Slice
+
+SMALL = 16
+BORDERS = st.tuples(st.integers(0, SMALL - 1), st.integers(1, SMALL)).filter(lambda p: p[0] < p[1])
+WORK = st.lists(st.tuples(BORDERS, st.integers(0, 5)), max_size=12)
+
+
+def by_hash(marks: tuple[RangeMark, ...]) -> list[object]:
+    return [next(m.mark for m in marks if m.range.low <= h < m.range.high) for h in range(SMALL)]
+
+
+@given(WORK)
+def test_moving_ranges_moves_exactly_their_hashes(work: list[tuple[tuple[int, int], int]]) -> None:
+    marks, model = starting_marks([HashRange(0, SMALL)]), [BEGIN] * SMALL
+    for (low, high), time in work:
+        marks = moved_to(marks, HashRange(low, high), at(time))
+        model[low:high] = [at(time)] * (high - low)
+    assert by_hash(marks) == model
+    assert marks == normal(marks)
+    assert least(marks) == min(model)
+
+
+def test_neighbours_of_equal_mark_are_one_range() -> None:
+    halves = (RangeMark(HashRange(8, 16), at(3)), RangeMark(HashRange(0, 8), at(3)))
+    assert normal(halves) == (RangeMark(HashRange(0, 16), at(3)),)
+
+
+def test_nothing_at_all_has_come_to_the_end() -> None:
+    assert least(()) == END
+
+
+@given(WORK, BORDERS)
+def test_a_new_home_is_told_the_marks_of_its_ranges(
+    work: list[tuple[tuple[int, int], int]], part: tuple[int, int]
+) -> None:
+    marks = starting_marks([HashRange(0, SMALL)])
+    for (low, high), time in work:
+        marks = moved_to(marks, HashRange(low, high), at(time))
+    told = restricted(marks, [HashRange(*part)])
+    assert [m.mark for h in range(*part) for m in told if m.range.low <= h < m.range.high] == by_hash(marks)[
+        slice(*part)
+    ]
+
+
+@given(st.integers(1, 9), st.lists(st.integers(1, 9), max_size=5))
+def test_rescaling_hands_every_slice_and_mark_to_one_new_home(sites: int, later: list[int]) -> None:
+    run = Run("r", 10, 80, "", 0, 5, 9)
+    directory = uniform(sites)
+    state = SubqueryState(
+        directory,
+        tuple(
+            SiteState(
+                tuple(Slice(run, part) for part in directory.ranges_of(site)),
+                tuple(RangeMark(part, at(site)) for part in directory.ranges_of(site)),
+            )
+            for site in range(sites)
+        ),
+    )
+    before = normal(m for site in state.sites for m in site.marks)
+    for count in later:
+        state = rescaled(state, count)
+    covered = sorted(piece.range for site in state.sites for piece in site.slices)
+    assert (covered[0].low, covered[-1].high) == (EVERYTHING.low, EVERYTHING.high)
+    assert all(a.high == b.low for a, b in itertools.pairwise(covered))
+    assert normal(m for site in state.sites for m in site.marks) == before
+    assert all(len(site.slices) == len(state.directory.ranges_of(n)) for n, site in enumerate(state.sites))

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pyarrow as pa
+
+import penstock as ps
+from penstock.expressions import Call, Column, Literal, Named
+from penstock.plan.fingerprint import fingerprint
+from penstock.plan.nodes import Project, Sink
+from penstock.plan.passes import fold_projects
+from penstock.plan.subqueries import compile_query
+from penstock.sinks.files import FilesSink
+
+ROWS = pa.table(
+    {"ts": pa.array([], pa.timestamp("us")), "k": pa.array([], pa.int64()), "unused": pa.array([], pa.string())}
+)
+
+
+def stream() -> ps.Stream:
+    return ps.read.table(ROWS, time="ts")
+
+
+def test_two_projections_become_one_where_nothing_is_computed_twice() -> None:
+    lower = stream().select("ts", d=ps.col("k") + 1)
+    once = fold_projects(lower.select(e=ps.col("d") * 2).node)
+    assert once == Project(stream().node, (Named("e", Call("*", (Call("+", (Column("k"), Literal(1))), Literal(2)))),))
+    twice = lower.select(e=ps.col("d") * ps.col("d")).node
+    assert fold_projects(twice) == twice
+
+
+def test_only_the_columns_that_are_needed_are_read() -> None:
+    query = stream().group_by("k").window(ps.tumbling("1s")).agg(n=ps.count()).to.files("out")
+    assert compile_query(query.sink).program.inputs[0].columns == ("ts", "k")
+    assert compile_query(stream().to.files("out").sink).program.inputs[0].columns == ("ts", "k", "unused")
+
+
+def test_a_fingerprint_tells_queries_apart_and_knows_its_own() -> None:
+    def of(size: str, path: str = "out", **kwargs: int) -> str:
+        node = stream().group_by("k").window(ps.tumbling(size)).agg(n=ps.count()).node
+        return fingerprint(Sink(node, FilesSink(path)), **kwargs)
+
+    assert of("1s") == of("1s")
+    assert len({of("1s"), of("2s"), of("1s", "elsewhere"), of("1s", hash_bits=8)}) == 4
+
+
+def test_aggregates_over_aggregates_are_two_subqueries() -> None:
+    inner = stream().group_by("k").window(ps.tumbling("1s")).agg(n=ps.count())
+    program = compile_query(inner.window(ps.tumbling("10s")).agg(m=ps.max("n")).to.files("out").sink).program
+    assert [s.target for s in program.subqueries] == [1, -1]
+    assert program.feeders_of(1) == (0,)
