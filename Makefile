@@ -46,3 +46,7 @@ clean:  ## removes what tests, demos and builds leave behind, but not .venv
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks \
 	  demo-out bench-work spark-warehouse artifacts
 	find penstock tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: docs
+docs: setup  ## rewrites docs/reference.md from the code
+	$(BIN)/python tools/reference.py

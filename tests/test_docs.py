@@ -1,4 +1,4 @@
-"""The documentation: its code runs, its tables are complete, its reference is that of the code, its links lead somewhere.
+"""The documentation: its code runs, its tables are complete, its reference is that of the code, its links are whole.
 
 A page is run from top to bottom in a folder of its own. `sh` blocks run in bash (not those that begin with `make`:
 they are about the checkout); `python` and `sql` blocks whose first line is a comment with a file name are saved under

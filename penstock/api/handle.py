@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -22,6 +22,9 @@ from penstock.plan.explain import explain
 from penstock.progress.mark import MIN_TIME
 from penstock.sinks.collected import MemoryResults
 from penstock.sources.base import BAD_ROWS_SCHEMA
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _KEPT_EVENTS = 1000
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pandas as pd
 import pyarrow as pa
 
 from penstock.api.streams import Stream
@@ -21,6 +20,7 @@ from penstock.sources.files import FilesConnector
 from penstock.sources.memory import MemoryConnector
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import DataFrame
 
 Rows: TypeAlias = "pa.Table | pd.DataFrame | Sequence[dict[str, Any]]"
@@ -99,9 +99,8 @@ def source(
 
 
 def _as_table(rows: Rows) -> pa.Table:
-    match rows:
-        case pa.Table():
-            return rows
-        case pd.DataFrame():
-            return pa.Table.from_pandas(rows, preserve_index=False)
+    if isinstance(rows, pa.Table):
+        return rows
+    if hasattr(rows, "iloc"):  # a data frame, told without importing pandas, which takes half a second
+        return pa.Table.from_pandas(rows, preserve_index=False)
     return pa.Table.from_pylist(list(rows))

@@ -45,7 +45,9 @@ class SparkExecutor:
     def _routed(self, job: EpochJob, routes: Sequence[RouteTask]) -> RDD[Addressed]:
         if routes and isinstance(routes[0].split, BatchSplit):
             return routed_batch(job, routes[0], routes[0].split.batch)
-        return self._context.parallelize(routes, max(1, len(routes))).mapPartitions(partial(_route_all, job))
+        # A task costs as much as routing some hundred thousand rows, so there is one per core, with several splits.
+        tasks = max(1, min(len(routes), self._context.defaultParallelism))
+        return self._context.parallelize(routes, tasks).mapPartitions(partial(_route_all, job))
 
     def cancel(self) -> None:
         self._context.cancelJobGroup(self._group)

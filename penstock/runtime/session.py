@@ -17,6 +17,7 @@ _EMBEDDED = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "penstock.runtime.daemon",
     "spark.driver.memory": "2g",
     # A stream runs for months: what the JVM keeps per finished job must stay small, and weakly held leftovers must be
     # looked for often enough to be cleaned.

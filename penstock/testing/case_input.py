@@ -75,7 +75,3 @@ def cut_again(epochs: Epochs, random: Random) -> Epochs:
 def _pieces(part: Part, random: Random) -> list[Part]:
     size = random.randint(1, part.rows.num_rows)
     return [Part(part.substream, part.rows.slice(start, size)) for start in range(0, part.rows.num_rows, size)]
-
-
-def all_rows(epochs: Epochs, schema: pa.Schema) -> pa.Table:
-    return pa.concat_tables([schema.empty_table(), *(part.rows for epoch in epochs for part in epoch)])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import textwrap
-from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,7 +19,7 @@ import pyarrow as pa
 
 from penstock.errors import PenstockError
 from penstock.progress.mark import MIN_TIME
-from penstock.testing.case_input import all_rows
+from penstock.testing.case_late import divided
 from penstock.testing.case_run import EpochResult, Outcome, run_case
 from penstock.testing.case_table import table_text
 from penstock.testing.case_text import Case, CaseError, CaseFile, read_cases, rewrite, sections
@@ -108,26 +107,12 @@ def check_any_way(case: Case, outcome: Outcome, folder: Path, random: Random) ->
 
 
 def check_batch_answer(case: Case, outcome: Outcome) -> None:
-    """The rows of all epochs are DuckDB's answer over all the input that was neither late nor malformed."""
+    """The late rows are those that the rule makes late; the rows of all epochs are DuckDB's answer over the others."""
     if outcome.error is None and outcome.node is not None:
-        want = batch_answer(outcome.node, {outcome.source.name: on_time(outcome)})
+        on_time, late = divided(outcome.input, outcome.source)
+        assert_same_rows(outcome.union(_late), late, f"{case.title}, late rows")
+        want = batch_answer(outcome.node, {outcome.source.name: on_time})
         assert_same_rows(outcome.union(_rows), want, case.title)
-
-
-def on_time(outcome: Outcome) -> pa.Table:
-    """The input without its late rows and without rows that have no time."""
-    source = outcome.source
-    rows = all_rows(outcome.input, source.schema)
-    late = Counter(map(repr, outcome.union(_late).to_pylist()))
-    kept = [row[source.time] is not None and not _taken(repr(row), late) for row in rows.to_pylist()]
-    assert not +late, f"late rows that are not in the input: {+late}"
-    return rows.filter(pa.array(kept, pa.bool_()))
-
-
-def _taken(row: str, late: Counter[str]) -> bool:
-    """Whether the row is among the late ones that are left; then one less is."""
-    late[row] -= 1
-    return late[row] >= 0
 
 
 def _rows(epoch: EpochResult) -> pa.Table:

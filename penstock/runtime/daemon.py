@@ -1,0 +1,19 @@
+"""The daemon that forks Spark's Python workers, with the engine already imported: a new worker is warm at once.
+
+Workers collect garbage after every task. What is imported here is taken out of that, or each task would pay for a walk
+through all modules.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+
+from pyspark.daemon import manager
+
+import penstock.engine.level  # noqa: F401  # imported for the workers that are forked from here
+
+if __name__ == "__main__":
+    atexit.register(gc.unfreeze)  # or extension modules complain of leaks when the daemon ends
+    gc.freeze()
+    manager()

@@ -1,0 +1,50 @@
+"""Which rows of an input are late, worked out row by row from the words of the rule, and not by the engine's code.
+
+A row is late if its time is below the mark that its stream had reached before the epoch. A substream reaches the latest
+time it has shown less the slack, or, where rows are ordered, its last row; the stream reaches what all substreams have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.plan.nodes import Source
+from penstock.progress.rules import Slack
+from penstock.schema import time_values
+from penstock.testing.case_input import Epochs, Part
+
+
+def divided(epochs: Epochs, source: Source) -> tuple[pa.Table, pa.Table]:
+    """The rows that are on time, and the late ones; rows without a time are in neither."""
+    reached: dict[str, int] = {}
+    on_time, late = [source.schema.empty_table()], [source.schema.empty_table()]
+    for epoch in epochs:
+        mark = min(reached.values(), default=None)
+        for part in epoch:
+            rows = part.rows.filter(pc.is_valid(part.rows.column(source.time)))
+            behind = pa.array([mark is not None and time < mark for time in _times(rows, source)], pa.bool_())
+            late.append(rows.filter(behind))
+            on_time.append(rows.filter(pc.invert(behind)))
+        reached |= _reached(reached, epoch, source)
+    return pa.concat_tables(on_time), pa.concat_tables(late)
+
+
+def _reached(before: dict[str, int], epoch: Iterable[Part], source: Source) -> dict[str, int]:
+    """What the substreams of an epoch have come to after it."""
+    shown: dict[str, list[int]] = {}
+    for part in epoch:
+        shown.setdefault(part.substream, []).extend(_times(part.rows, source))
+    after = {name: _bound(times, source) for name, times in shown.items() if times}
+    return {name: max(bound, before.get(name, bound)) for name, bound in after.items()}
+
+
+def _bound(times: list[int], source: Source) -> int:
+    return max(times) - source.progress.span if isinstance(source.progress, Slack) else times[-1]
+
+
+def _times(rows: pa.Table, source: Source) -> list[int]:
+    times: list[int] = time_values(rows.column(source.time).drop_null()).tolist()
+    return times

@@ -1,0 +1,336 @@
+"""Writes docs/reference.md from the code: run it with `make docs`.
+
+Names, signatures, descriptions, defaults, options and functions are read from the package itself; the statements of SQL
+are those of statements.sql, and one that can no longer be read stops the tool.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+import penstock as ps
+from penstock import errors, events
+from penstock.api import aggregates, columns, read, script, streams
+from penstock.api.script import read_script
+from penstock.cli.main import app
+from penstock.config import Settings
+from penstock.operators.functions import ALIASES, FUNCTIONS, REFUSED, Function
+from penstock.schema import SQL_TYPES
+from penstock.sinks.files import FilesSink
+from penstock.sinks.terminal import TerminalSink
+from penstock.sources.calls import CallsConnector
+from penstock.sources.files import EXTENSIONS, FilesConnector
+from penstock.sql.aggregate_names import AGGREGATE_NAMES
+from penstock.sql.refusals import _CLAUSES
+
+TARGET = Path(__file__).parents[1] / "docs" / "reference.md"
+
+STATEMENTS = Path(__file__).with_name("statements.sql")
+
+_MEANING = {
+    "sites": "how many tasks the state of a subquery is spread over; may change at a restart",
+    "master": "a Spark master such as `local[*]` or `spark://host:7077`, or `inline`: in this process, without Spark",
+    "epoch_seconds": "the length an epoch aims at with a backlog, and the pause between looks at a source without",
+    "rows_per_epoch": "what an epoch takes in; None: as much as fits its length",
+    "item_rows": "a work item of a site has about so many rows",
+    "items": "a site does at most so many items in an epoch; None: no bound",
+    "deadline_seconds": "a site begins no further item after this; None: no bound",
+    "groups_per_site": "partition groups for each site of a new checkpoint",
+    "on_bad_row": "`stop` ends the run at a malformed row, `divert` sends it to the bad output",
+    "late": "folder of the late rows; empty: `late` in the checkpoint",
+    "bad": "folder of the bad rows; empty: `bad` in the checkpoint",
+    "hash_bits": "below 64 provokes hash collisions, for tests; fixed for a checkpoint",
+    "attempts_per_epoch": "how often an epoch is run whose tasks disagree, before the run fails",
+}
+_START_OPTIONS = (
+    ("epoch", "span", '`epoch_seconds`, as a span: `"2s"`'),
+    ("deadline", "span", "`deadline_seconds`, as a span"),
+    ("until", "str", '`"100 epochs"`, `"1_000_000 rows"` or a span: ends the run there; the checkpoint can go on'),
+    ("on_event", "callable", "Python only: called with every event of the run, from its thread"),
+)
+_ENVIRONMENT = (
+    ("PENSTOCK_MASTER", "the master of runs that are not given one; `inline` needs no Spark"),
+    ("SPARK_LOCAL_IP", "set to 127.0.0.1 for a local master unless it is set already"),
+    ("PYSPARK_PYTHON", "set to the running Python unless it is set already"),
+    ("JAVA_HOME", "the Java that Spark runs on"),
+)
+
+
+def render() -> str:
+    parts = [_head(), _python(), _command_line(), _settings(), _sql(), _connectors(), _functions(), _aggregates()]
+    return "\n\n".join([*parts, _events_and_errors()]) + "\n"
+
+
+def _head() -> str:
+    return (
+        "# Reference\n\nMade from the code by `tools/reference.py`: do not edit, run `make docs`.\n\n"
+        "[Python](#python) · [Command line](#command-line) · [Settings](#settings) · [SQL](#sql) · "
+        "[Connectors](#connectors) · [Functions](#functions) · [Aggregates](#aggregates) · "
+        "[Events and errors](#events-and-errors)"
+    )
+
+
+# -- Python ----------------------------------------------------------------------------------------------------------
+
+
+def _python() -> str:
+    public = [getattr(ps, name) for name in ps.__all__]
+    functions = [value for value in public if inspect.isfunction(value)]
+    readers = [value for _, value in inspect.getmembers(read, inspect.isfunction) if _is_own(value, read)]
+    classes = (streams.Stream, streams.Grouped, streams.Windowed, streams.Destinations, streams.Ready, ps.Run)
+    sections = [
+        "## Python\n\n`import penstock as ps`",
+        _entries("Sources", "ps.read.", readers),
+        _entries("Windows, progress, expressions, aggregates", "ps.", functions),
+        *(_class(found) for found in (*classes, ps.Progress)),
+        _class(columns.ColumnExpr),
+    ]
+    return "\n\n".join(sections)
+
+
+def _is_own(value: Any, module: Any) -> bool:
+    return bool(value.__module__ == module.__name__ and not value.__name__.startswith("_"))
+
+
+def _entries(title: str, prefix: str, functions: Iterable[Callable[..., Any]]) -> str:
+    lines = [f"### {title}\n"]
+    lines += [f"- `{prefix}{f.__name__}{_signature(f)}`  \n  {_description(f)}" for f in functions]
+    return "\n".join(lines)
+
+
+def _class(found: type) -> str:
+    operators = sorted(name for name in vars(found) if name.startswith("__") and name in _OPERATORS)
+    lines = [f"### {found.__name__}\n", _description(found), ""]
+    if "__add__" in operators:
+        lines += [f"Operators: {', '.join(f'`{_OPERATORS[name]}`' for name in operators)}.", ""]
+    lines += list(_members(found))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip()
+
+
+_OPERATORS = {
+    "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__floordiv__": "//", "__mod__": "%",
+    "__eq__": "==", "__ne__": "!=", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">=", "__and__": "&",
+    "__or__": "|", "__invert__": "~",
+}  # fmt: skip
+
+
+def _members(found: type) -> Iterator[str]:
+    if found is ps.Progress:
+        yield from (f"- `.{f.name}`: {_type(f.type)}" for f in fields(ps.Progress) if f.repr)
+    for name, value in vars(found).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(value, property):
+            yield _member(f".{name}: {_type(inspect.signature(value.fget).return_annotation)}", value)  # type: ignore[arg-type]
+        elif inspect.isfunction(value) and found is not ps.Progress:
+            yield _member(f".{name}{_signature(value)}", value)
+
+
+def _member(shown: str, value: Any) -> str:
+    text = _description(value)
+    return f"- `{shown}`" + (f"  \n  {text}" if text else "")
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    found = inspect.signature(function)
+    kept = [p for name, p in found.parameters.items() if name != "self"]
+    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(found.replace(parameters=kept)))
+
+
+def _type(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+
+
+def _description(value: Any) -> str:
+    """The whole docstring as one paragraph; a dataclass without one of its own has none."""
+    text = inspect.getdoc(value) or ""
+    if inspect.isclass(value) and is_dataclass(value) and text.startswith(f"{value.__name__}("):
+        return ""
+    return " ".join(text.split())
+
+
+# -- the command line ------------------------------------------------------------------------------------------------
+
+
+def _command_line() -> str:
+    group = typing.cast(Any, typer.main.get_command(app))
+    sections = [f"## Command line\n\n{group.help}"]
+    sections += [_command(name, command) for name, command in sorted(group.commands.items())]
+    return "\n\n".join(sections)
+
+
+def _command(name: str, command: Any) -> str:
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    usage = " ".join(["penstock", name, "[OPTIONS]", *(str(a.metavar or a.name) for a in arguments)])
+    rows = [(_flag(p), _default(p), getattr(p, "help", "") or "") for p in command.params]
+    return f"### penstock {name}\n\n{command.help}\n\n`{usage}`\n\n" + _table(("option", "default", ""), rows)
+
+
+def _flag(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return f"`{_escaped(parameter.metavar or parameter.name)}`"
+    return f"`{', '.join(parameter.opts)}`"
+
+
+def _default(parameter: Any) -> str:
+    value = parameter.default
+    return f"`{value}`" if isinstance(value, int | str | Path) and not isinstance(value, bool) else ""
+
+
+# -- settings --------------------------------------------------------------------------------------------------------
+
+
+def _settings() -> str:
+    rows = [(f"`{f.name}`", _cell(f.type), f"`{f.default!r}`", _MEANING[f.name]) for f in fields(Settings)]
+    options = [(f"`{name}`", _cell(kind), meaning) for name, kind, meaning in _START_OPTIONS]
+    return "\n\n".join(
+        [
+            "## Settings\n\nOptions of `start(...)`, `SET name = value` in a script, or `--set name=value` of the "
+            "command line. What a query computes does not depend on them.",
+            _table(("setting", "type", "default", ""), rows),
+            "Ways to write some of them, and what else a run takes:",
+            _table(("option", "type", ""), options),
+            "Environment:",
+            _table(("variable", ""), [(f"`{name}`", meaning) for name, meaning in _ENVIRONMENT]),
+        ]
+    )
+
+
+# -- SQL -------------------------------------------------------------------------------------------------------------
+
+
+def _sql() -> str:
+    script_text = STATEMENTS.read_text()
+    read_script(script_text, STATEMENTS.name)  # an example that cannot be read stops here
+    sections = ["## SQL\n\nStatements are separated by `;`. The case of keywords and names does not matter."]
+    for example in script_text.strip().split("\n\n"):
+        meaning, _, statement = example.removeprefix("-- ").partition("\n")
+        sections.append(f"{meaning}\n\n```sql\n{statement}\n```")
+    types = ", ".join(f"`{name}`" for name in [*SQL_TYPES, "DECIMAL(p, s)"])
+    refused = "; ".join(what for what, _, _ in _CLAUSES.values())
+    return "\n\n".join([*sections, f"Types: {types}.", f"What is not there: {refused}."])
+
+
+# -- connectors ------------------------------------------------------------------------------------------------------
+
+
+def _connectors() -> str:
+    files = [name for name in vars(FilesConnector)["__dataclass_fields__"] if name in script._FILES]
+    return "\n\n".join(
+        [
+            "## Connectors\n\nOptions of `WITH (...)`, and of the functions of `ps.read` that have the same names. "
+            "In SQL a span is written as `'2s'` and a point in time as `'2024-01-31 12:00:00'` (UTC).",
+            f"### Source `files`\n\n{_description(FilesConnector)} {_module(FilesConnector)}",
+            _options(FilesConnector, files),
+            "Formats by extension: " + ", ".join(f"`{e}` {f}" for e, f in EXTENSIONS.items()) + ".",
+            f"### Source `calls`\n\n{_description(CallsConnector)}",
+            _options(CallsConnector, script._CALLS),
+            f"### Sink `files`\n\n{_module(FilesSink)} {_description(FilesSink)}",
+            _options(FilesSink, ["path"]),
+            f"### Sink `terminal`\n\n{_description(TerminalSink)}",
+            _options(TerminalSink, ["rows"]),
+            "Python also has `ps.read.table`, `.batches` and `.spark`, and `.to.memory()` and `.to.callback(...)`.",
+        ]
+    )
+
+
+def _options(connector: type, names: Iterable[str]) -> str:
+    known = {f.name: f for f in fields(connector)}
+    rows = [
+        (f"`{n}`", _cell(known[n].type), "" if known[n].default is MISSING else f"`{known[n].default!r}`")
+        for n in names
+    ]
+    return _table(("option", "type", "default"), rows)
+
+
+def _module(connector: type) -> str:
+    """What the module of a connector says, from its second sentence on."""
+    text = " ".join((inspect.getdoc(inspect.getmodule(connector)) or "").split())
+    return re.split(r"(?<=\.) ", text, maxsplit=1)[-1]
+
+
+# -- functions and aggregates ----------------------------------------------------------------------------------------
+
+
+def _functions() -> str:
+    by_arity: dict[str, list[Function]] = {}
+    for function in FUNCTIONS.values():
+        by_arity.setdefault(function.arity, []).append(function)
+    rows = [(arity, ", ".join(f"`{_escaped(f.name)}`" for f in known)) for arity, known in sorted(by_arity.items())]
+    aliases = ", ".join(f"`{_escaped(a)}` for `{_escaped(name)}`" for a, name in ALIASES.items())
+    refused = [
+        (reason, ", ".join(f"`{n}`" for n in REFUSED if REFUSED[n] == reason)) for reason in _unique(REFUSED.values())
+    ]
+    return "\n\n".join(
+        [
+            "## Functions\n\nScalar functions and operators mean what they do in DuckDB. In Python: `ps.call(name, ...)`.",
+            _table(("takes", "functions"), rows),
+            f"Also known: {aliases}. `CAST`, `TRY_CAST`, `CASE` and `EXTRACT` have their own syntax.",
+            "Refused, since an epoch that is run again must compute the same:",
+            _table(("because", "functions"), refused),
+        ]
+    )
+
+
+def _aggregates() -> str:
+    called: dict[str, list[str]] = {}
+    for name, meant in AGGREGATE_NAMES.items():
+        called.setdefault(meant, []).append(f"`{name}`")
+    called["count_distinct"] = ["`count(DISTINCT x)`"]
+    rows = [(", ".join(names), _description(getattr(aggregates, meant))) for meant, names in called.items()]
+    return "## Aggregates\n\nNulls are skipped, but by `count(*)`.\n\n" + _table(("in SQL", ""), rows)
+
+
+# -- events and errors -----------------------------------------------------------------------------------------------
+
+
+def _events_and_errors() -> str:
+    told = [_with_fields(kind) for kind in typing.get_args(events.Event)]
+    raised = [
+        (f"`{kind.__name__}`", _description(kind))
+        for _, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, errors.PenstockError)
+    ]
+    sections = ["## Events and errors", "What `on_event` is called with:", _table(("event", "fields", ""), told)]
+    return "\n\n".join(
+        [*sections, "What is raised, each with `what`, `detail` and `hint`:", _table(("error", ""), raised)]
+    )
+
+
+def _with_fields(kind: type) -> tuple[str, str, str]:
+    names = ", ".join(f"`{f.name}`" for f in fields(kind))
+    return f"`{kind.__name__}`", names, _description(kind)
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    titles = list(heads)
+    lines = [titles, ["---"] * len(titles), *(list(row) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(annotation: Any) -> str:
+    return _escaped(_type(annotation))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _unique(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
+
+if __name__ == "__main__":
+    TARGET.write_text(render())
+    print(f"wrote {TARGET}")
