@@ -271,7 +271,7 @@ def _functions() -> str:
     ]
     return "\n\n".join(
         [
-            "## Functions\n\nScalar functions and operators mean what they do in DuckDB. In Python: `ps.call(name, ...)`.",
+            "## Functions\n\nScalar functions and operators mean what they do in DuckDB. In Python: `ps.call(...)`.",
             _table(("takes", "functions"), rows),
             f"Also known: {aliases}. `CAST`, `TRY_CAST`, `CASE` and `EXTRACT` have their own syntax.",
             "Refused, since an epoch that is run again must compute the same:",

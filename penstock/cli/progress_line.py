@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.api.handle import Progress
+from penstock.cli.above_line import AboveLine
 
 _RATE_SECONDS = 5.0
 _PLAIN_EVERY = 5.0
@@ -92,20 +93,23 @@ class LiveScreen:
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False)
-        # Redirecting stdout keeps printed rows from tearing the line; where stdout is a file they must stay there.
-        self._live = Live(
-            console=self._console, refresh_per_second=8, transient=True, redirect_stdout=sys.stdout.isatty()
-        )
+        self._live = Live(console=self._console, refresh_per_second=8, transient=True, redirect_stdout=False)
+        self._stdout = sys.stdout
         self._rates: dict[str, Rate] = {}
         self._spinner = Spinner("dots", style="cyan")
 
     def __enter__(self) -> LiveScreen:
         self._live.__enter__()
+        if self._stdout.isatty():  # where stdout is a file, rows must stay there
+            sys.stdout = AboveLine(self._console, self._stdout)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if isinstance(sys.stdout, AboveLine):
+            sys.stdout.finish()
+        sys.stdout = self._stdout
         self._live.__exit__(kind, error, trace)
 
     def show(self, progress: Sequence[Named]) -> None:

@@ -67,6 +67,11 @@ class Measure:
     column: str | None
 
     @property
+    def shown(self) -> str:
+        """Its column as people know it: the planner marks columns that it computes with a number sign."""
+        return (self.column or "*").removeprefix("#")
+
+    @property
     def partials(self) -> tuple[tuple[str, str | None], ...]:
         """The kind and column of each partial it is made from."""
         return tuple((kind, self.column) for kind in PARTIALS_OF[self.function])
@@ -90,7 +95,7 @@ class Measure:
             raise self._misfit(type_, "aggregate a field of it instead")
 
     def _misfit(self, type_: pa.DataType, hint: str) -> QueryError:
-        what = f"`{self.function}` cannot be taken of column `{self.column}`"
+        what = f"`{self.function}` cannot be taken of `{self.shown}`"
         return QueryError(what, detail=f"its type is {sql_type(type_)}", hint=hint)
 
     def result_type(self, schema: pa.Schema) -> pa.DataType:
@@ -125,7 +130,7 @@ class Measure:
         if total is None:
             raise EvaluationError(
                 f"the sum `{self.name}` overflows",
-                detail=f"the sum of column `{self.column}` over a window does not fit a BIGINT",
+                detail=f"the sum of `{self.shown}` over a window does not fit a BIGINT",
                 hint=f"sum a cast to DOUBLE or DECIMAL({NARROW_DECIMAL}, 0) instead",
             )
         return total

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from penstock.expressions import Column
+from penstock.expressions import Column, Named
 from penstock.expressions_text import text
 from penstock.operators.aggregate import WindowAggregate
 from penstock.operators.window import Window
 from penstock.plan.nodes import Source
-from penstock.plan.subqueries import SINK, Compute, Input, Keep, Query, Step, Subquery
+from penstock.plan.subqueries import SINK, TIME_COLUMN, Compute, Input, Keep, Query, Step, Subquery
 from penstock.progress.rules import Slack
 from penstock.schema import sql_type
 
@@ -41,7 +41,7 @@ def _subquery_lines(subquery: Subquery) -> Iterator[str]:
     operator = subquery.operator
     yield f"subquery {subquery.number}: aggregate by {', '.join(operator.keys) or 'nothing'}, {_window(operator)}"
     for measure in operator.measures:
-        yield f"  {measure.name} = {measure.function}({measure.column or '*'})"
+        yield f"  {measure.name} = {measure.function}({measure.shown})"
     yield from _step_lines(subquery.tail)
     yield from _target_lines(subquery.target)
 
@@ -60,12 +60,15 @@ def _step_lines(steps: Sequence[Step]) -> Iterator[str]:
             case Keep(predicate):
                 yield f"  keep {text(predicate)}"
             case Compute(columns):
-                yield f"  compute {', '.join(_named(n.name, text(n.expression), n.expression) for n in columns)}"
+                yield f"  compute {', '.join(_computed(named) for named in columns)}"
 
 
-def _named(name: str, shown: str, expression: object) -> str:
-    same = isinstance(expression, Column) and expression.name == name
-    return name if same else f"{name} = {shown}"
+def _computed(named: Named) -> str:
+    shown = text(named.expression)
+    if named.name == TIME_COLUMN:
+        return f"time = {shown}"
+    unnamed = named.name.startswith("#") or named.expression == Column(named.name)
+    return shown if unnamed else f"{named.name} = {shown}"
 
 
 def _target_lines(target: int) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from penstock.expressions import Column, Expr, Named, columns_of
+from penstock.expressions_text import text
 from penstock.operators.aggregate import Measure, WindowAggregate
 from penstock.operators.scalar import check_predicate, result_schema
 from penstock.plan.nodes import Aggregate, Filter, Node, Project, Sink, Source
@@ -18,7 +19,7 @@ from penstock.plan.passes import PASSES
 from penstock.progress.mark import MAX_TIME, MIN_TIME
 from penstock.progress.rules import Rule
 
-TIME_COLUMN = "#ts"  # the name of the progressing attribute inside an operator's input
+TIME_COLUMN = "##"  # the name of the progressing attribute inside an operator's input
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,8 @@ def _cut_aggregate(node: Aggregate, chain: _Chain, hash_bits: int) -> _Chain:
         keys=tuple(key.name for key in node.keys),
         window=replace(node.window, time=TIME_COLUMN),
         measures=tuple(
-            Measure(a.name, a.function, None if a.argument is None else f"#{i}") for i, a in enumerate(node.aggregates)
+            Measure(a.name, a.function, None if a.argument is None else _argument_name(a.argument))
+            for a in node.aggregates
         ),
         input_schema=schema,
         hash_bits=hash_bits,
@@ -151,9 +153,15 @@ def _cut_aggregate(node: Aggregate, chain: _Chain, hash_bits: int) -> _Chain:
 
 
 def _operator_columns(node: Aggregate) -> tuple[Named, ...]:
-    """The columns an aggregate reads: time, keys, and one per argument."""
-    arguments = [Named(f"#{i}", a.argument) for i, a in enumerate(node.aggregates) if a.argument is not None]
-    return (Named(TIME_COLUMN, Column(node.window.time)), *node.keys, *arguments)
+    """The columns an aggregate reads: time, keys, and one per different argument."""
+    arguments = [Named(_argument_name(a.argument), a.argument) for a in node.aggregates if a.argument is not None]
+    different = {named.name: named for named in arguments}
+    return (Named(TIME_COLUMN, Column(node.window.time)), *node.keys, *different.values())
+
+
+def _argument_name(argument: Expr) -> str:
+    """Equal for equal arguments, so that their aggregates share partials; never the name of a key."""
+    return f"#{text(argument)}"
 
 
 def _assemble(sink: Sink, chain: _Chain) -> Query:

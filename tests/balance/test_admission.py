@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from penstock.balance.admission import FIRST_ROWS, LEAST_ROWS, MOST_GROWTH, Admission, FixedAdmission
 
+WARM = Admission(2.0, FIRST_ROWS, warm=True)
+
 
 def test_epochs_grow_towards_their_length_but_not_at_once() -> None:
     admission = Admission(2.0)
@@ -10,8 +12,12 @@ def test_epochs_grow_towards_their_length_but_not_at_once() -> None:
 
 
 def test_slow_epochs_shrink_down_to_a_floor() -> None:
-    assert Admission(2.0).after(FIRST_ROWS, 8.0).rows == FIRST_ROWS // 4
-    assert Admission(2.0).after(FIRST_ROWS, 1e9).rows == LEAST_ROWS
+    assert WARM.after(FIRST_ROWS, 8.0).rows == FIRST_ROWS // 4
+    assert WARM.after(FIRST_ROWS, 1e9).rows == LEAST_ROWS
+
+
+def test_a_slow_first_epoch_shrinks_nothing() -> None:
+    assert Admission(2.0).after(FIRST_ROWS, 1e9) == WARM
 
 
 def test_an_epoch_that_was_not_full_says_nothing() -> None:

@@ -230,7 +230,7 @@ def refused(keys: tuple[str, ...], *measures: Measure, time: str = "ts") -> Quer
 
 def test_what_cannot_be_done_is_refused() -> None:
     assert "did you mean `sum`" in str(refused((), Measure("m", "sums", "ts")))
-    assert "`sum` cannot be taken of column `k`" in str(refused((), Measure("m", "sum", "k")))
+    assert "`sum` cannot be taken of `k`" in str(refused((), Measure("m", "sum", "k")))
     assert "`avg` cannot be taken of column `flag`" in str(refused((), Measure("m", "avg", "flag")))
     assert "cast it to DECIMAL(18, 2)" in str(refused((), Measure("m", "sum", "wide")))
     assert "`min` cannot be taken of column `l`" in str(refused((), Measure("m", "min", "l")))

@@ -1,0 +1,61 @@
+"""A second oracle: Spark SQL in batch, over the same rows, agrees with what Penstock published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import penstock as ps
+from penstock.testing import Way, assert_same_rows
+from penstock.testing.queries import SECOND, cut, disordered, random_rows
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize(("size", "slide"), [("10 seconds", "10 seconds"), ("30 seconds", "5 seconds")])
+def test_spark_sql_in_batch_gives_the_same_rows(
+    size: str, slide: str, spark: SparkContext, random: Random, way: Way, tmp_path: Path
+) -> None:
+    session = SparkSession(spark)
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    rows = disordered(random, random_rows(random).filter(pa.compute.field("i").is_valid()), SECOND)
+    stream = ps.read.batches(cut(random, rows), time="ts", progress=ps.slack("1s"))
+    window = ps.sliding(size, every=slide)
+    query = (
+        stream.group_by("k", "s")
+        .window(window)
+        .agg(
+            n=ps.count(),
+            total=ps.sum("i"),
+            least=ps.min("i"),
+            most=ps.max("s"),
+            kinds=ps.count_distinct("i"),
+            spread=ps.stddev("i"),
+        )
+    )
+    run = query.to.memory().start(str(tmp_path / "ck"), **way.settings()).wait(120)
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    frame = session.read.parquet(str(tmp_path / "rows.parquet"))
+    batch = frame.groupBy("k", "s", F.window("ts", size, slide)).agg(
+        F.count("*").alias("n"),
+        F.sum("i").alias("total"),
+        F.min("i").alias("least"),
+        F.max("s").alias("most"),
+        F.countDistinct("i").alias("kinds"),
+        F.stddev("i").alias("spread"),
+    )
+    want = batch.select(
+        "k", "s", F.col("window.start").alias("window_start"), "n", "total", "least", "most", "kinds", "spread"
+    )
+    assert_same_rows(run.result(), _as_arrow(want.toArrow(), run.result().schema), str(way))
+
+
+def _as_arrow(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    return pa.table([table.column(f.name).cast(f.type) for f in schema], schema=schema)
