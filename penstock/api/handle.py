@@ -133,7 +133,7 @@ class Run:
 
     def folder(self, output: str) -> Path:
         """Where the "late" or the "bad" rows are published, as Parquet files."""
-        return self._loop.published_folder(output)
+        return self._loop.outputs.diverted_folder(output)
 
     def explain(self) -> str:
         return explain(self._loop.query)
@@ -211,5 +211,5 @@ class Run:
             return mark
 
     def _published(self, output: str, schema: pa.Schema) -> pa.Table:
-        files = sorted(self._loop.published_folder(output).glob("*.parquet"))
+        files = sorted(self._loop.outputs.diverted_folder(output).glob("*.parquet"))
         return pa.concat_tables([schema.empty_table(), *(pq.read_table(f) for f in files)])

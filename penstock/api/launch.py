@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +32,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     listener: Callable[[Event], None] | None = options.pop("on_event", None)
     settings = settings_from(options)
     query = compile_query(sink, settings.hash_bits)
-    store = Checkpoint.open(checkpoint or tempfile.mkdtemp(prefix="penstock-"))
+    store = Checkpoint.open(checkpoint or _temporary_checkpoint())
     ears = Ears([listener] if listener else [])
     executor: Executor | None = None
     try:
@@ -43,6 +45,13 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
         raise
     pace = HANDOFF_PACE if _attached(query) else settings.epoch_seconds
     return Run(loop, ears, pace, until, results, lambda: _close(query, executor, store))
+
+
+def _temporary_checkpoint() -> str:
+    """For a run that nobody will continue: it is gone with the process."""
+    folder = tempfile.mkdtemp(prefix="penstock-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _attached(query: Query) -> list[AttachedConnector]:
@@ -58,14 +67,17 @@ def _close(query: Query, executor: Executor | None, store: Checkpoint) -> None:
 
 
 def settings_from(options: dict[str, Any]) -> Settings:
-    """Settings from the options of `start` and the flags of the command line. A master that is not among them comes
-    from the environment variable PENSTOCK_MASTER, if it is set."""
-    master = os.environ.get(MASTER_VARIABLE)
-    options = ({"master": master} if master else {}) | options
+    """Settings from the options of `start` and the flags of the command line."""
+    options = {"master": default_master()} | options
     for written, name in (("epoch", "epoch_seconds"), ("deadline", "deadline_seconds")):
         if written in options:
             options[name] = span(options.pop(written)) / 1e6
     return Settings().with_options(**options)
+
+
+def default_master() -> str:
+    """The master of a run that names none: from the environment variable PENSTOCK_MASTER if it is set."""
+    return os.environ.get(MASTER_VARIABLE) or Settings().master
 
 
 def executor_for(settings: Settings) -> Executor:

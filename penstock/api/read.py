@@ -50,7 +50,7 @@ def batches(
     parts: Iterable[Rows], *, time: str, progress: Rule | None = None, name: str = "batches", **options: Any
 ) -> Stream:
     """Tables in memory, one epoch each: for tests and for trying out what arrives when."""
-    connector = MemoryConnector(tuple(_as_table(part) for part in parts), **options)
+    connector = MemoryConnector(tuple(_as_table(part) for part in parts), **{"one_batch_per_offer": True} | options)
     return source(connector, time=time, progress=progress, name=name)
 
 

@@ -1,33 +1,39 @@
 """Admission: how many rows an epoch takes in. Pure.
 
-While there is a backlog, epochs aim at a given length: the next one takes what the last one's speed would do in that
-time, growing at most fourfold at a time. The first epoch starts processes and warms caches: it says nothing of speed.
+An epoch costs something fixed and something per row: what its tasks worked is put down to the rows, the rest is fixed.
+While there is a backlog, epochs aim at a given length, but at least at three times the fixed cost, or it would eat the
+throughput up. The first epoch starts processes and warms caches, and says nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 FIRST_ROWS = 250_000
 LEAST_ROWS = 10_000
+MOST_ROWS = 8_000_000
 MOST_GROWTH = 4
+FIXED_COSTS = 3  # an epoch is at least so many times as long as its fixed cost
 
 
 @dataclass(frozen=True)
 class Admission:
-    """`rows` is what the next epoch may take in; `warm`: an epoch that was full has been seen."""
+    """`rows` is what the next epoch may take in; `warm`: the first epoch is over."""
 
     target_seconds: float
     rows: int = FIRST_ROWS
     warm: bool = False
 
-    def after(self, rows_in: int, seconds: float) -> Admission:
-        """The admission after an epoch that took `rows_in` rows and `seconds`."""
+    def after(self, rows_in: int, seconds: float, busy: float) -> Admission:
+        """The admission after an epoch that took `rows_in` rows and `seconds`, `busy` of them in its tasks."""
+        if not self.warm:
+            return replace(self, warm=True)
         if rows_in < self.rows // 2:
             return self  # it was not full, so it says nothing about speed
-        affordable = int(rows_in * self.target_seconds / max(seconds, 1e-3))
-        least = LEAST_ROWS if self.warm else self.rows
-        return Admission(self.target_seconds, max(least, min(affordable, self.rows * MOST_GROWTH)), warm=True)
+        fixed = max(0.0, seconds - busy)
+        budget = max(self.target_seconds, FIXED_COSTS * fixed) - fixed
+        affordable = int(budget / max(busy / rows_in, 1e-9))
+        return replace(self, rows=max(LEAST_ROWS, min(affordable, self.rows * MOST_GROWTH, MOST_ROWS)))
 
 
 @dataclass(frozen=True)
@@ -36,5 +42,5 @@ class FixedAdmission:
 
     rows: int
 
-    def after(self, rows_in: int, seconds: float) -> FixedAdmission:
+    def after(self, rows_in: int, seconds: float, busy: float) -> FixedAdmission:
         return self

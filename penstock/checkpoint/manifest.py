@@ -94,6 +94,7 @@ class Manifest:
     sources: tuple[SourceState, ...]
     subqueries: tuple[SubqueryState, ...]
     staged: tuple[Staged, ...]
+    folders: dict[str, str]  # where each output is staged, on this machine
     totals: Totals
     finished: bool
 

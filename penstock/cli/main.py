@@ -90,9 +90,10 @@ def demo(
 ) -> None:
     """Watch a live query on embedded Spark: callers with suspiciously many calls, among generated call records."""
     with ending_well():
+        from penstock.api.launch import default_master
         from penstock.cli.demo import run_demo
 
-        code = run_demo(seconds, rate, sites, master or "local[*]")
+        code = run_demo(seconds, rate, sites, master or default_master())
     raise typer.Exit(code)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from penstock.api.launch import INLINE, default_master
 from penstock.cli.progress_line import Screen, screen_for_stderr
 from penstock.cli.running import run_jobs
 from penstock.cli.summary import json_line, summary_lines
@@ -30,6 +31,6 @@ def run_target(text: str, checkpoint: Path | None, flags: Mapping[str, Any], as_
 
 def _say_start(screen: Screen, options: Mapping[str, Any]) -> None:
     """Starting Spark takes seconds, so that it is said."""
-    master = options.get("master", "local[*]")
-    if master != "inline":
+    master = options.get("master", default_master())
+    if master != INLINE:
         screen.say(f"starting Spark ({master})")

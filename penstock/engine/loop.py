@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -19,17 +18,16 @@ from penstock.checkpoint.manifest import FORMAT, Manifest, SiteState, SourceStat
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.agreement import disagreement, successes
-from penstock.engine.commit import has_pending, next_manifest, source_marks
-from penstock.engine.job import EpochJob, Limits, Output, Report, RouteReport, RouteTask, SiteReport, SourceProgress
+from penstock.engine.commit import busy_seconds, has_pending, next_manifest, source_marks
+from penstock.engine.job import EpochJob, Limits, Report, RouteReport, RouteTask, SiteReport, SourceProgress
 from penstock.engine.marks import starting_marks
+from penstock.engine.outputs import Outputs
 from penstock.engine.rescale import rescaled
 from penstock.errors import CheckpointError, PenstockError
 from penstock.events import EpochCommitted, EpochDropped, Event, RunFinished, RunRecovered
 from penstock.plan.fingerprint import describe, fingerprint
 from penstock.plan.subqueries import Query
 from penstock.progress.rules import low_water_mark
-from penstock.sinks.base import SinkConnector
-from penstock.sinks.files import FilesSink
 from penstock.sources.base import AcknowledgingReader, Offer, Reader
 from penstock.state.directory import uniform
 
@@ -67,22 +65,12 @@ class EpochLoop:
             query, checkpoint, executor, settings, tell,
         )  # fmt: skip
         self._fingerprint = fingerprint(query.sink, settings.hash_bits)
-        self._sinks: dict[str, SinkConnector] = {
-            "results": query.sink.connector,  # type: ignore[dict-item]
-            "late": FilesSink(settings.late),
-            "bad": FilesSink(settings.bad),
-        }
+        self.outputs = Outputs(query, settings, checkpoint)
         self.abandoned = False
         fixed = settings.rows_per_epoch
         self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds)
         self._readers: tuple[Reader, ...] = tuple(s.connector.open(s.schema, s.time) for s in query.sources)  # type: ignore[attr-defined]
         self.manifest = self._recover()
-
-    def published_folder(self, output: str) -> Path:
-        """Where the rows of "late" or "bad" are published."""
-        sink = self._sinks[output]
-        assert isinstance(sink, FilesSink)
-        return sink.folder(self.checkpoint.root, output)
 
     def abandon(self) -> None:
         """Give the running epoch up; the next step fails, and nothing is committed."""
@@ -94,12 +82,11 @@ class EpochLoop:
     def _recover(self) -> Manifest:
         found = self.checkpoint.newest()
         manifest = self._begin() if found is None else self._continue(found)
-        for output, sink in self._sinks.items():
-            sink.prepare(self.checkpoint.root, output, manifest.query_id, manifest.epoch)
-        self._publish(manifest)
-        self.checkpoint.collect(self._staging())
+        self.outputs.prepare(manifest)
+        self.outputs.publish(manifest)
+        self.checkpoint.collect(self.outputs.staging().values())
         reach(FaultPoint.RECOVERED)
-        return manifest
+        return replace(manifest, folders=self.outputs.folders())
 
     def _begin(self) -> Manifest:
         directory = uniform(self._settings.sites, self._settings.groups_per_site)
@@ -112,6 +99,7 @@ class EpochLoop:
             sources=tuple(SourceState(None, {}, False) for _ in self.query.sources),
             subqueries=tuple(SubqueryState(directory, sites) for _ in self.query.program.subqueries),
             staged=(),
+            folders=self.outputs.folders(),
             totals=Totals(),
             finished=False,
         )
@@ -154,11 +142,11 @@ class EpochLoop:
         self.checkpoint.commit(after, {job.outputs[file.output].folder for file in after.staged})
         reach(FaultPoint.COMMITTED)
         self.manifest = after
-        self._publish(after)
+        self.outputs.publish(after)
         self._tell_sources()
-        self.checkpoint.collect(self._staging())
+        self.checkpoint.collect(self.outputs.staging().values())
         reach(FaultPoint.COLLECTED)
-        self._conclude(before, after, offers, time.perf_counter() - started)
+        self._conclude(before, after, offers, time.perf_counter() - started, busy_seconds(reports))
         return Outcome.FINISHED if after.finished else Outcome.WORKED
 
     def _offer(self, index: int) -> Offer:
@@ -180,7 +168,6 @@ class EpochLoop:
         return tuple(RouteTask(n, index, split, late_below[index]) for n, (index, split) in enumerate(splits))
 
     def _plan(self, offers: Sequence[Offer], routes: Sequence[RouteTask]) -> EpochJob:
-        root = self.checkpoint.root
         return EpochJob(
             epoch=self.manifest.epoch + 1,
             program=self.query.program,
@@ -192,7 +179,7 @@ class EpochLoop:
             directories=tuple(state.directory for state in self.manifest.subqueries),
             sites=tuple(state.sites for state in self.manifest.subqueries),
             runs=self.checkpoint.runs,
-            outputs={name: Output(sink.staging(root, name), sink.extension) for name, sink in self._sinks.items()},
+            outputs=self.outputs.places(),
             limits=Limits(self._settings.item_rows, self._settings.items, self._settings.deadline_seconds),
             divert_bad_rows=self._settings.on_bad_row == "divert",
         )
@@ -211,23 +198,16 @@ class EpochLoop:
             hint="look for executors that are lost again and again; the checkpoint is unhurt, start the query again",
         )
 
-    def _publish(self, manifest: Manifest) -> None:
-        for output, sink in self._sinks.items():
-            staged = [file for file in manifest.staged if file.output == output]
-            sink.publish(self.checkpoint.root, output, manifest.epoch, staged)
-        reach(FaultPoint.PUBLISHED)
-
     def _tell_sources(self) -> None:
         for reader, state in zip(self._readers, self.manifest.sources, strict=True):
             if isinstance(reader, AcknowledgingReader) and state.progress is not None:
                 reader.committed(state.progress)
 
-    def _staging(self) -> list[Path]:
-        return [sink.staging(self.checkpoint.root, output) for output, sink in self._sinks.items()]
-
-    def _conclude(self, before: Manifest, after: Manifest, offers: Sequence[Offer], seconds: float) -> None:
+    def _conclude(
+        self, before: Manifest, after: Manifest, offers: Sequence[Offer], seconds: float, busy: float
+    ) -> None:
         rows_in = after.totals.rows_in - before.totals.rows_in
-        self._admission = self._admission.after(rows_in, seconds)
+        self._admission = self._admission.after(rows_in, seconds, busy)
         mark = low_water_mark(source_marks(after))
         self._tell(
             EpochCommitted(

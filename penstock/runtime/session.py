@@ -9,7 +9,7 @@ from pathlib import Path
 import pyspark
 from pyspark import SparkConf, SparkContext
 
-from penstock.runtime.gateway import logging_options, quiet_gateway
+from penstock.runtime.gateway import jvm_options, quiet_gateway
 
 _EMBEDDED = {
     "spark.ui.enabled": "false",
@@ -24,7 +24,7 @@ _EMBEDDED = {
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "200",
-    "spark.cleaner.periodicGC.interval": "5min",
+    "spark.cleaner.periodicGC.interval": "30s",
     # Blobs are large binaries already; compressing them costs more than it saves on one host.
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
@@ -47,5 +47,5 @@ def spark_context(master: str, name: str = "penstock", options: dict[str, str] |
         conf.setIfMissing(key, value)
     if SparkContext._gateway is not None:
         return SparkContext(conf=conf)  # the JVM of an earlier context is still there
-    conf.setIfMissing("spark.driver.extraJavaOptions", logging_options())
+    conf.setIfMissing("spark.driver.extraJavaOptions", jvm_options())
     return SparkContext(conf=conf, gateway=quiet_gateway(conf))

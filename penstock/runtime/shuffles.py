@@ -15,7 +15,7 @@ def forget_shuffles(rdd: RDD[Any]) -> None:
     cleaner = rdd.context._jsc.sc().cleaner()
     if cleaner.isDefined():
         for shuffle in _shuffle_ids(rdd._jrdd.rdd()):
-            cleaner.get().doCleanupShuffle(shuffle, False)
+            cleaner.get().doCleanupShuffle(shuffle, True)
 
 
 def _shuffle_ids(java_rdd: Any) -> list[int]:

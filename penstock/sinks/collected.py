@@ -1,11 +1,12 @@
 """Sinks that hand rows to the process of the driver: in memory, to a Python callback, or to the terminal.
 
-Rows are staged in the checkpoint and read back after the commit. A crash between commit and hand-over repeats the last
-epoch, so these sinks are at-least-once across restarts.
+Rows are staged in the checkpoint and read back after the commit. What has been handed over is noted; a crash between
+the hand-over and the note repeats the last epoch, so these sinks are at-least-once.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow as pa
 from penstock.checkpoint.durable import make_private_folder
 from penstock.checkpoint.manifest import Staged
 
+_NOTE = "delivered"  # holds the last epoch that was handed over
 Deliver = Callable[[int, pa.Table], None]
 
 
@@ -38,9 +40,17 @@ class CollectedSink:
 
     def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
         folder = self.staging(checkpoint, output)
-        tables = [_read(folder / file.name) for file in staged]
-        if tables:
-            self.deliver(epoch, pa.concat_tables(tables))
+        note = folder / _NOTE
+        if not staged or (note.exists() and int(note.read_text()) >= epoch):
+            return
+        self.deliver(epoch, pa.concat_tables([_read(folder / file.name) for file in staged]))
+        _replace(note, str(epoch))
+
+
+def _replace(path: Path, content: str) -> None:
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_text(content)
+    os.replace(temporary, path)
 
 
 def _read(path: Path) -> pa.Table:

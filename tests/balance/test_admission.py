@@ -1,28 +1,46 @@
 from __future__ import annotations
 
-from penstock.balance.admission import FIRST_ROWS, LEAST_ROWS, MOST_GROWTH, Admission, FixedAdmission
+import pytest
 
-WARM = Admission(2.0, FIRST_ROWS, warm=True)
-
-
-def test_epochs_grow_towards_their_length_but_not_at_once() -> None:
-    admission = Admission(2.0)
-    assert admission.after(FIRST_ROWS, 0.01).rows == FIRST_ROWS * MOST_GROWTH
-    assert admission.after(FIRST_ROWS, 1.0).rows == 2 * FIRST_ROWS
+from penstock.balance.admission import FIRST_ROWS, LEAST_ROWS, MOST_GROWTH, MOST_ROWS, Admission, FixedAdmission
 
 
-def test_slow_epochs_shrink_down_to_a_floor() -> None:
-    assert WARM.after(FIRST_ROWS, 8.0).rows == FIRST_ROWS // 4
-    assert WARM.after(FIRST_ROWS, 1e9).rows == LEAST_ROWS
+def run(target: float, fixed: float, per_row: float, epochs: int = 30) -> tuple[Admission, float]:
+    """The admission after some full epochs of a system with these costs, and the length of the next one."""
+    admission = Admission(target)
+    for _ in range(epochs):
+        busy = per_row * admission.rows
+        admission = admission.after(admission.rows, fixed + busy, busy)
+    return admission, fixed + per_row * admission.rows
 
 
-def test_a_slow_first_epoch_shrinks_nothing() -> None:
-    assert Admission(2.0).after(FIRST_ROWS, 1e9) == WARM
+@pytest.mark.parametrize("per_row", [1e-4, 1e-5, 1e-6])
+def test_epochs_get_the_length_they_aim_at(per_row: float) -> None:
+    assert run(2.0, 0.1, per_row)[1] == pytest.approx(2.0, rel=0.01)
 
 
-def test_an_epoch_that_was_not_full_says_nothing() -> None:
-    assert Admission(2.0).after(10, 5.0) == Admission(2.0)
+def test_a_high_fixed_cost_makes_epochs_longer_instead_of_emptier() -> None:
+    admission, seconds = run(1.0, 2.0, 1e-6)
+    assert seconds == pytest.approx(6.0)
+    assert admission.rows == 4_000_000
+
+
+def test_there_is_a_least_and_a_most_that_an_epoch_takes_in() -> None:
+    assert run(2.0, 0.1, 1e9)[0].rows == LEAST_ROWS
+    assert run(1e6, 0.1, 1e-9)[0].rows == MOST_ROWS
+
+
+def test_growth_is_not_sudden() -> None:
+    assert Admission(2.0, warm=True).after(FIRST_ROWS, 0.01, 0.001).rows == FIRST_ROWS * MOST_GROWTH
+
+
+def test_the_first_epoch_says_nothing() -> None:
+    assert Admission(2.0).after(FIRST_ROWS, 1e9, 1e9).rows == FIRST_ROWS
+
+
+def test_an_epoch_that_was_not_full_changes_nothing() -> None:
+    assert Admission(2.0, warm=True).after(10, 5.0, 5.0).rows == FIRST_ROWS
 
 
 def test_a_fixed_admission_stays() -> None:
-    assert FixedAdmission(7).after(7, 100.0).rows == 7
+    assert FixedAdmission(7).after(7, 100.0, 1.0).rows == 7

@@ -45,11 +45,13 @@ def test_refusing_a_second_holder_leaves_the_first_one_in_possession(tmp_path: P
 
 def test_the_lock_dies_with_a_killed_process(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path / "lock"], stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        with pytest.raises(CheckpointError, match=f"process {holder.pid} on "):
-            Lock(tmp_path / "lock").acquire()
-        holder.send_signal(signal.SIGKILL)
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            with pytest.raises(CheckpointError, match=f"process {holder.pid} on "):
+                Lock(tmp_path / "lock").acquire()
+        finally:
+            holder.send_signal(signal.SIGKILL)
     lock = Lock(tmp_path / "lock")
     lock.acquire()
     lock.release()

@@ -19,7 +19,7 @@ def _manifest(epoch: int, runs: list[str], staged: list[str]) -> Manifest:
     slices = tuple(Slice(Run(name, 1, 1, "", 0, 0, 0), EVERYTHING) for name in runs)
     state = SubqueryState(uniform(1), (SiteState(slices, ()),))
     files = tuple(Staged("results", name, 1) for name in staged)
-    return Manifest(FORMAT, "query", "print", epoch, (), (state,), files, Totals(), False)
+    return Manifest(FORMAT, "query", "print", epoch, (), (state,), files, {}, Totals(), False)
 
 
 @pytest.mark.parametrize("location", ["s3://bucket/ck", "hdfs://host/ck", "gs://bucket/ck", "memory://ck"])

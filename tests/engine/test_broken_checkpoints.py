@@ -92,7 +92,7 @@ def test_a_checkpoint_of_another_query_is_refused_and_unhurt(
 ) -> None:
     other = Scenario(half_done.batches, half_done.slack, half_done.stream.where(ps.lit(1) > 0))
     with pytest.raises(CheckpointError, match="belongs to another query") as caught:
-        launch(other, place, way)
+        launch(other, place, way).wait()
     assert "query.json" in caught.value.detail
     finish(half_done, place, another_way(random, way))
     assert_exact(half_done, place)
@@ -100,14 +100,14 @@ def test_a_checkpoint_of_another_query_is_refused_and_unhurt(
 
 def test_another_width_of_the_hash_is_another_query(half_done: Scenario, place: Place, way: Way) -> None:
     with pytest.raises(CheckpointError, match="belongs to another query"):
-        launch(half_done, place, Way(hash_bits=16))
+        launch(half_done, place, Way(hash_bits=16)).wait()
 
 
 def test_a_new_checkpoint_does_not_mix_into_the_results_of_an_old_one(
     half_done: Scenario, place: Place, way: Way, tmp_path: Path
 ) -> None:
     with pytest.raises(SinkError, match="already holds other results"):
-        half_done.into(place).start(str(tmp_path / "other"), master="inline")
+        half_done.into(place).start(str(tmp_path / "other"), master="inline").wait()
     finish(half_done, place, way)
     assert_exact(half_done, place)
 
@@ -123,8 +123,8 @@ def test_a_claim_on_the_results_that_was_cut_short_does_not_lock_the_query_out(p
 def test_unsafe_places_are_refused(random: Random, tmp_path: Path) -> None:
     ready = random_scenario(random).stream.to.memory()
     with pytest.raises(CheckpointError, match="cannot be on s3://"):
-        ready.start("s3://bucket/folder", master="inline")
+        ready.start("s3://bucket/folder", master="inline").wait()
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     with pytest.raises(CheckpointError, match="can be written by everyone"):
-        ready.start(str(tmp_path / "open"), master="inline")
+        ready.start(str(tmp_path / "open"), master="inline").wait()

@@ -153,7 +153,7 @@ def test_a3_a_second_driver_is_refused_and_the_first_is_unhurt(scenario: Scenari
 
     def second() -> None:
         with pytest.raises(CheckpointError, match="in use by another run") as caught:
-            launch(scenario, place, way)
+            launch(scenario, place, way).wait()
         refused.append(caught.value)
 
     launch(scenario, place, way, on_event=_after_epoch(2, second)).wait()

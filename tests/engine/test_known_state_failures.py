@@ -88,7 +88,7 @@ def test_b8_state_without_its_manifests_is_refused(scenario: Scenario, place: Pl
         path.unlink()
     assert list((place.checkpoint / "runs").iterdir())
     with pytest.raises(CorruptCheckpointError, match="manifests of this checkpoint are missing"):
-        launch(scenario, place, way)
+        launch(scenario, place, way).wait()
 
 
 def test_b8_results_of_a_lost_manifest_are_not_published_again(scenario: Scenario, place: Place, way: Way) -> None:
@@ -97,7 +97,7 @@ def test_b8_results_of_a_lost_manifest_are_not_published_again(scenario: Scenari
     last = newest_manifest(place.checkpoint).epoch
     (place.checkpoint / "manifests" / manifests.file_name(last)).unlink()
     with pytest.raises(CorruptCheckpointError, match="newest manifests of the checkpoint are missing") as caught:
-        launch(scenario, place, way)
+        launch(scenario, place, way).wait()
     assert f"epoch {last} is published" in caught.value.detail
 
 
