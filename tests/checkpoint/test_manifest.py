@@ -40,7 +40,6 @@ def _manifest(epoch: int = 7) -> Manifest:
         subqueries=(SubqueryState(uniform(1, 4), (site,)),),
         staged=(Staged("results", "e000000000007-x.parquet", 2),),
         folders={"results": "out/_penstock"},
-        folders={"results": "out/_penstock"},
         totals=Totals(1, 2, 3, 4),
         finished=False,
     )
