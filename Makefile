@@ -33,8 +33,9 @@ lint: setup  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-soak: setup  ## 5,000 epochs in a row
-	$(BIN)/python -m penstock.bench.soak --epochs 5000
+EPOCHS ?= 5000
+soak: setup  ## 5,000 epochs in a row, or as many as EPOCHS=n says: what grows that should not?
+	$(BIN)/python -m penstock.bench.soak --epochs $(EPOCHS)
 
 bench: setup  ## Penstock and its peers on the same questions
 	$(BIN)/penstock bench

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +36,8 @@ _CALLS: dict[str, Reader] = {
     "skew": str, "disorder": time_span, "start": point_in_time, "seed": whole_number, "split_rows": whole_number,
 }  # fmt: skip
 
+_OF_THE_RUN = ("on_bad_row",)
+
 
 @dataclass(frozen=True)
 class NamedQuery:
@@ -53,7 +55,8 @@ class SqlScript:
 
 def read_script(text: str, name: str = "script") -> SqlScript:
     """The queries of a script: its sinks, then its bare SELECTs, which print to the terminal."""
-    script = parse_script(text, connectors=KnownConnectors(), name=name)
+    connectors = KnownConnectors()
+    script = parse_script(text, connectors=connectors, name=name)
     queries = (*_sinks(script), *_selects(script))
     if not queries:
         raise QueryError(
@@ -61,7 +64,8 @@ def read_script(text: str, name: str = "script") -> SqlScript:
             detail="it declares sources and views, but neither a sink nor a query",
             hint="add CREATE SINK name WITH (...) AS SELECT ..., or a SELECT, which prints to the terminal",
         )
-    return SqlScript(queries, read_settings({key: str(value) for key, value in script.settings.items()}))
+    asked = {**connectors.run_options, **{key: str(value) for key, value in script.settings.items()}}
+    return SqlScript(queries, read_settings(asked))
 
 
 def _sinks(script: Script) -> tuple[NamedQuery, ...]:
@@ -74,9 +78,14 @@ def _selects(script: Script) -> tuple[NamedQuery, ...]:
 
 @dataclass(frozen=True)
 class KnownConnectors:
-    """The connectors that SQL can name."""
+    """The connectors that SQL can name. `run_options` collects what sources say about the run that reads them: a
+    setting that is written beside the source it is meant for, and holds for all sources of the script."""
+
+    run_options: dict[str, str] = field(default_factory=dict)
 
     def source(self, kind: str, options: dict[str, str], schema: pa.Schema | None) -> FilesConnector | CallsConnector:
+        self.run_options.update({key: options[key] for key in _OF_THE_RUN if key in options})
+        options = {key: value for key, value in options.items() if key not in _OF_THE_RUN}
         match kind.lower():
             case "files":
                 return FilesConnector(**{"path": "", **read_options(options, _FILES, "a files source")})

@@ -2,7 +2,7 @@
 
 An epoch costs something fixed and something per row: what its tasks worked is put down to the rows, the rest is fixed.
 While there is a backlog, epochs aim at a given length, but at least at three times the fixed cost, or it would eat the
-throughput up. The first epoch starts processes and warms caches, and says nothing.
+throughput up. The first epoch starts processes and warms caches, so it never makes the next one smaller.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIXED_COSTS = 3  # an epoch is at least so many times as long as its fixed cost
 
 @dataclass(frozen=True)
 class Admission:
-    """`rows` is what the next epoch may take in; `warm`: the first epoch is over."""
+    """`rows` is what the next epoch may take in; `warm`: a full epoch is over."""
 
     target_seconds: float
     rows: int = FIRST_ROWS
@@ -26,14 +26,13 @@ class Admission:
 
     def after(self, rows_in: int, seconds: float, busy: float) -> Admission:
         """The admission after an epoch that took `rows_in` rows and `seconds`, `busy` of them in its tasks."""
-        if not self.warm:
-            return replace(self, warm=True)
         if rows_in < self.rows // 2:
             return self  # it was not full, so it says nothing about speed
         fixed = max(0.0, seconds - busy)
         budget = max(self.target_seconds, FIXED_COSTS * fixed) - fixed
         affordable = int(budget / max(busy / rows_in, 1e-9))
-        return replace(self, rows=max(LEAST_ROWS, min(affordable, self.rows * MOST_GROWTH, MOST_ROWS)))
+        least = LEAST_ROWS if self.warm else self.rows
+        return replace(self, rows=max(least, min(affordable, self.rows * MOST_GROWTH, MOST_ROWS)), warm=True)
 
 
 @dataclass(frozen=True)

@@ -71,8 +71,9 @@ class RunCache:
     def keep_only(self, folder: Path, names: Iterable[str]) -> None:
         """Close the runs of `folder` that are no longer part of its state."""
         wanted = {folder / name for name in names}
-        for path in [p for p in self._tables if p.parent == folder and p not in wanted]:
-            del self._tables[path]
+        for path in list(self._tables):  # a copy: other queries of this process open runs at the same time
+            if path.parent == folder and path not in wanted:
+                self._tables.pop(path, None)
 
 
 def _open(path: Path, run: Run) -> pa.Table:

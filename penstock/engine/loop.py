@@ -103,6 +103,7 @@ class EpochLoop:
             totals=Totals(),
             finished=False,
         )
+        self.outputs.check()
         self._describe_query()
         self.checkpoint.commit(manifest)
         return manifest

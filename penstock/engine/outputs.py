@@ -41,6 +41,11 @@ class Outputs:
         """What the manifest remembers, to notice when an output has moved."""
         return {output: str(folder) for output, folder in self.staging().items()}
 
+    def check(self) -> None:
+        """Before a new checkpoint is begun: a refusal must leave no trace of it."""
+        for output, sink in self._sinks.items():
+            sink.check(self._root, output)
+
     def prepare(self, manifest: Manifest) -> None:
         for output, sink in self._sinks.items():
             self._refuse_moved(output, manifest)

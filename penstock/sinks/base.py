@@ -29,6 +29,10 @@ class SinkConnector(Connector, Protocol):
         """Where tasks write, on the file system that the sink publishes to."""
         ...
 
+    def check(self, checkpoint: Path, output: str) -> None:
+        """Called before a new checkpoint is made: refuse a place that holds other results, and change nothing."""
+        ...
+
     def prepare(self, checkpoint: Path, output: str, query_id: str, committed: int) -> None:
         """Called before the first epoch of a run: make folders, refuse a place that holds something else's results."""
         ...

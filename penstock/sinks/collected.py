@@ -35,6 +35,9 @@ class CollectedSink:
     def staging(self, checkpoint: Path, output: str) -> Path:
         return checkpoint / output
 
+    def check(self, checkpoint: Path, output: str) -> None:
+        """Nothing: the rows lie in the checkpoint."""
+
     def prepare(self, checkpoint: Path, output: str, query_id: str, committed: int) -> None:
         make_private_folder(self.staging(checkpoint, output))
 

@@ -38,6 +38,9 @@ class FilesSink:
     def staging(self, checkpoint: Path, output: str) -> Path:
         return self.folder(checkpoint, output) / "_penstock"
 
+    def check(self, checkpoint: Path, output: str) -> None:
+        _refuse_occupied(self.folder(checkpoint, output), self.staging(checkpoint, output) / _OWNER, None)
+
     def prepare(self, checkpoint: Path, output: str, query_id: str, committed: int) -> None:
         folder, staging = self.folder(checkpoint, output), self.staging(checkpoint, output)
         try:
@@ -58,15 +61,21 @@ class FilesSink:
 
 
 def _claim(folder: Path, owner: Path, query_id: str) -> None:
-    """Mark the folder as this query's; results of two queries in one folder would be two answers in one."""
-    found = owner.read_text().strip() if owner.exists() else ""
-    if not found:  # unclaimed, or claimed by a process that died before it had written its name
-        if any(folder.glob("*.parquet")):
-            raise _occupied(folder, "it holds Parquet files that no known query wrote")
-        owner.unlink(missing_ok=True)
+    """Mark the folder as this query's."""
+    if not _refuse_occupied(folder, owner, query_id):
+        owner.unlink(missing_ok=True)  # left by a process that died before it had written its name
         write_new(owner, query_id.encode())
-    elif found != query_id:
-        raise _occupied(folder, f"it belongs to query {found}, and this is query {query_id}")
+
+
+def _refuse_occupied(folder: Path, owner: Path, query_id: str | None) -> bool:
+    """Results of two queries in one folder would be two answers in one. Gives whether the folder is claimed already;
+    a query without an id yet has claimed nothing."""
+    found = owner.read_text().strip() if owner.exists() else ""
+    if not found and any(folder.glob("*.parquet")):
+        raise _occupied(folder, "it holds Parquet files that no known query wrote")
+    if found and found != query_id:
+        raise _occupied(folder, f"it belongs to query {found}, and this is {query_id or 'a new one'}")
+    return bool(found)
 
 
 def _occupied(folder: Path, detail: str) -> SinkError:

@@ -29,6 +29,9 @@ class TerminalSink:
     def staging(self, checkpoint: Path, output: str) -> Path:
         return self._collected.staging(checkpoint, output)
 
+    def check(self, checkpoint: Path, output: str) -> None:
+        self._collected.check(checkpoint, output)
+
     def prepare(self, checkpoint: Path, output: str, query_id: str, committed: int) -> None:
         self._collected.prepare(checkpoint, output, query_id, committed)
 

@@ -34,8 +34,9 @@ def test_growth_is_not_sudden() -> None:
     assert Admission(2.0, warm=True).after(FIRST_ROWS, 0.01, 0.001).rows == FIRST_ROWS * MOST_GROWTH
 
 
-def test_the_first_epoch_says_nothing() -> None:
+def test_a_slow_first_epoch_shrinks_nothing_and_a_fast_one_counts() -> None:
     assert Admission(2.0).after(FIRST_ROWS, 1e9, 1e9).rows == FIRST_ROWS
+    assert Admission(2.0).after(FIRST_ROWS, 1.0, 0.9).rows > FIRST_ROWS
 
 
 def test_an_epoch_that_was_not_full_changes_nothing() -> None:

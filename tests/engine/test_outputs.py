@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, SinkError
 
 SECOND = 1_000_000
 
@@ -33,6 +33,15 @@ def test_results_under_a_relative_path_do_not_move_with_the_working_folder(
     monkeypatch.chdir(tmp_path / "here")
     query([1], [20]).to.files("out").start(str(tmp_path / "ck"), master="inline").wait()
     assert pq.read_table("out").column("n").to_pylist() == [1, 1]
+
+
+def test_after_a_refused_folder_another_can_be_chosen(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "taken" / "x.parquet")
+    with pytest.raises(SinkError, match="already holds other results"):
+        query([1]).to.files(str(tmp_path / "taken")).start(str(tmp_path / "ck"), master="inline")
+    query([1]).to.files(str(tmp_path / "free")).start(str(tmp_path / "ck"), master="inline").wait()
+    assert pq.read_table(tmp_path / "free").num_rows == 1
 
 
 def test_late_rows_that_wait_to_be_published_hold_their_folder(tmp_path: Path) -> None:
