@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from penstock.checkpoint.faults import disarm
 from penstock.testing import Way, random_way
+from penstock.testing.crashes import Place, Scenario, random_scenario
 
 SEED = int(os.environ.get("PENSTOCK_SEED") or Random().randrange(10**9))
 
@@ -24,3 +28,22 @@ def random(request: pytest.FixtureRequest) -> Random:
 @pytest.fixture
 def way(random: Random) -> Way:
     return random_way(random)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Where a scenario has its checkpoint and its outputs."""
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def scenario(random: Random) -> Scenario:
+    """A query with its input, late and malformed rows included."""
+    return random_scenario(random)
+
+
+@pytest.fixture(autouse=True)
+def _disarmed() -> Iterator[None]:
+    """No test leaves a fault behind."""
+    yield
+    disarm()

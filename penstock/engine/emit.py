@@ -11,6 +11,7 @@ from penstock.engine.blob import Header
 from penstock.engine.deliver import blobs_for_sites, writer_for
 from penstock.engine.job import EpochJob, Message
 from penstock.engine.steps import run_steps
+from penstock.operators.aggregate import WindowAggregate
 from penstock.plan.subqueries import SINK, Subquery
 
 
@@ -32,7 +33,8 @@ class Emitter:
             self._partials.append(self._next.partials(rows))
 
     @property
-    def _next(self):  # type: ignore[no-untyped-def]
+    def _next(self) -> WindowAggregate:
+        """The operator of the subquery that the rows go to."""
         return self._job.program.subqueries[self._subquery.target].operator
 
     def staged(self) -> tuple[Staged, ...]:

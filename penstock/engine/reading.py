@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,6 +14,7 @@ from penstock.engine.job import EpochJob, RouteTask, route_producer
 from penstock.errors import BadRowError
 from penstock.progress.rules import Seen
 from penstock.schema import time_values
+from penstock.sources.bad_rows import as_text, bad_table
 from penstock.sources.base import BAD_ROWS_SCHEMA
 
 Mask = npt.NDArray[np.bool_]
@@ -103,9 +103,8 @@ class SplitReading:
 
 def _described(rows: pa.Table, where: str, reason: str) -> pa.Table:
     """Rows of a split as bad rows, for a reason they share."""
-    texts = [json.dumps(row, default=str, ensure_ascii=False) for row in rows.to_pylist()]
-    places, reasons = (pa.repeat(pa.scalar(value), len(texts)) for value in (where, reason))
-    return pa.table([places, pa.nulls(len(texts), pa.int64()), reasons, pa.array(texts)], schema=BAD_ROWS_SCHEMA)
+    reasons = pa.repeat(pa.scalar(reason), rows.num_rows)
+    return bad_table(where, pa.nulls(rows.num_rows, pa.int64()), reasons, as_text(rows))
 
 
 def _stop_at(bad: pa.Table) -> BadRowError:

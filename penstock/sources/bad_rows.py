@@ -6,17 +6,16 @@ import json
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.sources.base import BAD_ROWS_SCHEMA, ReadResult
 
 
-def bad_table(file: str, lines: npt.NDArray[np.int64], reasons: pa.Array, texts: pa.Array) -> pa.Table:
-    """Malformed rows of one file; `lines` counts from 1."""
+def bad_table(file: str, lines: pa.Array, reasons: pa.Array, texts: pa.Array) -> pa.Table:
+    """Malformed rows of one file; `lines` counts from 1, or is null where nobody counted."""
     files = pa.repeat(pa.scalar(file), len(lines))
-    return pa.table([files, pa.array(lines, pa.int64()), reasons, texts], schema=BAD_ROWS_SCHEMA)
+    return pa.table([files, lines, reasons, texts], schema=BAD_ROWS_SCHEMA)
 
 
 def null_time_reason(time: str) -> str:
@@ -29,6 +28,11 @@ def divert_null_times(rows: pa.Table, time: str, file: str, rows_before: Callabl
         return ReadResult(rows)
     missing = pc.is_null(rows.column(time))
     lines = np.flatnonzero(np.asarray(missing)) + 1 + rows_before()
-    rendered = [json.dumps(row, default=str, ensure_ascii=False) for row in rows.filter(missing).to_pylist()]
     reasons = pa.repeat(pa.scalar(null_time_reason(time)), len(lines))
-    return ReadResult(rows.filter(pc.invert(missing)), bad_table(file, lines, reasons, pa.array(rendered, pa.string())))
+    bad = bad_table(file, pa.array(lines), reasons, as_text(rows.filter(missing)))
+    return ReadResult(rows.filter(pc.invert(missing)), bad)
+
+
+def as_text(rows: pa.Table) -> pa.Array:
+    """Rows that have no line of their own, as JSON. Malformed rows are few, and only these pass through Python."""
+    return pa.array([json.dumps(row, default=str, ensure_ascii=False) for row in rows.to_pylist()], pa.string())

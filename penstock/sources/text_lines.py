@@ -124,7 +124,9 @@ def report(part: Part, block: Block, found: list[BadLines]) -> pa.Table | None:
     order = np.argsort(ordinals, kind="stable")
     lines = ordinals[order] + 1 + _lines_before(part.file.path, block.start)
     why = pa.concat_arrays([bad.reasons for bad in found]).take(pa.array(order))
-    return bad_table(part.file.path, lines, why, pa.concat_arrays([bad.texts for bad in found]).take(pa.array(order)))
+    return bad_table(
+        part.file.path, pa.array(lines), why, pa.concat_arrays([bad.texts for bad in found]).take(pa.array(order))
+    )
 
 
 def _lines_before(path: str, offset: int) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 import pytest
 
 import penstock as ps
-from penstock.checkpoint.faults import FaultPoint, disarm
+from penstock.checkpoint.faults import FaultPoint
 from penstock.errors import CheckpointError, CorruptCheckpointError, SinkError
 from penstock.testing.crashes import (
     Fault,
@@ -25,12 +24,6 @@ from penstock.testing.crashes import (
     run_until_death,
 )
 from penstock.testing.ways import Way
-
-
-@pytest.fixture(autouse=True)
-def _disarmed() -> Iterator[None]:
-    yield
-    disarm()
 
 
 @pytest.fixture

@@ -6,13 +6,11 @@ The death is an exception that nothing catches; `test_kill` does the same with S
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 
 import pytest
 
-from penstock.checkpoint.faults import FaultPoint, arm, disarm
+from penstock.checkpoint.faults import FaultPoint, arm
 from penstock.engine import site
 from penstock.testing.crashes import (
     Fault,
@@ -31,20 +29,8 @@ EACH_POINT = [(p, n) for p in FaultPoint for n in (1, 2, 3) if p is not FaultPoi
 
 
 @pytest.fixture(autouse=True)
-def _quick_and_disarmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # an exception loses no pages
-    yield
-    disarm()
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
-
-
-@pytest.fixture
-def scenario(random: Random) -> Scenario:
-    return random_scenario(random)
 
 
 def _random_fault(random: Random) -> Fault:

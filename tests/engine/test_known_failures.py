@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -53,22 +53,6 @@ WITHOUT_ROWS = [  # the points that an epoch of nothing but punctuation reaches
     for p in FaultPoint
     if p.name.split("_")[0] not in ("ROUTE", "RUN", "RECOVERED") and p is not FaultPoint.COLLECTED_ONE
 ]
-
-
-@pytest.fixture(autouse=True)
-def _disarmed() -> Iterator[None]:
-    yield
-    disarm()
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
-
-
-@pytest.fixture
-def scenario(random: Random) -> Scenario:
-    return random_scenario(random)
 
 
 def _after_epoch(epoch: int, act: Callable[[], object]) -> Callable[[Event], None]:

@@ -5,7 +5,6 @@ The letters and numbers are those of the list of known failures; `test_known_fai
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -17,7 +16,7 @@ import pytest
 import penstock as ps
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint import store
-from penstock.checkpoint.faults import FaultPoint, disarm
+from penstock.checkpoint.faults import FaultPoint
 from penstock.engine import site
 from penstock.errors import CorruptCheckpointError
 from penstock.events import Event
@@ -34,26 +33,9 @@ from penstock.testing.crashes import (
     launch,
     newest_manifest,
     published,
-    random_scenario,
     run_until_death,
 )
 from penstock.testing.ways import Way
-
-
-@pytest.fixture(autouse=True)
-def _disarmed() -> Iterator[None]:
-    yield
-    disarm()
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
-
-
-@pytest.fixture
-def scenario(random: Random) -> Scenario:
-    return random_scenario(random)
 
 
 def test_b3_no_name_is_used_twice_and_no_named_file_deleted(

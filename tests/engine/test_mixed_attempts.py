@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -87,11 +86,6 @@ class _Spoiling(InlineExecutor):
             return sent
         self._left -= 1
         return self._spoil(sent, send)
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
 
 
 @pytest.mark.parametrize("level", [0, 1])

@@ -50,11 +50,9 @@ def test_late_rows_that_wait_to_be_published_hold_their_folder(tmp_path: Path) -
         return ready.start(str(tmp_path / "ck"), master="inline", epoch="1ms", late=str(tmp_path / late), **options)
 
     arm(FaultPoint.COMMITTED, nth=2)
-    try:
-        with pytest.raises(InjectedCrash):
-            start("first").wait()
-    finally:
-        disarm()
+    with pytest.raises(InjectedCrash):
+        start("first").wait()
+    disarm()
     with pytest.raises(CheckpointError, match="the late rows of this query go to another folder"):
         start("second")
     assert start("first").wait().late.num_rows == 1
@@ -74,11 +72,9 @@ def test_a_crash_after_the_commit_hands_the_epoch_over_on_restart(tmp_path: Path
     seen: list[int] = []
     ready = query([1], [20]).to.callback(lambda epoch, rows: seen.append(epoch))
     arm(FaultPoint.COMMITTED, nth=2)
-    try:
-        with pytest.raises(InjectedCrash):
-            ready.start(str(tmp_path / "ck"), master="inline", epoch="1ms").wait()
-    finally:
-        disarm()
+    with pytest.raises(InjectedCrash):
+        ready.start(str(tmp_path / "ck"), master="inline", epoch="1ms").wait()
+    disarm()
     assert seen == []
     ready.start(str(tmp_path / "ck"), master="inline").wait()
     assert seen == [2]

@@ -14,7 +14,7 @@ import pyspark
 import pytest
 from pyspark import SparkContext
 
-from penstock.checkpoint.faults import FaultPoint, disarm
+from penstock.checkpoint.faults import FaultPoint
 from penstock.engine.job import route_producer, site_producer
 from penstock.errors import PenstockError
 from penstock.events import EpochDropped
@@ -39,20 +39,9 @@ DRIVER = Path(__file__).with_name("lost_files_driver.py")
 FEW_SITES = Way(sites=2)
 
 
-@pytest.fixture(autouse=True)
-def _disarmed() -> Iterator[None]:
-    yield
-    disarm()
-
-
 @pytest.fixture
 def scenario(random: Random) -> Scenario:
     return random_scenario(random, batches=6)
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
 
 
 @pytest.fixture
