@@ -73,18 +73,6 @@ def test_a_restart_goes_on_after_the_last_committed_batch(session: SparkSession,
     assert_same_rows(published(tmp_path / "out"), want)
 
 
-def test_a_batch_whose_commit_spark_did_not_hear_of_is_taken_in_once(session: SparkSession, tmp_path: Path) -> None:
-    rows = write_files(tmp_path / "in", range(3))
-    stream = query(frame(session, tmp_path / "in"), bounded=False)
-    stream.to.files(str(tmp_path / "out")).start(str(tmp_path / "ck"), until="900 rows").wait(120)
-    heard = sorted((tmp_path / "ck" / "spark" / "commits").glob("[0-9]*"))
-    heard[-1].unlink()
-    stream = query(frame(session, tmp_path / "in"), bounded=True)
-    run = stream.to.files(str(tmp_path / "out")).start(str(tmp_path / "ck")).wait(120)
-    assert run.progress.rows_in == 0
-    assert_same_rows(published(tmp_path / "out"), batch_answer(stream.node, {"spark": rows}))
-
-
 def test_a_checkpoint_fed_by_another_streaming_query_is_refused(session: SparkSession, tmp_path: Path) -> None:
     write_files(tmp_path / "in", range(2))
     stream = query(frame(session, tmp_path / "in"), bounded=False)
