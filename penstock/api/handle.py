@@ -211,5 +211,5 @@ class Run:
             return mark
 
     def _published(self, output: str, schema: pa.Schema) -> pa.Table:
-        files = sorted(self._loop.outputs.diverted_folder(output).glob("*.parquet"))
+        files = sorted(self.folder(output).glob("*.parquet"))
         return pa.concat_tables([schema.empty_table(), *(pq.read_table(f) for f in files)])

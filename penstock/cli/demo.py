@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 import penstock as ps
+from penstock.api.launch import INLINE
 from penstock.api.script import read_script
 from penstock.cli.demo_query import WINDOW_SECONDS, demo_script, new_folder, threshold
 from penstock.cli.demo_results import Results
@@ -27,7 +28,7 @@ def run_demo(seconds: int, rate: int, sites: int, master: str) -> int:
     """The exit code: 0, or that of Ctrl-C."""
     folder = new_folder()
     _introduce(rate, folder)
-    with _waiting("starting Spark, which takes some seconds" if master != "inline" else "starting"):
+    with _waiting("starting Spark, which takes some seconds" if master != INLINE else "starting"):
         _warm_up(master, sites)
     script = folder / "suspicious.sql"
     script.write_text(demo_script(folder, rate))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -30,12 +30,8 @@ def addressed(job: EpochJob, messages: Iterable[Message]) -> Iterator[Addressed]
 def routed_batch(job: EpochJob, example: RouteTask, batch: Batch) -> RDD[Addressed]:
     """The messages of all partitions of a batch; `example` is the route task of any of them."""
     task = replace(example, split=None)  # type: ignore[arg-type]  # the batch itself stays at the driver
-    packed = batch.frame.mapInArrow(_router(job, task), "partition int, message binary")
+    packed = batch.frame.mapInArrow(partial(_route_partition, job, task), "partition int, message binary")
     return packed.rdd.map(_unpacked)
-
-
-def _router(job: EpochJob, task: RouteTask) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    return partial(_route_partition, job, task)
 
 
 def _route_partition(job: EpochJob, task: RouteTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

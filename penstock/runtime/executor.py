@@ -23,10 +23,10 @@ from penstock.runtime.shuffles import forget_shuffles
 
 
 class SparkExecutor:
-    """Runs epochs on a context. `owned`: the context was made for this executor and ends with it."""
+    """Runs epochs on a context, which outlives it: the next query of this process uses the same one."""
 
-    def __init__(self, context: SparkContext, owned: bool = False) -> None:
-        self._context, self._owned = context, owned
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
         self._group = f"penstock-{uuid.uuid4().hex}"
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
@@ -53,8 +53,7 @@ class SparkExecutor:
         self._context.cancelJobGroup(self._group)
 
     def close(self) -> None:
-        if self._owned:
-            self._context.stop()
+        """Nothing: the context stays."""
 
 
 def _identity(partition: int) -> int:
