@@ -12,6 +12,7 @@ _UNITS = {
     "us": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "second": 1_000_000, "m": 60_000_000, "min": 60_000_000,
     "minute": 60_000_000, "h": 3_600_000_000, "hour": 3_600_000_000, "d": 86_400_000_000, "day": 86_400_000_000,
 }  # fmt: skip
+_GRID = re.compile(r"[1-9]\d{0,2}x[1-9]\d{0,2}")
 _SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
 
@@ -38,7 +39,9 @@ class Settings:
     `master` is a Spark master, or "inline" for the engine inside this process. `epoch_seconds` is the length an epoch
     aims at while there is a backlog, and the pause between looks at a source that has nothing. `rows_per_epoch` fixes
     what an epoch takes in (None: as much as fits its length). `items`, `item_rows` and `deadline_seconds` bound the
-    work of a site in an epoch (None: no bound). `hash_bits` below 64 provokes collisions, for tests.
+    work of a site in an epoch (None: no bound). `order` "in" makes mergers hold rows back and work in order of time, as
+    order-sensitive Python functions need it. `grid` is the cells a theta join is spread over, rows by columns; it stays
+    as it is for the life of a checkpoint. `hash_bits` below 64 provokes collisions, for tests.
     """
 
     sites: int = 2
@@ -52,6 +55,8 @@ class Settings:
     on_bad_row: str = "stop"
     late: str = ""
     bad: str = ""
+    order: str = "any"
+    grid: str = "2x2"
     hash_bits: int = 64
     attempts_per_epoch: int = 5
 
@@ -60,9 +65,17 @@ class Settings:
             _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above zero")
         _require(self.epoch_seconds > 0, "epoch", self.epoch_seconds, "a span above zero")
         _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
+        _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
+        _require(_GRID.fullmatch(self.grid) is not None, "grid", self.grid, "rows x columns, as in '2x3'")
         for optional in ("rows_per_epoch", "items"):
             value = getattr(self, optional)
             _require(value is None or value >= 1, optional, value, "a whole number above zero")
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        """The rows and the columns of the grid."""
+        rows, columns = self.grid.split("x")
+        return int(rows), int(columns)
 
     def with_options(self, **options: Any) -> Settings:
         """These settings with some changed; an unknown name is an error with a suggestion."""

@@ -39,7 +39,7 @@ FOLDERS: dict[str, set[str]] = {
     "state": {"progress"},
     "operators": {"progress", "state"},
     "balance": {"progress", "state"},
-    "plan": {"operators", "progress"},
+    "plan": {"operators", "progress", "state"},
     "sql": {"operators", "progress", "plan"},
     "checkpoint": {"progress", "state"},
     "sources": {"progress", "plan"},

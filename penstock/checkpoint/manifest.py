@@ -16,29 +16,39 @@ import xxhash
 
 from penstock.checkpoint.durable import create_exclusive, sync_folder
 from penstock.errors import CheckpointError, CorruptCheckpointError
-from penstock.progress.mark import Mark
+from penstock.progress.mark import BEGIN, Mark
 from penstock.state.directory import Directory, HashRange
 from penstock.state.runs import Slice
 
-FORMAT = 1
+FORMAT = 2
 _FILE_NAME = re.compile(r"(\d{12})\.json")
 
 
 @dataclass(frozen=True)
 class RangeMark:
-    """The mark of a range of hashes: up to it, their rows, closings and clean-up are all done."""
+    """The marks of a range of hashes, one per track: up to them, their rows, closings and clean-up are all done."""
 
     range: HashRange
-    mark: Mark
+    marks: tuple[Mark, ...]
 
 
 @dataclass(frozen=True)
 class SiteState:
-    """What a site holds. Invariant: the ranges of `marks` are in order, do not overlap, and cover the site's groups;
-    neighbours with the same mark are one range."""
+    """What a site holds: state, state rows that wait for work (`pending`), and rows that an ordered merger holds back:
+    those of `held` with a time that is not below `released`.
+
+    Invariant: the ranges of `marks` are in order, do not overlap, and cover the site's groups; neighbours with the same
+    marks are one range.
+    """
 
     slices: tuple[Slice, ...]
     marks: tuple[RangeMark, ...]
+    pending: tuple[Slice, ...] = ()
+    held: tuple[Slice, ...] = ()
+    released: Mark = BEGIN
+
+    def all_slices(self) -> tuple[Slice, ...]:
+        return (*self.slices, *self.pending, *self.held)
 
 
 @dataclass(frozen=True)
@@ -51,11 +61,14 @@ class SubqueryState:
 
 @dataclass(frozen=True)
 class SourceState:
-    """How far a source is read, and the punctuation of its substreams. `progress` is the source's own plain JSON."""
+    """How far a source is read, and the punctuation of its substreams. `progress` is the source's own plain JSON,
+    `floor` the punctuation that the stream has had already, `rows` how many of its rows have a number."""
 
     progress: dict[str, Any] | None
     marks: dict[str, Mark]
     ended: bool
+    floor: Mark = BEGIN
+    rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -99,7 +112,7 @@ class Manifest:
     finished: bool
 
     def run_names(self) -> set[str]:
-        return {piece.run.name for sub in self.subqueries for site in sub.sites for piece in site.slices}
+        return {piece.run.name for sub in self.subqueries for site in sub.sites for piece in site.all_slices()}
 
     def next(self, **changes: Any) -> Manifest:
         return replace(self, epoch=self.epoch + 1, **changes)

@@ -18,15 +18,15 @@ from penstock.errors import CorruptCheckpointError
 from penstock.state.runs import HASH, TIME, Run, Slice
 
 
-def write_run(folder: Path, name: str, rows: pa.Table) -> Run:
-    """Write a sorted, non-empty table as a run."""
+def write_run(folder: Path, name: str, rows: pa.Table, port: int = 0) -> Run:
+    """Write a sorted, non-empty table of state rows of a port as a run."""
     data = _serialise(rows)
     _write_durably(folder / name, memoryview(data))
     reach(FaultPoint.RUN_WRITTEN)
     times = rows.column(TIME).to_numpy()
     middle = int(np.partition(times, len(times) // 2)[len(times) // 2])
     checksum = xxhash.xxh3_64_hexdigest(data)
-    return Run(name, len(times), data.size, checksum, int(times.min()), middle, int(times.max()))
+    return Run(name, port, len(times), data.size, checksum, int(times.min()), middle, int(times.max()))
 
 
 def _serialise(rows: pa.Table) -> pa.Buffer:

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from penstock.engine.job import EpochJob, Report, RouteReport, SiteReport, TaskFailure, route_producer, site_producer
+from penstock.engine.job import (
+    EpochJob,
+    Report,
+    RouteReport,
+    SiteReport,
+    TaskFailure,
+    branch_name,
+    route_producer,
+    site_producer,
+)
 
 
 def successes(reports: Sequence[Report]) -> list[RouteReport | SiteReport]:
@@ -45,15 +54,19 @@ def _expected(job: EpochJob) -> Iterator[str]:
 
 
 def _misread(job: EpochJob, report: SiteReport, attempts: dict[str, str]) -> Iterator[str]:
-    for producer in _feeding(job, report.subquery):
-        if producer not in report.read:
+    for producer, branch in _feeding(job, report.subquery):
+        read = report.read.get(branch_name(producer, branch))
+        if read is None:
             yield f"{report.producer} got nothing from {producer}"
-        elif report.read[producer] != attempts.get(producer):
+        elif read != attempts.get(producer):
             yield f"{report.producer} read an attempt of {producer} other than the one that reported"
 
 
-def _feeding(job: EpochJob, subquery: int) -> Iterator[str]:
-    inputs = job.program.inputs_of(subquery)
-    yield from (route_producer(n) for n, index in enumerate(job.route_inputs) if index in inputs)
-    for feeder in job.program.feeders_of(subquery):
-        yield from (site_producer(feeder, site) for site in range(job.directories[feeder].sites))
+def _feeding(job: EpochJob, subquery: int) -> Iterator[tuple[str, int]]:
+    """The producers that feed a subquery, each with the branch by which it does."""
+    for feed in job.program.feeds(subquery):
+        if feed.is_input:
+            producers = [route_producer(n) for n, index in enumerate(job.route_inputs) if index == feed.producer]
+        else:
+            producers = [site_producer(feed.producer, n) for n in range(job.directories[feed.producer].sites)]
+        yield from ((producer, feed.branch_number) for producer in producers)

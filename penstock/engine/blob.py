@@ -20,14 +20,18 @@ _LENGTH = struct.Struct("<I")
 
 @dataclass(frozen=True)
 class Header:
-    """`seen` is the punctuation of a route task (None: it saw no rows), `mark` that of a site. `rows_read` counts what
-    was read before any filter."""
+    """`branch` is the producer's, and ends at `port`. `seen` is the punctuation of a route task (None: it saw no rows),
+    `marks` that of a site, on all progressing attributes of its result. `numbered` says how many numbers the rows of a
+    split took, before any filter."""
 
     producer: str
     attempt: str
+    branch: int = 0
+    port: int = 0
+    ordinal: int = -1
     seen: Seen | None = None
-    mark: Mark | None = None
-    rows_read: int = 0
+    marks: tuple[Mark, ...] = ()
+    numbered: int = 0
 
 
 @dataclass(frozen=True)

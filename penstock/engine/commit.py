@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from penstock.checkpoint.manifest import Manifest, SourceState, SubqueryState, Totals
 from penstock.engine.job import EpochJob, RouteReport, SiteReport
-from penstock.engine.marks import least
-from penstock.plan.subqueries import Program
-from penstock.progress.mark import Mark
-from penstock.progress.rules import advance, low_water_mark, stream_mark
+from penstock.engine.marks import behind, least
+from penstock.operators.base import Marks
+from penstock.plan.program import Feed, Program, Subquery
+from penstock.progress.mark import END, Mark, at
+from penstock.progress.substreams import advance, low_water_mark, stream_mark
 from penstock.sources.base import Offer
 
 
@@ -20,20 +21,20 @@ def next_manifest(
     routes = [r for r in reports if isinstance(r, RouteReport)]
     sites = [r for r in reports if isinstance(r, SiteReport)]
     after = before.next(
-        sources=tuple(_source_state(before, job, index, offer, routes) for index, offer in enumerate(offers)),
+        sources=tuple(_source_state(job, index, offer, routes) for index, offer in enumerate(offers)),
         subqueries=tuple(_subquery_state(job, number, sites) for number in range(len(job.directories))),
         staged=tuple(file for report in reports for file in report.staged),
-        totals=before.totals.plus(epoch_totals(routes, job, sites)),
+        totals=before.totals.plus(epoch_totals(routes, sites)),
     )
     return replace(after, finished=is_finished(after))
 
 
-def _source_state(
-    before: Manifest, job: EpochJob, index: int, offer: Offer, routes: Sequence[RouteReport]
-) -> SourceState:
-    seen = [r.seen for r in routes if r.input == index and r.seen is not None]
-    marks = advance(job.program.inputs[index].progress, before.sources[index].marks, seen)
-    return SourceState(offer.progress, marks, offer.ended)
+def _source_state(job: EpochJob, index: int, offer: Offer, routes: Sequence[RouteReport]) -> SourceState:
+    mine, known = [r for r in routes if r.input == index], job.sources[index]
+    seen = [r.seen for r in mine if r.seen is not None]
+    marks = advance(job.program.inputs[index].progress, known.marks, seen, known.finished)
+    floor = stream_mark(marks, False, known.floor)
+    return SourceState(offer.progress, marks, offer.ended, floor, known.rows + sum(r.numbered for r in mine))
 
 
 def _subquery_state(job: EpochJob, number: int, reports: Sequence[SiteReport]) -> SubqueryState:
@@ -41,11 +42,10 @@ def _subquery_state(job: EpochJob, number: int, reports: Sequence[SiteReport]) -
     return SubqueryState(job.directories[number], tuple(states[site] for site in range(job.directories[number].sites)))
 
 
-def epoch_totals(routes: Sequence[RouteReport], job: EpochJob, sites: Sequence[SiteReport]) -> Totals:
-    last = len(job.program.subqueries) - 1
+def epoch_totals(routes: Sequence[RouteReport], sites: Sequence[SiteReport]) -> Totals:
     return Totals(
         rows_in=sum(r.rows_read for r in routes),
-        rows_out=sum(r.rows_out for r in routes) + sum(r.rows_out for r in sites if r.subquery == last),
+        rows_out=sum(r.rows_out for r in routes) + sum(r.rows_out for r in sites),
         late_rows=sum(r.rows_late for r in routes),
         bad_rows=sum(r.rows_bad for r in routes),
     )
@@ -64,28 +64,42 @@ def busy_seconds(reports: Sequence[RouteReport | SiteReport]) -> float:
 
 
 def source_marks(manifest: Manifest) -> list[Mark]:
-    return [stream_mark(source.marks, source.ended) for source in manifest.sources]
+    return [stream_mark(source.marks, source.ended, source.floor) for source in manifest.sources]
 
 
 def is_finished(manifest: Manifest) -> bool:
     """Whether nothing can come any more and nothing is left to do."""
-    done = [least(site.marks) for sub in manifest.subqueries for site in sub.sites]
-    return low_water_mark([*source_marks(manifest), *done]).ended
+    sites = [site for sub in manifest.subqueries for site in sub.sites]
+    done = [mark for site in sites for part in site.marks for mark in part.marks]
+    return low_water_mark([*source_marks(manifest), *done]).ended and not any(site.pending for site in sites)
 
 
 def has_pending(manifest: Manifest, program: Program) -> bool:
     """Whether a site is behind the punctuation it has been given: an epoch without input would still do something."""
-    for number, state in enumerate(manifest.subqueries):
-        upto = low_water_mark([*_marks_into(manifest, program, number)])
-        if any(least(site.marks) < upto for site in state.sites):
-            return True
+    for subquery, state in zip(program.subqueries, manifest.subqueries, strict=True):
+        upto = _marks_into(manifest, program, subquery)
+        for site in state.sites:
+            if site.pending or any(behind(part.marks, upto) for part in site.marks):
+                return True
     return False
 
 
-def _marks_into(manifest: Manifest, program: Program, number: int) -> list[Mark]:
-    sources = source_marks(manifest)
-    marks = [sources[index] for index in program.inputs_of(number)]
-    for feeder in program.feeders_of(number):
-        operator = program.subqueries[feeder].operator
-        marks += [operator.output_mark(least(site.marks)) for site in manifest.subqueries[feeder].sites]
-    return marks
+def _marks_into(manifest: Manifest, program: Program, subquery: Subquery) -> Marks:
+    """The punctuation that a subquery's producers have come to, track by track."""
+    known: list[list[Mark]] = [[] for _ in range(subquery.operator.tracks)]
+    for feed in program.feeds(subquery.number):
+        for marks in _marks_of(manifest, program, feed):
+            for track, following in enumerate(feed.branch.tracks, feed.branch.first_track):
+                known[track].append(following.mark(marks))
+    marks = tuple(map(low_water_mark, known))
+    return (low_water_mark(marks),) * len(marks) if subquery.ordered else marks
+
+
+def _marks_of(manifest: Manifest, program: Program, feed: Feed) -> list[Marks]:
+    """The marks of a producer: of an input, or of each site of a subquery."""
+    if feed.is_input:
+        source = manifest.sources[feed.producer]
+        return [(source_marks(manifest)[feed.producer], END if source.ended else at(source.rows))]
+    operator = program.subqueries[feed.producer].operator
+    sites = manifest.subqueries[feed.producer].sites
+    return [operator.output_marks(least(site.marks, operator.tracks)) for site in sites]

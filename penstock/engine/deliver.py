@@ -16,7 +16,8 @@ from penstock.state.runs import HASH
 
 
 def blobs_for_sites(rows: pa.Table | None, directory: Directory, subquery: int, header: Header) -> Iterator[Message]:
-    """One message for every site. `rows` are sorted by hash, so each site's share is a few slices without a copy."""
+    """One message for every site of the subquery. `rows` are sorted by hash, so each site's share is a few slices
+    without a copy."""
     shares: list[list[pa.Table]] = [[] for _ in range(directory.sites)]
     if rows is not None and rows.num_rows:
         hashes = rows.column(HASH).to_numpy()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from penstock.checkpoint.manifest import SiteState, Staged
 from penstock.errors import PenstockError
-from penstock.plan.subqueries import Program
-from penstock.progress.mark import Mark
+from penstock.plan.program import Program
+from penstock.progress.mark import BEGIN, Mark
 from penstock.progress.rules import Seen
 from penstock.sources.base import Split
 from penstock.state.directory import Directory
@@ -46,10 +46,14 @@ class RouteTask:
 
 @dataclass(frozen=True)
 class SourceProgress:
-    """What sites know of a source before the epoch: its punctuation so far, and whether it ends in this epoch."""
+    """What sites know of a source before the epoch: its punctuation so far, which substreams and whether all of it end
+    in this epoch, the bound below which its mark cannot be, and how many of its rows have a number."""
 
     marks: dict[str, Mark]
     ended: bool
+    finished: tuple[str, ...] = ()
+    floor: Mark = BEGIN
+    rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class EpochJob:
 
 @dataclass(frozen=True)
 class RouteReport:
-    """What reading a split came to."""
+    """What reading a split came to. `rows_out` are those that went to the sink."""
 
     producer: str
     attempt: str
@@ -86,13 +90,15 @@ class RouteReport:
     rows_out: int
     rows_late: int
     rows_bad: int
+    numbered: int
     staged: tuple[Staged, ...]
     seconds: float
 
 
 @dataclass(frozen=True)
 class SiteReport:
-    """What the step of a site came to. `read` maps each producer to the attempt whose blob was read."""
+    """What the step of a site came to. `read` maps the branches of producers to the attempt whose blob was read.
+    `rows_out` are those that went to the sink."""
 
     producer: str
     attempt: str
@@ -130,6 +136,11 @@ class Message:
 
 def route_producer(ordinal: int) -> str:
     return f"split-{ordinal}"
+
+
+def branch_name(producer: str, branch: int) -> str:
+    """What a branch of a producer is called where sites report what they have read."""
+    return f"{producer}/{branch}"
 
 
 def site_producer(subquery: int, site: int) -> str:

@@ -27,9 +27,11 @@ from penstock.errors import CheckpointError, PenstockError
 from penstock.events import EpochCommitted, EpochDropped, Event, RunFinished, RunRecovered
 from penstock.plan.fingerprint import describe, fingerprint
 from penstock.plan.subqueries import Query
-from penstock.progress.rules import low_water_mark
+from penstock.progress.idle import active_after, begun, floors
+from penstock.progress.mark import Mark
+from penstock.progress.substreams import low_water_mark
 from penstock.sources.base import AcknowledgingReader, Offer, Reader
-from penstock.state.directory import uniform
+from penstock.state.directory import Directory, uniform
 
 
 class Executor(Protocol):
@@ -64,12 +66,13 @@ class EpochLoop:
         self.query, self.checkpoint, self._executor, self._settings, self._tell = (
             query, checkpoint, executor, settings, tell,
         )  # fmt: skip
-        self._fingerprint = fingerprint(query.sink, settings.hash_bits)
+        self._fingerprint = fingerprint(query.sink, query.options)
         self.outputs = Outputs(query, settings, checkpoint)
         self.abandoned = False
         fixed = settings.rows_per_epoch
         self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds)
         self._readers: tuple[Reader, ...] = tuple(s.connector.open(s.schema, s.time) for s in query.sources)  # type: ignore[attr-defined]
+        self._activity = begun(len(query.sources), time.monotonic())
         self.manifest = self._recover()
 
     def abandon(self) -> None:
@@ -90,14 +93,13 @@ class EpochLoop:
 
     def _begin(self) -> Manifest:
         directory = uniform(self._settings.sites, self._settings.groups_per_site)
-        sites = tuple(SiteState((), starting_marks(directory.ranges_of(n))) for n in range(directory.sites))
         manifest = Manifest(
             format=FORMAT,
             query_id=uuid.uuid4().hex,
             fingerprint=self._fingerprint,
             epoch=0,
             sources=tuple(SourceState(None, {}, False) for _ in self.query.sources),
-            subqueries=tuple(SubqueryState(directory, sites) for _ in self.query.program.subqueries),
+            subqueries=tuple(_nothing_yet(directory, s.operator.tracks) for s in self.query.program.subqueries),
             staged=(),
             folders=self.outputs.folders(),
             totals=Totals(),
@@ -132,10 +134,11 @@ class EpochLoop:
             return Outcome.FINISHED
         started = time.perf_counter()
         offers = [self._offer(index) for index in range(len(self._readers))]
-        if not self._worth_running(offers):
+        bounds = self._floors(offers)
+        if not self._worth_running(offers, bounds):
             return Outcome.IDLE
         routes = self._routes(offers)
-        job = self._plan(offers, routes)
+        job = self._plan(offers, routes, bounds)
         reach(FaultPoint.PLANNED)
         reports = self._run(job, routes)
         reach(FaultPoint.JOB_DONE)
@@ -156,10 +159,23 @@ class EpochLoop:
             return Offer((), state.progress or {}, True)
         return self._readers[index].offer(state.progress, self._admission.rows)
 
-    def _worth_running(self, offers: Sequence[Offer]) -> bool:
+    def _floors(self, offers: Sequence[Offer]) -> tuple[Mark, ...]:
+        """From where the marks of the sources go on, also where some are idle."""
+        now, states, sources = time.monotonic(), self.manifest.sources, self.query.sources
+        shown = [{split.substream for split in offer.splits} for offer in offers]
+        self._activity = active_after(self._activity, shown, now, [state.marks.keys() for state in states])
+        return floors(
+            self._activity,
+            [(state.marks, state.floor, state.ended) for state in states],
+            [None if source.idle is None else source.idle / 1e6 for source in sources],
+            now,
+            [str(source.schema.field(source.time).type) for source in sources],
+        )
+
+    def _worth_running(self, offers: Sequence[Offer], bounds: Sequence[Mark]) -> bool:
         changed = any(
-            offer.splits or offer.ended != state.ended or offer.progress != state.progress
-            for offer, state in zip(offers, self.manifest.sources, strict=True)
+            offer.splits or offer.ended != state.ended or offer.progress != state.progress or floor > state.floor
+            for offer, state, floor in zip(offers, self.manifest.sources, bounds, strict=True)
         )
         return changed or has_pending(self.manifest, self.query.program)
 
@@ -168,14 +184,14 @@ class EpochLoop:
         splits = [(index, split) for index, offer in enumerate(offers) for split in offer.splits]
         return tuple(RouteTask(n, index, split, late_below[index]) for n, (index, split) in enumerate(splits))
 
-    def _plan(self, offers: Sequence[Offer], routes: Sequence[RouteTask]) -> EpochJob:
+    def _plan(self, offers: Sequence[Offer], routes: Sequence[RouteTask], bounds: Sequence[Mark]) -> EpochJob:
         return EpochJob(
             epoch=self.manifest.epoch + 1,
             program=self.query.program,
             route_inputs=tuple(task.input for task in routes),
             sources=tuple(
-                SourceProgress(state.marks, offer.ended)
-                for state, offer in zip(self.manifest.sources, offers, strict=True)
+                SourceProgress(state.marks, offer.ended, offer.finished, floor, state.rows)
+                for state, offer, floor in zip(self.manifest.sources, offers, bounds, strict=True)
             ),
             directories=tuple(state.directory for state in self.manifest.subqueries),
             sites=tuple(state.sites for state in self.manifest.subqueries),
@@ -225,3 +241,9 @@ class EpochLoop:
         )
         if after.finished:
             self._tell(RunFinished(after.epoch))
+
+
+def _nothing_yet(directory: Directory, tracks: int) -> SubqueryState:
+    """The state of a subquery that has not seen anything."""
+    homes = [directory.ranges_of(site) for site in range(directory.sites)]
+    return SubqueryState(directory, tuple(SiteState((), starting_marks(home, tracks)) for home in homes))

@@ -1,52 +1,113 @@
-"""Merging the blobs of all producers at a site, and deriving the low-water mark from their punctuation."""
+"""Merging the blobs of all producers at a site, and deriving the site's marks from their punctuation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.engine.blob import Blob
-from penstock.engine.job import EpochJob
-from penstock.operators.aggregate import WindowAggregate
-from penstock.progress.mark import Mark
-from penstock.progress.rules import Seen, advance, low_water_mark, stream_mark
+from penstock.engine.blob import Blob, Header
+from penstock.engine.branches import together
+from penstock.engine.job import EpochJob, branch_name
+from penstock.operators.base import Marks
+from penstock.plan.program import Feed, Subquery
+from penstock.progress.mark import BEGIN, END, Mark, at
+from penstock.progress.substreams import advance, low_water_mark, stream_mark
 
 
 @dataclass(frozen=True)
 class Arrived:
-    """What came to a site in an epoch. `read` maps each producer to the attempt that was read: to several, joined by a
-    plus sign, where blobs of more than one attempt came, which the driver will not commit."""
+    """What came to a site in an epoch: `rows[port]` in the form in which they travel, None where none came.
+
+    `read` maps each branch of a producer to the attempt that was read: to several, joined by a plus sign, where blobs
+    of more than one attempt came, which the driver will not commit.
+    """
 
     read: dict[str, str]
-    rows: pa.Table
-    seen: tuple[Seen, ...]
-    marks: tuple[Mark, ...]
+    rows: tuple[pa.Table | None, ...]
+    headers: tuple[Header, ...]
 
 
-def merge(operator: WindowAggregate, blobs: Iterable[Blob]) -> Arrived:
-    ordered = sorted(blobs, key=lambda b: b.header.producer)  # the result must not depend on the order of arrival
+def merge(job: EpochJob, subquery: Subquery, blobs: Iterable[Blob]) -> Arrived:
+    # The result must not depend on the order of arrival.
+    ordered = sorted(blobs, key=lambda blob: (blob.header.producer, blob.header.branch))
     read: dict[str, str] = {}
     for blob in ordered:
-        name, attempt = blob.header.producer, blob.header.attempt
+        name, attempt = branch_name(blob.header.producer, blob.header.branch), blob.header.attempt
         read[name] = f"{read[name]}+{attempt}" if name in read else attempt
-    return Arrived(
-        read=read,
-        rows=operator.combine([b.rows for b in ordered if b.rows is not None]),
-        seen=tuple(b.header.seen for b in ordered if b.header.seen is not None),
-        marks=tuple(b.header.mark for b in ordered if b.header.mark is not None),
-    )
+    headers = tuple(blob.header for blob in ordered)
+    tables = _tables_by_port(job, subquery, ordered, headers)
+    rows = tuple(together(subquery, port, part) if part else None for port, part in enumerate(tables))
+    return Arrived(read, rows, headers)
 
 
-def site_low_water_mark(job: EpochJob, subquery: int, arrived: Arrived) -> Mark:
-    """The bound up to which no more rows can come to the site, by the punctuation of this epoch."""
-    return low_water_mark(
-        [*arrived.marks, *(_input_mark(job, i, arrived.seen) for i in job.program.inputs_of(subquery))]
-    )
+def _tables_by_port(
+    job: EpochJob, subquery: Subquery, blobs: Iterable[Blob], headers: Sequence[Header]
+) -> list[list[pa.Table]]:
+    first_numbers = _first_numbers(job, headers) if subquery.numbers else {}
+    tables: list[list[pa.Table]] = [[] for _ in range(subquery.operator.ports)]
+    for blob in blobs:
+        if blob.rows is not None:
+            rows = blob.rows
+            if subquery.numbers is not None:
+                rows = _renumbered(rows, subquery.numbers, first_numbers[blob.header.ordinal])
+            tables[blob.header.port].append(rows)
+    return tables
 
 
-def _input_mark(job: EpochJob, index: int, seen: Iterable[Seen]) -> Mark:
+def _first_numbers(job: EpochJob, headers: Iterable[Header]) -> dict[int, int]:
+    """The number of the first row of each split: rows are numbered without gaps, in the order of the splits."""
+    used = {header.ordinal: header.numbered for header in headers if header.ordinal >= 0}
+    following = [source.rows for source in job.sources]
+    first: dict[int, int] = {}
+    for ordinal in sorted(used):
+        index = job.route_inputs[ordinal]
+        first[ordinal] = following[index]
+        following[index] += used[ordinal]
+    return first
+
+
+def _renumbered(rows: pa.Table, column: str, first: int) -> pa.Table:
+    place = rows.column_names.index(column)
+    numbers = rows.column(place).to_numpy() + first
+    return rows.set_column(place, rows.schema.field(place), pa.array(numbers))
+
+
+def site_marks(job: EpochJob, subquery: Subquery, headers: Sequence[Header]) -> Marks:
+    """The bounds, track by track, up to which no more rows can come to the site, by the punctuation of this epoch."""
+    known: list[list[Mark]] = [[] for _ in range(subquery.operator.tracks)]
+    for feed in job.program.feeds(subquery.number):
+        marks = _input_marks(job, feed, headers) if feed.is_input else _feeder_marks(job, feed, headers)
+        for track, following in enumerate(feed.branch.tracks, feed.branch.first_track):
+            known[track].append(following.mark(marks))
+    marks = tuple(map(low_water_mark, known))
+    return (low_water_mark(marks),) * len(marks) if subquery.ordered else marks
+
+
+def _input_marks(job: EpochJob, feed: Feed, headers: Iterable[Header]) -> Marks:
+    """By time, and by the numbers of rows: all that were given out have come."""
+    index = feed.producer
     known, rule = job.sources[index], job.program.inputs[index].progress
-    of_input = [s for s in seen if job.route_inputs[s.ordinal] == index]
-    return stream_mark(advance(rule, known.marks, of_input), known.ended)
+    mine = [h for h in headers if h.ordinal >= 0 and job.route_inputs[h.ordinal] == index]
+    of_branch = [h for h in mine if h.branch == feed.branch_number]
+    seen = [h.seen for h in of_branch if h.seen is not None]
+    by_time = stream_mark(advance(rule, known.marks, seen, known.finished), known.ended, known.floor)
+    by_number = END if known.ended else at(known.rows + sum(h.numbered for h in of_branch))
+    return (by_time, by_number)
+
+
+def _feeder_marks(job: EpochJob, feed: Feed, headers: Iterable[Header]) -> Marks:
+    """The least over the sites of the subquery that feeds this one; nothing is known while one has not been heard."""
+    prefix = f"subquery-{feed.producer}-site-"
+    told = [h.marks for h in headers if h.producer.startswith(prefix) and h.branch == feed.branch_number]
+    unknown = (BEGIN,) * len(job.program.subqueries[feed.producer].operator.output_times)
+    return tuple(map(low_water_mark, zip(*told, strict=True))) if told else unknown
+
+
+def state_rows(subquery: Subquery, port: int, rows: pa.Table | None) -> pa.Table:
+    """Rows that travelled, as state rows."""
+    operator = subquery.operator
+    if rows is None:
+        return operator.state_schema(port).empty_table()
+    return operator.prepare_arranged(port, rows) if subquery.takes_rows else rows

@@ -1,4 +1,7 @@
-"""Reading one split: rows that are on time go on, late and bad rows are put aside and staged."""
+"""Reading one split: rows that are on time go on, late and bad rows are put aside and staged.
+
+Rows that are punctuation and nothing else end here: what they say is in `seen`.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,22 @@ from penstock.checkpoint.manifest import Staged
 from penstock.engine.deliver import writer_for
 from penstock.engine.job import EpochJob, RouteTask, route_producer
 from penstock.errors import BadRowError
-from penstock.progress.rules import Seen
+from penstock.operators.scalar import keep
+from penstock.plan.program import ROW_NUMBER
+from penstock.progress.rules import Punctuated, Seen
 from penstock.schema import time_values
 from penstock.sources.bad_rows import as_text, bad_table
 from penstock.sources.base import BAD_ROWS_SCHEMA
 
 Mask = npt.NDArray[np.bool_]
+Times = npt.NDArray[np.int64]
+
+_PLACE = "#place"  # the column by which rows are found again behind a filter
 
 
 class SplitReading:
-    """Invariant: every row of the split is in exactly one of: what `on_time` gave, `late`, `bad`."""
+    """Invariant: every row of the split is in exactly one of: what `on_time` gave, `late`, `bad`, and the rows that are
+    only punctuation. `numbered` counts the well-formed ones among them: the numbers that the split used."""
 
     def __init__(self, job: EpochJob, task: RouteTask) -> None:
         self._job, self._task = job, task
@@ -30,15 +39,12 @@ class SplitReading:
         self._bad = writer_for(job, "bad", self._producer, BAD_ROWS_SCHEMA)
         self._late_masks: list[Mask] = []
         self._late_rows: list[pa.Table] = []
-        self._largest: int | None = None
-        self._last = 0
-        self.rows = self.late = self.bad = 0
+        self._seen = Seen(task.split.substream, task.ordinal, None, None)
+        self.rows = self.late = self.bad = self.numbered = 0
 
     @property
-    def seen(self) -> Seen | None:
-        if self._largest is None:
-            return None
-        return Seen(self._task.split.substream, self._task.ordinal, self._largest, self._last)
+    def seen(self) -> Seen:
+        return self._seen
 
     def on_time(self) -> Iterator[pa.Table]:
         for result in self._task.split.read(self._input.columns):
@@ -46,18 +52,48 @@ class SplitReading:
             if result.bad is not None:
                 self.rows += result.bad.num_rows
                 self._set_aside_bad(result.bad)
-            yield self._without_late(self._within_range(result.rows))
+            yield self._data_on_time(result.rows)
 
-    def _within_range(self, rows: pa.Table) -> pa.Table:
-        """The rows whose windows can be written as times; the others are bad."""
-        earliest, latest = self._job.program.time_range
+    def _data_on_time(self, rows: pa.Table) -> pa.Table:
         times = time_values(rows.column(self._input.time))
-        if not len(times) or (earliest <= times.min() and times.max() <= latest):
-            return rows
-        outside = (times < earliest) | (times > latest)
-        reason = f"`{self._input.time}`: the time is too near the limits of its type for the windows of this query"
-        self._set_aside_bad(_described(rows.filter(pa.array(outside)), self._task.split.where, reason))
-        return rows.filter(pa.array(~outside))
+        marking = self._marking(rows)
+        data = ~marking if self._takes_out_punctuation else np.ones(len(times), np.bool_)
+        good = self._within_range(rows, times, data)
+        self._observe(times[good], times[good & marking])
+        late = good & data & (times < self._task.late_below.at)
+        self._set_aside_late(rows, late)
+        return _where(self._with_numbers(rows, good), good & data & ~late)
+
+    @property
+    def _takes_out_punctuation(self) -> bool:
+        rule = self._input.progress
+        return isinstance(rule, Punctuated) and not rule.keep
+
+    def _marking(self, rows: pa.Table) -> Mask:
+        """Which rows are punctuation."""
+        found = np.zeros(rows.num_rows, np.bool_)
+        rule = self._input.progress
+        if isinstance(rule, Punctuated) and rows.num_rows:
+            placed = rows.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
+            found[keep(placed, rule.predicate).column(_PLACE).to_numpy()] = True
+        return found
+
+    def _within_range(self, rows: pa.Table, times: Times, data: Mask) -> Mask:
+        """The rows whose windows can be written as times; the others are bad. What is only punctuation has none."""
+        earliest, latest = self._job.program.time_range
+        outside = data & ((times < earliest) | (times > latest))
+        if outside.any():
+            reason = f"`{self._input.time}`: the time is too near the limits of its type for the windows of this query"
+            self._set_aside_bad(_described(rows.filter(pa.array(outside)), self._task.split.where, reason))
+        return ~outside
+
+    def _observe(self, times: Times, punctuation: Times) -> None:
+        if len(times):
+            before = self._seen
+            largest = _largest(times, before.largest)
+            self._seen = Seen(
+                before.substream, before.ordinal, largest, int(times[-1]), _largest(punctuation, before.punctuation)
+            )
 
     def _set_aside_bad(self, bad: pa.Table) -> None:
         if not self._job.divert_bad_rows:
@@ -65,19 +101,19 @@ class SplitReading:
         self.bad += bad.num_rows
         self._bad.write(bad)
 
-    def _without_late(self, rows: pa.Table) -> pa.Table:
-        if not rows.num_rows:
-            return rows
-        times = time_values(rows.column(self._input.time))
-        self._last = int(times[-1])
-        self._largest = max(int(times.max()), self._largest if self._largest is not None else self._last)
-        late = times < self._task.late_below.at
+    def _set_aside_late(self, rows: pa.Table, late: Mask) -> None:
         self._late_masks.append(late)
-        if not late.any():
+        if late.any():
+            self.late += int(late.sum())
+            self._late_rows.append(rows.filter(pa.array(late)))
+
+    def _with_numbers(self, rows: pa.Table, good: Mask) -> pa.Table:
+        """The rows with their places among the well-formed ones of the split."""
+        first = self.numbered
+        self.numbered += int(good.sum())
+        if not self._input.numbered:
             return rows
-        self.late += int(late.sum())
-        self._late_rows.append(rows.filter(pa.array(late)))
-        return rows.filter(pa.array(~late))
+        return rows.append_column(ROW_NUMBER, pa.array(first - 1 + np.cumsum(good, dtype=np.int64)))
 
     def stage_diverted(self) -> tuple[Staged, ...]:
         """Write what was put aside; call it when `on_time` is exhausted."""
@@ -99,6 +135,15 @@ class SplitReading:
             for f in self._input.schema
         ]
         return pa.table(columns, schema=self._input.schema)
+
+
+def _largest(times: Times, before: int | None) -> int | None:
+    found = [int(times.max())] if len(times) else []
+    return max([*found, *([] if before is None else [before])], default=None)
+
+
+def _where(rows: pa.Table, mask: Mask) -> pa.Table:
+    return rows if mask.all() else rows.filter(pa.array(mask))
 
 
 def _described(rows: pa.Table, where: str, reason: str) -> pa.Table:

@@ -1,6 +1,6 @@
 """The site step: take the blobs in, work through the list until the deadline, write state, report.
 
-Intake is never deferred: what has arrived is state at the end of the step, whatever work is left for later epochs.
+Intake is never deferred: what has arrived is in files at the end of the step, whatever work is left for later epochs.
 """
 
 from __future__ import annotations
@@ -13,25 +13,24 @@ import pyarrow as pa
 
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import RangeMark, SiteState
-from penstock.checkpoint.run_files import write_run
-from penstock.checkpoint.store import staged_name
 from penstock.engine.blob import Blob, Header
-from penstock.engine.emit import Emitter
+from penstock.engine.branches import Branches
 from penstock.engine.job import CONTROL, EpochJob, Message, SiteReport, site_producer
-from penstock.engine.marks import least, moved_to
-from penstock.engine.merge import merge, site_low_water_mark
-from penstock.engine.view import OPEN_RUNS, StateView, read_slices
-from penstock.engine.worklist import Deadline, close_items, nothing_due
-from penstock.progress.mark import Mark
-from penstock.state.compaction import MOST_SLICES, choose
-from penstock.state.directory import HashRange
-from penstock.state.runs import HASH, Slice
+from penstock.engine.marks import behind, least, moved_to
+from penstock.engine.merge import Arrived, merge, site_marks, state_rows
+from penstock.engine.ordered import Held, release
+from penstock.engine.storing import Storage, alive, of_port
+from penstock.engine.view import StateView
+from penstock.engine.worklist import Deadline, items, nothing_due
+from penstock.operators.base import Marks
+from penstock.progress.substreams import low_water_mark
+from penstock.state.directory import EVERYTHING, HashRange, remaining
+from penstock.state.runs import Slice, restrict
 
 
 def site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob]) -> Iterator[Message]:
-    """All messages of one site: blobs for the next subquery, if there is one, and its report."""
-    step = _Step(job, subquery, site)
-    return step.run(blobs)
+    """All messages of one site: blobs for the subqueries behind it, and its report."""
+    return _Step(job, subquery, site).run(blobs)
 
 
 class _Step:
@@ -40,21 +39,28 @@ class _Step:
         self._operator = self._subquery.operator
         self._state = job.sites[subquery][site]
         self._producer, self._attempt = site_producer(subquery, site), uuid.uuid4().hex
-        self._emitter = Emitter(job, self._subquery, self._producer)
+        self._branches = Branches(job, self._subquery.branches, self._producer)
+        self._storage = Storage(job.runs, job.epoch, f"q{subquery}-s{site}")
         self._deadline = Deadline(job.limits)
+        self._done: list[HashRange] = []
+        self._kept: list[list[pa.Table]] = [[] for _ in range(self._operator.ports)]
 
     def run(self, blobs: Iterable[Blob]) -> Iterator[Message]:
         started = time.perf_counter()
-        arrived = merge(self._operator, blobs)
-        upto = site_low_water_mark(self._job, self._subquery.number, arrived)
+        arrived = merge(self._job, self._subquery, blobs)
+        upto = site_marks(self._job, self._subquery, arrived.headers)
         reach(FaultPoint.SITE_MERGED)
-        marks = self._work(arrived.rows, upto)
-        staged = self._emitter.staged()
+        rows, held = self._let_through(arrived, upto)
+        fresh = [state_rows(self._subquery, port, part) for port, part in enumerate(rows)]
+        view = StateView(self._storage, self._operator, self._state, fresh)
+        marks = self._work(view, upto)
+        staged = self._branches.staged()
         reach(FaultPoint.SITE_WORKED)
-        state = SiteState(self._new_slices(arrived.rows, least(marks)), marks)
+        state = self._new_state(view, marks, held)
         reach(FaultPoint.SITE_DONE)
-        out = Header(self._producer, self._attempt, mark=self._operator.output_mark(least(marks)))
-        yield from self._emitter.messages(out)
+        reached = least(marks, self._operator.tracks)
+        header = Header(self._producer, self._attempt, marks=self._operator.output_marks(reached))
+        yield from self._branches.messages(header)
         report = SiteReport(
             producer=self._producer,
             attempt=self._attempt,
@@ -63,52 +69,66 @@ class _Step:
             read=arrived.read,
             state=state,
             staged=staged,
-            rows_in=arrived.rows.num_rows,
-            rows_out=self._emitter.rows,
+            rows_in=sum(table.num_rows for table in fresh),
+            rows_out=self._branches.rows_out,
             items=self._deadline.done,
-            pending=least(marks) < upto,
+            pending=behind(reached, upto) or bool(state.pending),
             seconds=time.perf_counter() - started,
         )
         yield Message(CONTROL, self._site, report)
 
-    def _work(self, fresh: pa.Table, upto: Mark) -> tuple[RangeMark, ...]:
-        """Close what is due until the deadline; gives the marks of all ranges afterwards."""
-        view = StateView(self._job.runs, self._state.slices, fresh)
-        marks, window = self._state.marks, self._operator.window
-        items = close_items(marks, upto, view, window, self._job.limits.item_rows)
-        for free in nothing_due(marks, items, upto):
+    def _let_through(self, arrived: Arrived, upto: Marks) -> tuple[Sequence[pa.Table | None], Held]:
+        """What the merger gives to the operator, and what it holds back."""
+        if not self._subquery.ordered:
+            return arrived.rows, Held()
+        return release(self._storage, self._state, arrived.rows, low_water_mark(upto), self._deadline.allows)
+
+    def _work(self, view: StateView, upto: Marks) -> tuple[RangeMark, ...]:
+        """Do what is due until the deadline; gives the marks of all ranges afterwards."""
+        marks = self._state.marks
+        work = items(marks, upto, view, self._operator, self._job.limits.item_rows)
+        for free in nothing_due(marks, work, upto):
             marks = moved_to(marks, free, upto)
-        for item in self._deadline.take(items):
-            partials = self._operator.combine(view.gather(item.range, upto))
-            self._emitter.emit(self._operator.close(partials, item.after, upto))
+        for item in self._deadline.take(work):
+            done = self._operator.work(view.portion(item.range, item.after, upto))
+            for results in done.results:
+                self._branches.take(results)
+            for kept, rows in zip(self._kept, done.keep, strict=True):
+                kept.append(rows)
+            self._done.append(item.range)
             marks = moved_to(marks, item.range, upto)
         return marks
 
-    def _new_slices(self, fresh: pa.Table, mark: Mark) -> tuple[Slice, ...]:
-        """The state after the step: expired runs dropped, the arrived rows that are still needed added, compacted."""
-        expired_below = self._operator.expired_below(mark)
-        slices = [piece for piece in self._state.slices if piece.run.max_time >= expired_below]
-        slices += self._store(self._operator.alive(fresh, mark))
-        for group in choose(slices, expired_below, self._operator.window.size):
-            if not self._deadline.allows() and len(slices) <= MOST_SLICES:
-                break
-            slices = [piece for piece in slices if piece not in group] + self._compacted(group, mark)
-        OPEN_RUNS.keep_only(self._job.runs, self._names_in_use(slices))
-        return tuple(slices)
+    def _new_state(self, view: StateView, marks: tuple[RangeMark, ...], held: Held) -> SiteState:
+        """The state after the step: expired runs dropped, the rows that are still needed added, compacted."""
+        reached = least(marks, self._operator.tracks)
+        slices: list[Slice] = []
+        pending: list[Slice] = []
+        for port in range(self._operator.ports):
+            slices += self._settled(port, view.fresh[port], self._operator.expired_below(port, reached))
+            pending += self._unworked(port, view)
+        state = SiteState(tuple(slices), marks, tuple(pending), held.slices, held.released)
+        self._storage.keep_open(self._names_in_use(state))
+        return state
 
-    def _compacted(self, group: Sequence[Slice], mark: Mark) -> list[Slice]:
-        merged = self._operator.combine(read_slices(self._job.runs, group))
-        return self._store(self._operator.alive(merged, mark))
+    def _settled(self, port: int, fresh: pa.Table, expired_below: int) -> list[Slice]:
+        operator = self._operator
+        new = [*self._kept[port]] if operator.probes else [fresh, *self._kept[port]]
+        rows = alive(operator.combine(port, new), expired_below)
+        slices = of_port(self._state.slices, port) + self._storage.write(port, rows)
+        return self._storage.compacted(
+            slices, port, expired_below, operator.span(port), operator.combine, self._deadline.allows
+        )
 
-    def _store(self, rows: pa.Table) -> list[Slice]:
-        if not rows.num_rows:
+    def _unworked(self, port: int, view: StateView) -> list[Slice]:
+        """The rows whose ranges were not reached: what was pending before, and what has just arrived."""
+        if not self._operator.probes:
             return []
-        part = f"q{self._subquery.number}-s{self._site}"
-        run = write_run(self._job.runs, staged_name(self._job.epoch, part, uuid.uuid4().hex, "arrow"), rows)
-        hashes = rows.column(HASH)
-        return [Slice(run, HashRange(hashes[0].as_py(), hashes[-1].as_py() + 1))]
+        undone = remaining([EVERYTHING], self._done)
+        slices = [*of_port(self._state.pending, port), *self._storage.write(port, view.fresh_inside(port, undone))]
+        return [piece for piece in restrict(slices, undone) if self._storage.read(piece).num_rows]
 
-    def _names_in_use(self, slices: Sequence[Slice]) -> set[str]:
+    def _names_in_use(self, state: SiteState) -> set[str]:
         """The runs that this process may be asked for again: its sites change, so those of all sites count."""
-        committed = {p.run.name for sites in self._job.sites for state in sites for p in state.slices}
-        return committed | {piece.run.name for piece in slices}
+        committed = {p.run.name for sites in self._job.sites for site in sites for p in site.all_slices()}
+        return committed | {piece.run.name for piece in state.all_slices()}

@@ -1,69 +1,93 @@
-"""A site's state as one thing: the committed slices and the rows that have just arrived."""
+"""A site's state as one thing: what is stored, what waits for work, and what has just arrived."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.checkpoint.run_files import RunCache
-from penstock.progress.mark import Mark
-from penstock.state.directory import HashRange
-from penstock.state.runs import HASH, TIME, Slice
-
-OPEN_RUNS = RunCache()  # one per process: a worker that is used again finds its runs open
+from penstock.checkpoint.manifest import SiteState
+from penstock.engine.storing import Storage, of_port
+from penstock.operators.arrange import hashes_of
+from penstock.operators.base import Marks, Operator, Portion, Stored
+from penstock.state.directory import Hashes, HashRange
+from penstock.state.runs import TIME, Slice
 
 
 class StateView:
-    def __init__(self, folder: Path, slices: Sequence[Slice], fresh: pa.Table) -> None:
-        self._folder, self._slices, self._fresh = folder, slices, fresh
-        self._fresh_hashes = fresh.column(HASH).to_numpy()
+    """`fresh[port]` are the state rows that have just arrived, sorted."""
 
-    def least_time(self) -> int | None:
-        """The least time of any row; None where there is no row."""
-        times = [piece.run.min_time for piece in self._slices]
-        if self._fresh.num_rows:
-            times.append(pc.min(self._fresh.column(TIME)).as_py())
+    def __init__(self, storage: Storage, operator: Operator, state: SiteState, fresh: Sequence[pa.Table]) -> None:
+        self._storage, self._operator, self._state = storage, operator, state
+        self.fresh = fresh
+        self._hashes = [hashes_of(table) for table in fresh]
+
+    def least_times(self) -> tuple[int | None, ...]:
+        """For each port the least time of any row that closing work could be about; None where there is no row."""
+        return tuple(self._least(port) for port in range(self._operator.ports))
+
+    def _least(self, port: int) -> int | None:
+        times = [piece.run.min_time for piece in of_port(self._state.slices, port)]
+        if self.fresh[port].num_rows and not self._operator.probes:
+            times.append(pc.min(self.fresh[port].column(TIME)).as_py())
         return min(times, default=None)
 
-    def gather(self, part: HashRange, upto: Mark) -> list[pa.Table]:
-        """The rows of a range of hashes with times below `upto`: sorted tables, not yet combined."""
-        tables = [_below(self._read(piece), upto) for piece in self._pieces(part) if not upto_before(upto, piece)]
-        return [*tables, _below(self._fresh[part.rows(self._fresh_hashes)], upto)]
+    def has_unworked(self, part: HashRange) -> bool:
+        """Whether rows of this range wait to be worked on."""
+        if not self._operator.probes:
+            return False
+        fresh = any(len(_inside(hashes, part)) for hashes in self._hashes)
+        return fresh or any(self._storage.read(p).num_rows for p in _cut(self._state.pending, part))
 
     def cuts(self, part: HashRange, most_rows: int) -> list[HashRange]:
         """The range cut into parts of about `most_rows` rows each, never inside one hash."""
-        columns = [self._read(piece).column(HASH).to_numpy() for piece in self._pieces(part)]
-        columns.append(self._fresh_hashes[part.rows(self._fresh_hashes)])
+        columns = [hashes_of(self._storage.read(piece)) for piece in _cut(self._worked_through(), part)]
+        columns += [_inside(hashes, part) for hashes in self._hashes]
         count = -(-sum(map(len, columns)) // most_rows)
         longest = max(columns, key=len)
         inner = {int(longest[i * len(longest) // count]) for i in range(1, count)}
         bounds = sorted({part.low, part.high, *(b for b in inner if part.low < b < part.high)})
         return [HashRange(low, high) for low, high in pairwise(bounds)]
 
-    def _pieces(self, part: HashRange) -> Iterator[Slice]:
-        for piece in self._slices:
-            if common := piece.range.intersect(part):
-                yield Slice(piece.run, common)
+    def _worked_through(self) -> tuple[Slice, ...]:
+        """The slices whose rows an item goes through one by one: probing looks up only a few of those stored."""
+        return self._state.pending if self._operator.probes else self._state.slices
 
-    def _read(self, piece: Slice) -> pa.Table:
-        return OPEN_RUNS.read(self._folder, piece)
+    def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:
+        """All that the operator has on a range of hashes."""
+        ports = range(self._operator.ports)
+        stored = [[self._storage.stored(p) for p in _cut(of_port(self._state.slices, n), part)] for n in ports]
+        arrived = [self.fresh[n][part.rows(self._hashes[n])] for n in ports]
+        if self._operator.probes:
+            waiting = [[self._storage.read(p) for p in _cut(of_port(self._state.pending, n), part)] for n in ports]
+            unworked = [self._operator.combine(n, [*waiting[n], arrived[n]]) for n in ports]
+            return Portion(tuple(stored), tuple(unworked), after, upto)
+        for n in ports:
+            stored[n] += _as_stored(arrived[n])
+        nothing = tuple(self._operator.state_schema(n).empty_table() for n in ports)
+        return Portion(tuple(stored), nothing, after, upto)
+
+    def fresh_inside(self, port: int, ranges: Iterable[HashRange]) -> pa.Table:
+        """The rows of some ranges, in order of their hashes, that have just arrived."""
+        parts = [self.fresh[port][part.rows(self._hashes[port])] for part in ranges]
+        return pa.concat_tables(parts) if parts else self.fresh[port].slice(0, 0)
 
 
-def read_slices(folder: Path, slices: Iterable[Slice]) -> list[pa.Table]:
-    return [OPEN_RUNS.read(folder, piece) for piece in slices]
+def _as_stored(rows: pa.Table) -> list[Stored]:
+    if not rows.num_rows:
+        return []
+    bounds = pc.min_max(rows.column(TIME))
+    return [Stored(rows, bounds["min"].as_py(), bounds["max"].as_py())]
 
 
-def upto_before(upto: Mark, piece: Slice) -> bool:
-    return not upto.ended and piece.run.min_time >= upto.at
+def _inside(hashes: Hashes, part: HashRange) -> Hashes:
+    return hashes[part.rows(hashes)]
 
 
-def _below(rows: pa.Table, upto: Mark) -> pa.Table:
-    if upto.ended or not rows.num_rows:
-        return rows
-    early = rows.column(TIME).to_numpy() < upto.at
-    return rows if early.all() else rows.filter(pa.array(np.asarray(early)))
+def _cut(slices: Iterable[Slice], part: HashRange) -> Iterator[Slice]:
+    """The parts of the slices that lie in a range."""
+    for piece in slices:
+        if common := piece.range.intersect(part):
+            yield Slice(piece.run, common)

@@ -8,44 +8,35 @@ from dataclasses import dataclass
 
 from penstock.checkpoint.manifest import RangeMark
 from penstock.engine.job import Limits
+from penstock.engine.marks import behind
 from penstock.engine.view import StateView
-from penstock.operators.window import Window
-from penstock.progress.mark import Mark
+from penstock.operators.base import Marks, Operator
 from penstock.state.directory import HashRange
 
 
 @dataclass(frozen=True)
-class CloseItem:
-    """Close the windows of a range of hashes whose end lies in (after, upto]."""
+class Item:
+    """Work on a range of hashes: its unworked rows, and all that is due between `after` and the marks of the epoch."""
 
     range: HashRange
-    after: Mark
-    upto: Mark
+    after: Marks
 
 
-def close_items(marks: Iterable[RangeMark], upto: Mark, view: StateView, window: Window, rows: int) -> list[CloseItem]:
-    """What is due at a site, those parts first that hold back its low-water mark."""
-    behind = sorted((m for m in marks if m.mark < upto), key=lambda m: (m.mark, m.range))
-    least_time = view.least_time()
-    return [
-        CloseItem(part, m.mark, upto)
-        for m in behind
-        if _something_due(m.mark, upto, least_time, window)
-        for part in view.cuts(m.range, rows)
-    ]
+def items(marks: Iterable[RangeMark], upto: Marks, view: StateView, operator: Operator, rows: int) -> list[Item]:
+    """What is due at a site, those parts first that hold back its marks."""
+    least = view.least_times()
+    found: list[Item] = []
+    for m in sorted(marks, key=lambda m: (m.marks, m.range)):
+        due = behind(m.marks, upto) and operator.due(m.marks, upto, least)
+        if due or view.has_unworked(m.range):
+            found += [Item(part, m.marks) for part in view.cuts(m.range, rows) if due or view.has_unworked(part)]
+    return found
 
 
-def nothing_due(marks: Iterable[RangeMark], items: Iterable[CloseItem], upto: Mark) -> list[HashRange]:
-    """The ranges that lag behind `upto` but have nothing to close: their marks move on without work."""
-    busy = [item.range for item in items]
-    return [m.range for m in marks if m.mark < upto and not any(m.range.intersect(part) for part in busy)]
-
-
-def _something_due(after: Mark, upto: Mark, least_time: int | None, window: Window) -> bool:
-    if least_time is None:
-        return False
-    first_end = window.first_start_ending_after(max(after.at, least_time)) + window.size
-    return upto.passed(first_end)
+def nothing_due(marks: Iterable[RangeMark], work: Iterable[Item], upto: Marks) -> list[HashRange]:
+    """The ranges that lag behind `upto` but have no work: their marks move on by themselves."""
+    busy = [item.range for item in work]
+    return [m.range for m in marks if behind(m.marks, upto) and not any(m.range.intersect(part) for part in busy)]
 
 
 class Deadline:
@@ -62,7 +53,7 @@ class Deadline:
         in_time = self._stop is None or time.monotonic() < self._stop
         return in_time and (self._limits.items is None or self.done < self._limits.items)
 
-    def take(self, items: Iterable[CloseItem]) -> Iterator[CloseItem]:
+    def take(self, items: Iterable[Item]) -> Iterator[Item]:
         for item in items:
             if not self.allows():
                 return

@@ -1,6 +1,6 @@
 """The windowed group-by: rows become partials per key and pane, partials become results per key and window.
 
-    rows -> partials -> combine (any number of times, in any grouping) -> close
+    rows -> prepare -> combine (any number of times, in any grouping) -> close
 
 A row is touched once, when it falls into its pane, however many windows it is in. Tables of partials are sorted by
 (#hash, #time), so partitions are slices of them. Nothing depends on the order of rows or tables.
@@ -17,9 +17,11 @@ from penstock.errors import QueryError
 from penstock.operators.aggregate_order import group_by_key, group_by_pane
 from penstock.operators.aggregate_panes import closing_starts, in_some_window, windows_over
 from penstock.operators.aggregate_segments import Indices, Segments
+from penstock.operators.arrange import arranged, times_of
+from penstock.operators.base import Done, Marks, Portion, Stored
 from penstock.operators.measures import Measure, PartialColumns, partials_of
 from penstock.operators.window import Times, Window
-from penstock.progress.mark import MAX_TIME, Mark, at, saturate
+from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, at, saturate
 from penstock.schema import is_time_type, require_column, sql_type, time_array, time_values
 from penstock.state.hash import Words, as_array, canonical_keys, check_key_type, hash_columns, is_text, key_words
 from penstock.state.runs import HASH, TIME
@@ -73,7 +75,38 @@ class WindowAggregate:
             ]
         )
 
-    def partials(self, rows: pa.Table) -> pa.Table:
+    @property
+    def ports(self) -> int:
+        return 1
+
+    @property
+    def tracks(self) -> int:
+        return 1
+
+    @property
+    def probes(self) -> bool:
+        return False
+
+    @property
+    def reach(self) -> int:
+        return self.window.size + self.window.slide
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        return ("window_start", "window_end")
+
+    def state_schema(self, port: int) -> pa.Schema:
+        return self.partial_schema
+
+    def arrange(self, port: int, rows: pa.Table) -> pa.Table:
+        return arranged(rows, self.keys, self.window.time, self.hash_bits)
+
+    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
+        time = time_array(times_of(arranged), self.input_schema.field(self.window.time).type)
+        rows = arranged.drop_columns([HASH, TIME])
+        return self.prepare(port, rows.set_column(rows.column_names.index(self.window.time), self.window.time, time))
+
+    def prepare(self, port: int, rows: pa.Table) -> pa.Table:
         """The partials of some rows."""
         times = time_values(rows.column(self.window.time))
         if self.window.slide > self.window.size:
@@ -90,7 +123,7 @@ class WindowAggregate:
         parts = [p.kernel.of_rows(columns[p.column], times, groups) for p in self._plan.values()]
         return self._partial_table(hashes, panes, keys, groups, parts)
 
-    def combine(self, tables: Sequence[pa.Table]) -> pa.Table:
+    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
         """One table of partials from several, each of them sorted."""
         filled = [table for table in tables if table.num_rows]
         if not filled:
@@ -116,17 +149,32 @@ class WindowAggregate:
         windows, window_starts = windows_over(self.window, arranged, heads, order, starts)
         return self._result_table(table, keys, windows, window_starts)
 
-    def expired_below(self, mark: Mark) -> int:
-        """Partials with a #time below this are in no window with an end above `mark`."""
+    def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
+        if least[0] is None or after[0].ended:
+            return False
+        first_end = self.window.first_start_ending_after(max(after[0].at, least[0])) + self.window.size
+        return upto[0].passed(first_end)
+
+    def work(self, portion: Portion) -> Done:
+        (after,), (upto,) = portion.after, portion.upto
+        reached = [_below(part, upto) for part in portion.stored[0] if upto.ended or part.least < upto.at]
+        return Done([self.close(self.combine(0, reached), after, upto)], (self.partial_schema.empty_table(),))
+
+    def expired_below(self, port: int, marks: Marks) -> int:
+        """Partials with a #time below this are in no window with an end above the mark."""
+        (mark,) = marks
         return MAX_TIME if mark.ended else saturate(self.window.first_start_ending_after(mark.at))
 
-    def alive(self, partials: pa.Table, mark: Mark) -> pa.Table:
-        """The partials that a window with an end above `mark` may still need."""
-        return _between(partials, self.expired_below(mark), MAX_TIME)
+    def span(self, port: int) -> int:
+        return self.window.size
 
-    def output_mark(self, mark: Mark) -> Mark:
-        """The mark on `window_start` of the results once all windows with an end up to `mark` are closed."""
-        return mark if mark.ended else at(self.window.first_start_ending_after(mark.at))
+    def output_marks(self, marks: Marks) -> Marks:
+        """The marks on `window_start` and `window_end` once all windows with an end up to the mark are closed."""
+        (mark,) = marks
+        if mark.ended:
+            return (mark, mark)
+        start = at(self.window.first_start_ending_after(mark.at))
+        return (start, start.shift(self.window.size))
 
     @property
     def _plan(self) -> dict[tuple[str, str | None], PartialColumns]:
@@ -161,6 +209,11 @@ def _words(keys: list[pa.Array]) -> list[Words]:
 def _take(arrays: list[pa.Array], rows: Indices) -> list[pa.Array]:
     indices = pa.array(rows)
     return [array.take(indices) for array in arrays]
+
+
+def _below(part: Stored, upto: Mark) -> pa.Table:
+    """The partials that windows with an end up to `upto` can hold."""
+    return part.rows if upto.ended or part.largest < upto.at else _between(part.rows, MIN_TIME, upto.at)
 
 
 def _between(partials: pa.Table, least: int, below: int) -> pa.Table:

@@ -22,7 +22,7 @@ _BLOCK = 1 << 15  # rows compared at a time
 
 def group_by_pane(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -> Segments:
     """The rows of each key and pane, ordered by hash and pane. `panes` are starts of panes that are `width` wide."""
-    order, ordered_hashes = _by_hash_and_pane(hashes, panes, width)
+    order, ordered_hashes = order_by_hash_and_time(hashes, panes, width)
     heads = _heads(ordered_hashes)
     _add_heads(heads, [panes], order)
     if _differ_inside(heads, keys, order):
@@ -70,9 +70,11 @@ def _differ_inside(heads: Flags, keys: Sequence[Words], order: Indices | None) -
     return bool(np.any(changes > heads))
 
 
-def _by_hash_and_pane(hashes: Words, panes: Indices, width: int) -> tuple[Indices | None, Words]:
-    """The order, and the hashes in it. Tries the cheapest way first. Each of the first two sorts by a prefix of the
-    hash, which nearly always puts the whole of it in order too; that is verified."""
+def order_by_hash_and_time(hashes: Words, panes: Indices, width: int = 1) -> tuple[Indices | None, Words]:
+    """The order (None: as it stands), and the hashes in it. `panes` are multiples of `width` apart.
+
+    Tries the cheapest way first. Each of the first two sorts by a prefix of the hash, which nearly always puts the
+    whole of it in order too; that is verified."""
     if _in_order(hashes, panes):
         return None, hashes
     ranks, bits = _ranks(panes, width)

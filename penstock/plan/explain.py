@@ -8,59 +8,71 @@ import pyarrow as pa
 
 from penstock.expressions import Column, Named
 from penstock.expressions_text import text
-from penstock.operators.aggregate import WindowAggregate
-from penstock.operators.window import Window
+from penstock.plan.explain_operator import operator_lines, span_text, window_text
 from penstock.plan.nodes import Source
-from penstock.plan.subqueries import SINK, TIME_COLUMN, Compute, Input, Keep, Query, Step, Subquery
-from penstock.progress.rules import Slack
+from penstock.plan.prepare_aggregate import TIME_COLUMN
+from penstock.plan.program import SINK, Apply, Assign, Branch, Compute, Divide, Input, Keep, Program, Step, Subquery
+from penstock.plan.subqueries import Query
+from penstock.progress.rules import Ordered, Punctuated, Slack
 from penstock.schema import sql_type
-
-_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
 
 
 def explain(query: Query) -> str:
     lines: list[str] = []
     for source, part in zip(query.sources, query.program.inputs, strict=True):
-        lines += _input_lines(source, part)
+        lines += _input_lines(source, part, query.program)
     for subquery in query.program.subqueries:
-        lines += _subquery_lines(subquery)
+        lines += _subquery_lines(subquery, query.program)
     columns = ", ".join(f"{f.name} {sql_type(f.type)}" for f in query.program.result_schema)
     return "\n".join([*lines, f"sink {query.sink.connector.kind}: {columns}"])
 
 
-def _input_lines(source: Source, part: Input) -> Iterator[str]:
-    is_timestamp = pa.types.is_timestamp(source.schema.field(source.time).type)
-    progress = f"slack {_span(source.progress.span, is_timestamp)}" if isinstance(source.progress, Slack) else "ordered"
-    yield f"source {source.name} ({source.connector.kind}), time {source.time}, {progress}"
-    yield f"  read {', '.join(part.columns)}"
-    yield from _step_lines(part.steps)
-    yield from _target_lines(part.target)
+def _input_lines(source: Source, part: Input, program: Program) -> Iterator[str]:
+    yield f"source {source.name} ({source.connector.kind}), time {source.time}, {_progress(source)}"
+    yield f"  read {', '.join(part.columns)}{' and number the rows' if part.numbered else ''}"
+    yield from _branch_lines(part.branches, program)
 
 
-def _subquery_lines(subquery: Subquery) -> Iterator[str]:
-    operator = subquery.operator
-    yield f"subquery {subquery.number}: aggregate by {', '.join(operator.keys) or 'nothing'}, {_window(operator)}"
-    for measure in operator.measures:
-        yield f"  {measure.name} = {measure.function}({measure.shown})"
-    yield from _step_lines(subquery.tail)
-    yield from _target_lines(subquery.target)
+def _progress(source: Source) -> str:
+    match source.progress:
+        case Slack(span):
+            return f"slack {span_text(span, bool(pa.types.is_timestamp(source.schema.field(source.time).type)))}"
+        case Ordered():
+            return "ordered"
+        case Punctuated(predicate):
+            return f"punctuated where {text(predicate)}"
 
 
-def _window(operator: WindowAggregate) -> str:
-    window: Window = operator.window
-    is_timestamp = pa.types.is_timestamp(operator.input_schema.field(window.time).type)
-    size, slide, pane = (_span(s, is_timestamp) for s in (window.size, window.slide, window.pane))
-    kind = f"tumbling {size}" if window.size == window.slide else f"sliding {size} every {slide}, panes of {pane}"
-    return kind + (f", offset {_span(window.offset, is_timestamp)}" if window.offset else "")
+def _subquery_lines(subquery: Subquery, program: Program) -> Iterator[str]:
+    first, *others = operator_lines(subquery.operator)
+    yield f"subquery {subquery.number}: {first}"
+    if subquery.ordered:
+        yield "  merge in order of time"
+    yield from (f"  {line}" for line in others)
+    yield from _branch_lines(subquery.branches, program)
+
+
+def _branch_lines(branches: Sequence[Branch], program: Program) -> Iterator[str]:
+    for number, branch in enumerate(branches, 1):
+        lines = [*_step_lines(branch.steps), *_target_lines(branch, program)]
+        if len(branches) > 1:
+            yield f"  branch {number}"
+        yield from (f"{'    ' if len(branches) > 1 else '  '}{line}" for line in lines)
 
 
 def _step_lines(steps: Sequence[Step]) -> Iterator[str]:
     for step in steps:
         match step:
             case Keep(predicate):
-                yield f"  keep {text(predicate)}"
+                yield f"keep {text(predicate)}"
+            case Divide(predicates, output):
+                yield f"keep output {output} of a split by {', '.join(map(text, predicates))}"
             case Compute(columns):
-                yield f"  compute {', '.join(_computed(named) for named in columns)}"
+                yield f"compute {', '.join(_computed(named) for named in columns)}"
+            case Assign(window):
+                yield f"assign windows by {window.time}: {window_text(window, True)}"
+            case Apply(function):
+                yield f"apply {function.name}"
 
 
 def _computed(named: Named) -> str:
@@ -71,16 +83,11 @@ def _computed(named: Named) -> str:
     return shown if unnamed else f"{named.name} = {shown}"
 
 
-def _target_lines(target: int) -> Iterator[str]:
-    if target != SINK:
-        yield "  pre-aggregate by key and pane"
-        yield f"  exchange by key hash to subquery {target}"
-
-
-def _span(value: int, is_timestamp: bool) -> str:
-    if not is_timestamp:
-        return str(value)
-    for unit, factor in _UNITS:
-        if value % factor == 0 and value >= factor:
-            return f"{value // factor}{unit}"
-    return f"{value}us"
+def _target_lines(branch: Branch, program: Program) -> Iterator[str]:
+    if branch.target == SINK:
+        return
+    target = program.subqueries[branch.target]
+    if not target.takes_rows and not target.operator.probes:
+        yield "pre-aggregate by key and pane"
+    port = f", input {branch.port}" if target.operator.ports > 1 else ""
+    yield f"exchange by key hash to subquery {branch.target}{port}"

@@ -32,7 +32,7 @@ def describe(value: object) -> Any:
     return {"is": type(value).__name__, "value": str(value)}
 
 
-def fingerprint(sink: Sink, hash_bits: int = 64) -> str:
-    """`hash_bits` is part of it, since the hash of a key decides where its state is found."""
-    canonical = json.dumps([describe(sink), hash_bits], sort_keys=True, separators=(",", ":"))
+def fingerprint(sink: Sink, options: object = None) -> str:
+    """The options the query is compiled with are part of it, since they decide what its state looks like."""
+    canonical = json.dumps([describe(sink), describe(options)], sort_keys=True, separators=(",", ":"))
     return xxhash.xxh3_128_hexdigest(canonical.encode())

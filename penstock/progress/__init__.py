@@ -1,1 +1,4 @@
-"""Progress is said, not guessed: punctuation, the rules that derive it, low-water marks. Pure; imports errors only."""
+"""Progress is said, not guessed: punctuation, the rules that derive it, substreams, idle sources, low-water marks.
+
+Pure: no clock, no files. Imports the base only.
+"""

@@ -1,15 +1,28 @@
 """Rules by which a source's rows become punctuation.
 
 Punctuation belongs to a substream, not to a task: the splits of one substream that an epoch reads are combined by the
-substream's rule, and the stream's punctuation is the least over its substreams. It never goes backwards.
+rule of the source. How substreams make up a stream is in `substreams`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.progress.mark import BEGIN, END, Mark, at
+from penstock.expressions import Expr
+from penstock.progress.mark import BEGIN, Mark, at
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one split of a substream contributed: its place in the epoch, the largest and the last time it held, and
+    the largest time among the rows that are punctuation. None: it held no such rows."""
+
+    substream: str
+    ordinal: int
+    largest: int | None
+    last: int | None
+    punctuation: int | None = None
 
 
 @dataclass(frozen=True)
@@ -19,7 +32,7 @@ class Slack:
     span: int
 
     def mark(self, seen: Iterable[Seen]) -> Mark:
-        return max((at(s.largest - self.span) for s in seen), default=BEGIN)
+        return max((at(s.largest - self.span) for s in seen if s.largest is not None), default=BEGIN)
 
 
 @dataclass(frozen=True)
@@ -27,36 +40,22 @@ class Ordered:
     """Rows come in order of time; the last row read says how far the stream is."""
 
     def mark(self, seen: Iterable[Seen]) -> Mark:
-        last = max(seen, key=lambda s: s.ordinal, default=None)
-        return BEGIN if last is None else at(last.last)
-
-
-Rule = Slack | Ordered
+        last = max(((s.ordinal, s.last) for s in seen if s.last is not None), default=None)
+        return BEGIN if last is None else at(last[1])
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What one split of a substream contributed: its place in the epoch, the largest and the last time it held."""
+class Punctuated:
+    """Rows for which the predicate holds say "no more rows below my time". Where it is null it does not hold.
 
-    substream: str
-    ordinal: int
-    largest: int
-    last: int
+    `keep`: such rows are data as well; otherwise they are taken out of the stream.
+    """
 
+    predicate: Expr
+    keep: bool = False
 
-def advance(rule: Rule, before: Mapping[str, Mark], seen: Iterable[Seen]) -> dict[str, Mark]:
-    """The marks of all substreams after an epoch that saw `seen`."""
-    by_substream: dict[str, list[Seen]] = {name: [] for name in before}
-    for s in seen:
-        by_substream.setdefault(s.substream, []).append(s)
-    return {name: max(before.get(name, BEGIN), rule.mark(parts)) for name, parts in by_substream.items()}
+    def mark(self, seen: Iterable[Seen]) -> Mark:
+        return max((at(s.punctuation) for s in seen if s.punctuation is not None), default=BEGIN)
 
 
-def stream_mark(marks: Mapping[str, Mark], ended: bool) -> Mark:
-    """The punctuation of a stream: the least over its substreams. A stream that has not shown any has not begun."""
-    return END if ended else min(marks.values(), default=BEGIN)
-
-
-def low_water_mark(marks: Iterable[Mark]) -> Mark:
-    """The bound that holds for all of the given streams; with no stream nothing can come, which is the end."""
-    return min(marks, default=END)
+Rule = Slack | Ordered | Punctuated

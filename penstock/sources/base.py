@@ -59,21 +59,24 @@ class Offer:
     """What a source has for an epoch.
 
     `progress` is plain JSON; it is what `Reader.offer` is given next time, also after a restart. `ended`: nothing comes
-    after these splits. `waiting`: rows known to be there beyond these splits (an estimate).
+    after these splits. `waiting`: rows known to be there beyond these splits (an estimate). `finished`: the substreams
+    of which nothing comes after these splits; their names are never used again. No substream is called "".
     """
 
     splits: tuple[Split, ...]
     progress: dict[str, Any]
     ended: bool
     waiting: int = 0
+    finished: tuple[str, ...] = ()
 
 
 class Reader(Protocol):
     """The driver's side of a source."""
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
-        """The next splits after `progress` (None: from the start), of about `max_rows` rows together, at least one
-        split if there is any. Pure in `progress`: nothing is remembered that would be lost by a crash."""
+        """The next splits after `progress` (None: from the start), of about `max_rows` rows together, but at least one
+        of every substream that has rows: what is not among them has none, and may come to count as idle. Pure in
+        `progress`: nothing is remembered that would be lost by a crash."""
         ...
 
 

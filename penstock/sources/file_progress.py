@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import xxhash
@@ -29,18 +29,17 @@ _RECORD = _PATH_BYTES + _IDENTITY_BYTES
 @dataclass(frozen=True)
 class FileProgress:
     """Invariant: `known` maps path hashes to identity hashes, of the finished files when following and of the files
-    still to be read (the current one included) when bounded. `current` is the partly read file, read up to `at`."""
+    still to be read (the partly read ones included) when bounded. `partly` says up to where files are read that are
+    begun and not finished."""
 
     follow: bool
     known: Mapping[bytes, bytes]
-    current: FileId | None = None
-    at: int = 0
+    partly: Mapping[FileId, int] = field(default_factory=dict)
 
     def queue(self, listing: tuple[FileId, ...]) -> tuple[FileId, ...]:
-        """The files to read next, in order: the partly read one first."""
-        self._check_current(listing)
-        rest = [file for file in listing if file != self.current and self._wanted(file)]
-        queue = ([self.current] if self.current else []) + rest
+        """The files to read next, in order: those partly read first."""
+        self._check_partly_read(listing)
+        queue = [*self.partly, *(file for file in listing if file not in self.partly and self._wanted(file))]
         if not self.follow and len(queue) < len(self.known):
             raise _some_vanished(len(self.known) - len(queue), len(self.known))
         return tuple(queue)
@@ -51,21 +50,20 @@ class FileProgress:
             raise changed(file.path)
         return (identity is None) == self.follow
 
-    def _check_current(self, listing: tuple[FileId, ...]) -> None:
-        if self.current is None or self.current in listing:
-            return
-        there = any(file.path == self.current.path for file in listing)
-        raise changed(self.current.path) if there else vanished(self.current.path)
+    def _check_partly_read(self, listing: tuple[FileId, ...]) -> None:
+        for missing in self.partly.keys() - set(listing):
+            there = any(file.path == missing.path for file in listing)
+            raise changed(missing.path) if there else vanished(missing.path)
 
-    def after(self, finished: Iterable[FileId], current: FileId | None, at: int) -> FileProgress:
-        """The progress once `finished` are read to their ends and `current` up to `at`."""
+    def after(self, finished: Iterable[FileId], partly: Mapping[FileId, int]) -> FileProgress:
+        """The progress once `finished` are read to their ends, and no others but those in `partly` are begun."""
         known = dict(self.known)
         for file in finished:
             if self.follow:
                 known[_path_hash(file)] = _identity_hash(file)
             else:
                 known.pop(_path_hash(file), None)
-        return FileProgress(self.follow, known, current, at)
+        return FileProgress(self.follow, known, partly)
 
     def forget_vanished(self, listing: tuple[FileId, ...]) -> FileProgress:
         """Without the finished files that are gone. An empty listing forgets nothing: it may be a lost mount."""
@@ -76,12 +74,9 @@ class FileProgress:
 
     def to_json(self) -> dict[str, Any]:
         records = b"".join(path + identity for path, identity in sorted(self.known.items()))
-        current = None
-        if self.current is not None:
-            file = self.current
-            current = {"path": file.path, "size": file.size, "mtime_ns": file.mtime_ns, "at": self.at}
+        partly = [{"path": f.path, "size": f.size, "mtime_ns": f.mtime_ns, "at": at} for f, at in self.partly.items()]
         name = "finished" if self.follow else "remaining"
-        return {name: base64.b64encode(records).decode("ascii"), "current": current}
+        return {name: base64.b64encode(records).decode("ascii"), "partly": partly}
 
 
 def begin(follow: bool, listing: tuple[FileId, ...]) -> FileProgress:
@@ -100,10 +95,8 @@ def from_json(progress: dict[str, Any], follow: bool) -> FileProgress:
     data = base64.b64decode(progress[name])
     records = (data[i : i + _RECORD] for i in range(0, len(data), _RECORD))
     known = {record[:_PATH_BYTES]: record[_PATH_BYTES:] for record in records}
-    match progress.get("current"):
-        case {"path": str(path), "size": int(size), "mtime_ns": int(mtime_ns), "at": int(at)}:
-            return FileProgress(follow, known, FileId(path, size, mtime_ns), at)
-    return FileProgress(follow, known)
+    partly = {FileId(f["path"], f["size"], f["mtime_ns"]): f["at"] for f in progress["partly"]}
+    return FileProgress(follow, known, partly)
 
 
 def _path_hash(file: FileId) -> bytes:

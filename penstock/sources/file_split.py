@@ -11,8 +11,6 @@ from penstock.errors import SourceError
 from penstock.sources.base import ReadResult
 from penstock.sources.file_format import FileFormat, Part
 
-SUBSTREAM = "files"
-
 
 @dataclass(frozen=True)
 class FileSplit:
@@ -23,10 +21,7 @@ class FileSplit:
     schema: pa.Schema
     time: str
     rows: int
-
-    @property
-    def substream(self) -> str:
-        return SUBSTREAM
+    substream: str
 
     @property
     def where(self) -> str:

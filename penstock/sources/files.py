@@ -1,8 +1,9 @@
 """Files as a source: a folder (with its subfolders), a file, a glob, or several of these.
 
 Names that begin with `.` or `_`, or end in .tmp, .inprogress or .crc, are left out of folders and globs. All files
-together are one substream, read in the natural order of their paths. A bounded source reads the files that are there at
-its first offer; one that follows also reads the files that come later. A file must be complete when it appears.
+together are one substream, read in the natural order of their paths; or each file is a substream of its own, and all
+are read side by side. A bounded source reads the files that are there at its first offer; one that follows also reads
+the files that come later. A file must be complete when it appears.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from penstock.errors import ConfigError, SourceError, did_you_mean
 from penstock.schema import normalise
 from penstock.sources.arrow_ipc import ArrowFormat
 from penstock.sources.csv import CsvFormat
+from penstock.sources.file_cuts import FileCuts
 from penstock.sources.file_format import FileFormat
 from penstock.sources.file_split import unreadable
 from penstock.sources.files_reader import FilesReader, no_match
 from penstock.sources.json_lines import JsonFormat
-from penstock.sources.listing import list_files
+from penstock.sources.listing import FileId, list_files
 from penstock.sources.parquet import ParquetFormat
 
+SUBSTREAMS = ("one", "files")
 FORMATS = ("parquet", "arrow", "csv", "json")
 EXTENSIONS = {
     ".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow", ".feather": "arrow",
@@ -34,7 +37,8 @@ EXTENSIONS = {
 @dataclass(frozen=True)
 class FilesConnector:
     """Which files, and how they are read. `format` None: by the extension of each file. `split_rows` is about how many
-    rows a split has; a larger row group or record batch stays whole."""
+    rows a split has; a larger row group or record batch stays whole. `substreams` is `one`, or `files` where each file
+    has a progress of its own and is finished at its end: then an epoch reads some rows of every unfinished file."""
 
     path: str | tuple[str, ...]
     format: str | None = None
@@ -42,6 +46,7 @@ class FilesConnector:
     split_rows: int = 250_000
     delimiter: str = ","
     header: bool = True
+    substreams: str = "one"
 
     def __post_init__(self) -> None:
         several = not isinstance(self.path, str | os.PathLike)
@@ -54,6 +59,12 @@ class FilesConnector:
         if self.split_rows < 1:
             raise ConfigError(
                 "`split_rows` must be at least 1", detail=f"it is {self.split_rows}", hint="leave it out for 250,000"
+            )
+        if self.substreams not in SUBSTREAMS:
+            raise ConfigError(
+                f"unknown substreams `{self.substreams}` of a files source",
+                detail="all files are one substream, or each file is a substream",
+                hint=did_you_mean(self.substreams, SUBSTREAMS),
             )
         if len(self.delimiter.encode()) != 1 or self.delimiter in '"\r\n':
             raise ConfigError(
@@ -79,6 +90,7 @@ class FilesConnector:
             "follow": self.follow,
             "delimiter": self.delimiter,
             "header": self.header,
+            "substreams": self.substreams,
         }
 
     def discover(self) -> pa.Schema:
@@ -93,7 +105,9 @@ class FilesConnector:
             raise unreadable(file.path, format_, error) from error
 
     def open(self, schema: pa.Schema, time: str) -> FilesReader:
-        return FilesReader(self.patterns, self.follow, self.split_rows, self.format_of, schema, time)
+        apart = self.substreams == "files"
+        cuts = FileCuts(self.split_rows, self.format_of, schema, time, _own_substream if apart else _one_substream)
+        return FilesReader(self.patterns, self.follow, apart, cuts)
 
     def format_of(self, path: str) -> FileFormat:
         extension = os.path.splitext(path)[1].lower()
@@ -111,3 +125,11 @@ class FilesConnector:
             detail=f"known extensions: {', '.join(EXTENSIONS)}",
             hint="give `format`, or a glob that names only the files meant",
         )
+
+
+def _one_substream(file: FileId) -> str:
+    return "files"
+
+
+def _own_substream(file: FileId) -> str:
+    return file.path

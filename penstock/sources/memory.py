@@ -26,19 +26,30 @@ SUBSTREAM = "memory"
 @dataclass(frozen=True, eq=False)
 class MemoryConnector:
     """Batches of rows of one schema, at least one batch. Each is cut into `splits_per_batch` splits of about the same
-    size; a batch without rows gives no split. `one_batch_per_offer`: never more than one, whatever the limit."""
+    size; a batch without rows gives no split. `one_batch_per_offer`: never more than one, whatever the limit.
+    `substreams`: the name of the substream that each batch is of (empty: all are of one). `finishing`: a substream is
+    finished with its last batch; otherwise it stays open, and only stops showing rows."""
 
     batches: tuple[pa.Table, ...]
     splits_per_batch: int = 1
     one_batch_per_offer: bool = False
+    substreams: tuple[str, ...] = ()
+    finishing: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "batches", tuple(self.batches))
+        object.__setattr__(self, "substreams", tuple(self.substreams))
         if not self.batches:
             raise ConfigError("a memory source needs at least one batch", hint="an empty table gives the schema")
         if self.splits_per_batch < 1:
             raise ConfigError(
                 "`splits_per_batch` must be at least 1", detail=f"it is {self.splits_per_batch}", hint="leave it out"
+            )
+        if self.substreams and (len(self.substreams) != len(self.batches) or not all(self.substreams)):
+            raise ConfigError(
+                "`substreams` must name one substream for each batch",
+                detail=f"{len(self.batches)} batches, substreams {self.substreams}",
+                hint="leave it out where all batches are of one",
             )
         for i, batch in enumerate(self.batches):
             if not normalise(batch.schema).equals(self.discover()):
@@ -64,7 +75,8 @@ class MemoryConnector:
         return "memory"
 
     def identity(self) -> dict[str, Any]:
-        return {"kind": self.kind, "schema": _brief(self.discover()), "digest": self._digest}
+        named = {"substreams": list(self.substreams), "finishing": self.finishing} if self.substreams else {}
+        return {"kind": self.kind, "schema": _brief(self.discover()), "digest": self._digest, **named}
 
     @functools.cached_property
     def _digest(self) -> str:
@@ -80,7 +92,8 @@ class MemoryConnector:
 
     def open(self, schema: pa.Schema, time: str) -> MemoryReader:
         batches = tuple(conform(batch, schema, "the memory source") for batch in self.batches)
-        return MemoryReader(batches, self.splits_per_batch, self.one_batch_per_offer, time)
+        names = self.substreams or (SUBSTREAM,) * len(batches)
+        return MemoryReader(batches, names, self.splits_per_batch, self.one_batch_per_offer, self.finishing, time)
 
 
 @dataclass(frozen=True)
@@ -91,10 +104,7 @@ class MemorySplit:
     batch: int
     first: int
     time: str
-
-    @property
-    def substream(self) -> str:
-        return SUBSTREAM
+    substream: str = SUBSTREAM
 
     @property
     def rows(self) -> int:
@@ -110,22 +120,34 @@ class MemorySplit:
         yield ReadResult(found.rows.select(list(columns)), found.bad)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _split_of_ipc, (to_ipc(self.table), self.batch, self.first, self.time)
+        return _split_of_ipc, (to_ipc(self.table), self.batch, self.first, self.time, self.substream)
 
 
 class MemoryReader:
     """Offers whole batches."""
 
-    def __init__(self, batches: tuple[pa.Table, ...], splits_per_batch: int, one_at_a_time: bool, time: str) -> None:
-        self._batches, self._splits_per_batch = batches, splits_per_batch
-        self._one_at_a_time, self._time = one_at_a_time, time
+    def __init__(
+        self,
+        batches: tuple[pa.Table, ...],
+        substreams: tuple[str, ...],
+        splits_per_batch: int,
+        one_at_a_time: bool,
+        finishing: bool,
+        time: str,
+    ) -> None:
+        self._batches, self._substreams, self._splits_per_batch = batches, substreams, splits_per_batch
+        self._one_at_a_time, self._finishing, self._time = one_at_a_time, finishing, time
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
         start = 0 if progress is None else int(progress["batches"])
         end = self._end(start, max_rows)
         splits = tuple(split for i in range(start, end) for split in self._splits(i))
         waiting = sum(batch.num_rows for batch in self._batches[end:])
-        return Offer(splits, {"batches": end}, end >= len(self._batches), waiting)
+        return Offer(splits, {"batches": end}, end >= len(self._batches), waiting, self._finished(start, end))
+
+    def _finished(self, start: int, end: int) -> tuple[str, ...]:
+        last_ones = sorted({*self._substreams[start:end]} - {*self._substreams[end:]})
+        return tuple(last_ones) if self._finishing else ()
 
     def _end(self, start: int, max_rows: int) -> int:
         end, rows = start, 0
@@ -144,7 +166,7 @@ class MemoryReader:
             first = batch.num_rows * k // self._splits_per_batch
             last = batch.num_rows * (k + 1) // self._splits_per_batch
             if last > first:
-                yield MemorySplit(batch.slice(first, last - first), i, first, self._time)
+                yield MemorySplit(batch.slice(first, last - first), i, first, self._time, self._substreams[i])
 
 
 def _brief(schema: pa.Schema) -> str:
@@ -176,5 +198,5 @@ def to_ipc(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _split_of_ipc(data: bytes, batch: int, first: int, time: str) -> MemorySplit:
-    return MemorySplit(pa.ipc.open_stream(data).read_all(), batch, first, time)
+def _split_of_ipc(data: bytes, batch: int, first: int, time: str, substream: str) -> MemorySplit:
+    return MemorySplit(pa.ipc.open_stream(data).read_all(), batch, first, time, substream)

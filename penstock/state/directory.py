@@ -6,7 +6,7 @@ prefixes are prefix-free and cover the whole hash space, each mapped to one site
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -36,6 +36,20 @@ class HashRange:
 
 
 EVERYTHING = HashRange(0, HASH_END)
+
+
+def remaining(ranges: Iterable[HashRange], taken: Iterable[HashRange]) -> list[HashRange]:
+    """What is left of some ranges without others. The ranges of neither set overlap."""
+    left: list[HashRange] = []
+    borders = sorted(taken)
+    for part in sorted(ranges):
+        low = part.low
+        for other in borders:
+            if (common := part.intersect(other)) is not None:
+                left += [HashRange(low, common.low)] if low < common.low else []
+                low = common.high
+        left += [HashRange(low, part.high)] if low < part.high else []
+    return left
 
 
 @dataclass(frozen=True)

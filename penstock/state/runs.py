@@ -16,10 +16,11 @@ HASH, TIME = "#hash", "#time"  # the two columns that every run begins with
 
 @dataclass(frozen=True)
 class Run:
-    """A run file. The times are the least, the middle and the largest of its rows: half of the rows lie below
-    `median_time`, so that "under half alive" can be told without reading the file."""
+    """A run file with state rows of one port. The times are the least, the middle and the largest of its rows: half of
+    the rows lie below `median_time`, so that "under half alive" can be told without reading the file."""
 
     name: str
+    port: int
     rows: int
     size: int
     checksum: str

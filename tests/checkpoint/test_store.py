@@ -16,7 +16,7 @@ from penstock.state.runs import Run, Slice
 
 
 def _manifest(epoch: int, runs: list[str], staged: list[str]) -> Manifest:
-    slices = tuple(Slice(Run(name, 1, 1, "", 0, 0, 0), EVERYTHING) for name in runs)
+    slices = tuple(Slice(Run(name, 0, 1, 1, "", 0, 0, 0), EVERYTHING) for name in runs)
     state = SubqueryState(uniform(1), (SiteState(slices, ()),))
     files = tuple(Staged("results", name, 1) for name in staged)
     return Manifest(FORMAT, "query", "print", epoch, (), (state,), files, {}, Totals(), False)

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from penstock.checkpoint.faults import FaultPoint, arm
-from penstock.engine import site
+from penstock.engine.storing import Storage
 from penstock.testing.crashes import (
     Fault,
     Place,
@@ -90,16 +90,16 @@ def test_death_in_a_compaction(
     point: FaultPoint, random: Random, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario = random_scenario(random, levels=1, size=60)  # rows of many epochs live together
-    compacted = site._Step._compacted
+    rewritten = Storage._rewritten
 
-    def armed(step: site._Step, *arguments: object) -> object:
+    def armed(storage: Storage, *arguments: object) -> object:
         arm(point)
-        return compacted(step, *arguments)  # type: ignore[arg-type]
+        return rewritten(storage, *arguments)  # type: ignore[arg-type]
 
     way = Way(sites=1)  # one site has all runs, so that there are enough of them
-    monkeypatch.setattr(site._Step, "_compacted", armed)
+    monkeypatch.setattr(Storage, "_rewritten", armed)
     assert run_until_death(scenario, place, way, Fault(point, 10**9)) == "epochs"
-    monkeypatch.setattr(site._Step, "_compacted", compacted)
+    monkeypatch.setattr(Storage, "_rewritten", rewritten)
     finish(scenario, place, another_way(random, way))
     assert_exact(scenario, place)
 

@@ -123,7 +123,7 @@ def test_a1_a_driver_that_was_overtaken_commits_and_publishes_nothing(
         launch(scenario, place, Way(), until=lead).wait()
 
     settings = Settings(master="inline", on_bad_row="divert", rows_per_epoch=1)
-    loop = EpochLoop(compile_query(scenario.into(place).sink, 64), checkpoint, _Overtaken(overtake), settings)
+    loop = EpochLoop(compile_query(scenario.into(place).sink), checkpoint, _Overtaken(overtake), settings)
     loop.step()
     loop.step()
     with pytest.raises(CheckpointError, match="another driver"):

@@ -17,7 +17,7 @@ import penstock as ps
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint import store
 from penstock.checkpoint.faults import FaultPoint
-from penstock.engine import site
+from penstock.engine import storing
 from penstock.errors import CorruptCheckpointError
 from penstock.events import Event
 from penstock.testing import assert_same_rows, batch_answer
@@ -42,11 +42,11 @@ def test_b3_no_name_is_used_twice_and_no_named_file_deleted(
     random: Random, scenario: Scenario, place: Place, way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
-    write_run, delete = site.write_run, store._delete
+    write_run, delete = storing.write_run, store._delete
 
-    def noting(folder: Path, name: str, rows: pa.Table) -> object:
+    def noting(folder: Path, name: str, rows: pa.Table, port: int) -> object:
         written.append(name)
-        return write_run(folder, name, rows)
+        return write_run(folder, name, rows, port)
 
     def checking(path: Path) -> None:
         if path.suffix != ".json":
@@ -54,7 +54,7 @@ def test_b3_no_name_is_used_twice_and_no_named_file_deleted(
             assert path.name not in named
         delete(path)
 
-    monkeypatch.setattr(site, "write_run", noting)
+    monkeypatch.setattr(storing, "write_run", noting)
     monkeypatch.setattr(store, "_delete", checking)
     for _ in range(4):
         run_until_death(scenario, place, way, Fault(FaultPoint.SITE_DONE, random.randint(1, 9)))

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 import penstock as ps
 from penstock.expressions import Call, Column, Literal, Named
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.nodes import Project, Sink
+from penstock.plan.options import CompileOptions
 from penstock.plan.passes import fold_projects
+from penstock.plan.program import SINK
 from penstock.plan.subqueries import compile_query
 from penstock.sinks.files import FilesSink
 
@@ -34,16 +38,16 @@ def test_only_the_columns_that_are_needed_are_read() -> None:
 
 
 def test_a_fingerprint_tells_queries_apart_and_knows_its_own() -> None:
-    def of(size: str, path: str = "out", **kwargs: int) -> str:
+    def of(size: str, path: str = "out", **options: Any) -> str:
         node = stream().group_by("k").window(ps.tumbling(size)).agg(n=ps.count()).node
-        return fingerprint(Sink(node, FilesSink(path)), **kwargs)
+        return fingerprint(Sink(node, FilesSink(path)), CompileOptions(**options))
 
     assert of("1s") == of("1s")
-    assert len({of("1s"), of("2s"), of("1s", "elsewhere"), of("1s", hash_bits=8)}) == 4
+    assert len({of("1s"), of("2s"), of("1s", "elsewhere"), of("1s", hash_bits=8), of("1s", in_order=True)}) == 5
 
 
 def test_aggregates_over_aggregates_are_two_subqueries() -> None:
     inner = stream().group_by("k").window(ps.tumbling("1s")).agg(n=ps.count())
     program = compile_query(inner.window(ps.tumbling("10s")).agg(m=ps.max("n")).to.files("out").sink).program
-    assert [s.target for s in program.subqueries] == [1, -1]
-    assert program.feeders_of(1) == (0,)
+    assert [[b.target for b in s.branches] for s in program.subqueries] == [[1], [SINK]]
+    assert [(feed.is_input, feed.producer) for feed in program.feeds(1)] == [(False, 0)]

@@ -14,7 +14,7 @@ WINDOW = 60
 
 
 def piece(name: str, low: int, high: int, rows: int = 100) -> Slice:
-    return Slice(Run(name, rows, rows * 8, "", low, (low + high) // 2, high), EVERYTHING)
+    return Slice(Run(name, 0, rows, rows * 8, "", low, (low + high) // 2, high), EVERYTHING)
 
 
 def merged(name: str, group: tuple[Slice, ...], alive_from: int) -> Slice:

@@ -1,7 +1,20 @@
 """The passes over a logical plan, in the order in which they run. One a file; each gives an equal query."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.plan.nodes import Node
+from penstock.plan.options import CompileOptions
 from penstock.plan.passes.fold_projects import fold_projects
+from penstock.plan.passes.put_in_order import put_in_order
 
 PASSES = (fold_projects,)
+IN_ORDER_PASSES = (*PASSES, put_in_order)
 
-__all__ = ["PASSES", "fold_projects"]
+__all__ = ["IN_ORDER_PASSES", "PASSES", "fold_projects", "passes", "put_in_order"]
+
+
+def passes(options: CompileOptions) -> tuple[Callable[[Node], Node], ...]:
+    """The passes for some options."""
+    return IN_ORDER_PASSES if options.in_order else PASSES

@@ -1,0 +1,60 @@
+"""Bringing rows into the order of state: by key hash, then by time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.operators.aggregate_order import order_by_hash_and_time
+from penstock.operators.aggregate_segments import Indices
+from penstock.operators.window import Times
+from penstock.schema import time_values
+from penstock.state.hash import Words, as_array, hash_columns
+from penstock.state.runs import HASH, TIME
+
+
+def arranged_schema(rows: pa.Schema) -> pa.Schema:
+    """The schema of arranged rows."""
+    return pa.schema([pa.field(HASH, pa.uint64()), pa.field(TIME, pa.int64()), *rows])
+
+
+def arranged(rows: pa.Table, keys: Sequence[str], time: str, hash_bits: int = 64) -> pa.Table:
+    """Rows with #hash and #time before their columns, sorted by them."""
+    columns = [as_array(rows.column(key)) for key in keys]
+    hashes = hash_columns(columns, hash_bits, length=rows.num_rows)
+    return sorted_with(hashes, time_values(rows.column(time)), rows)
+
+
+def sorted_with(hashes: Words, times: Times, rows: pa.Table) -> pa.Table:
+    """The given hashes and times before the columns of the rows, sorted by them."""
+    order, ordered = order_by_hash_and_time(hashes, times)
+    if order is not None:
+        times, rows = times[order], rows.take(pa.array(order))
+    return pa.table([pa.array(ordered), pa.array(times), *rows.columns], schema=arranged_schema(rows.schema))
+
+
+def merged(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """One sorted table from several."""
+    filled = [table for table in tables if table.num_rows]
+    if not filled:
+        return schema.empty_table()
+    if len(filled) == 1:
+        return filled[0]
+    together = pa.concat_tables(filled).combine_chunks()
+    order, _ = order_by_hash_and_time(hashes_of(together), times_of(together))
+    return together if order is None else together.take(pa.array(order))
+
+
+def order_of(table: pa.Table) -> Indices | None:
+    """The order that sorts a table by hash and time; None where it is sorted."""
+    return order_by_hash_and_time(hashes_of(table), times_of(table))[0]
+
+
+def hashes_of(table: pa.Table) -> Words:
+    return np.asarray(as_array(table.column(HASH)).to_numpy(), dtype=np.uint64)
+
+
+def times_of(table: pa.Table) -> Times:
+    return np.asarray(as_array(table.column(TIME)).to_numpy(), dtype=np.int64)

@@ -1,0 +1,124 @@
+"""What a stateful operator is to the engine.
+
+An operator has ports, through which rows come in, and tracks, by which it is told how far its input has come. Usually
+port n has track n. State is tables of rows, one kind per port, sorted by (#hash, #time), so that any range of hashes is
+a slice of each of them. The engine keeps the state, cuts it by hash and brings it back; an operator is a pure value
+that computes over tables. Nothing may depend on the order of rows or tables, nor on how they were cut.
+
+    rows -- prepare --> fresh state rows -- work (with the state of the same hashes) --> results, state rows to keep
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from penstock.progress.mark import Mark
+
+Marks = tuple[Mark, ...]  # one per track
+
+
+@dataclass(frozen=True)
+class Stored:
+    """State rows of one slice. `least` and `largest` bound their #time (the run may reach further than the slice)."""
+
+    rows: pa.Table
+    least: int
+    largest: int
+
+
+@dataclass(frozen=True)
+class Portion:
+    """A piece of work: all that an operator has on a range of hashes.
+
+    `stored[port]` are tables that were worked on before, each sorted; `fresh[port]` is one sorted table of rows that
+    were not (always empty for an operator that does not probe: its fresh rows are among the stored ones). All work is
+    done up to `after`; it is to be done up to `upto`, which is nowhere behind it. `fresh` rows may lie below `after`
+    on the tracks of other ports, never on that of their own.
+    """
+
+    stored: tuple[Sequence[Stored], ...]
+    fresh: tuple[pa.Table, ...]
+    after: Marks
+    upto: Marks
+
+
+@dataclass(frozen=True)
+class Done:
+    """`results` come in pieces, computed one by one, so that memory stays bounded. `keep[port]` are state rows to be
+    stored, sorted: for a probing operator what is left of the fresh rows, for another one what it wants to have in
+    addition. Rows that will never be needed after `upto` are not among them."""
+
+    results: Iterable[pa.Table]
+    keep: tuple[pa.Table, ...]
+
+
+class Operator(Protocol):
+    """Invariant: an operator is a frozen value, equal for equal queries, and picklable."""
+
+    @property
+    def ports(self) -> int: ...
+
+    @property
+    def tracks(self) -> int: ...
+
+    @property
+    def probes(self) -> bool:
+        """Whether fresh rows need work before they are state. What does not probe only closes, by punctuation."""
+        ...
+
+    @property
+    def result_schema(self) -> pa.Schema: ...
+
+    @property
+    def reach(self) -> int:
+        """By how much the operator's arithmetic may leave the range of the event times, in either direction."""
+        ...
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        """The progressing attributes of the result, in the order of `output_marks`; empty names are for joint ones."""
+        ...
+
+    def state_schema(self, port: int) -> pa.Schema:
+        """Begins with #hash and #time."""
+        ...
+
+    def prepare(self, port: int, rows: pa.Table) -> pa.Table:
+        """Input rows as state rows, sorted, pre-aggregated where that is possible."""
+        ...
+
+    def arrange(self, port: int, rows: pa.Table) -> pa.Table:
+        """Input rows with all their columns behind #hash and #time, sorted: how they travel where they must not be
+        prepared yet."""
+        ...
+
+    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
+        """Arranged rows as state rows, sorted. The same as `prepare` of the rows, if their #time has not changed."""
+        ...
+
+    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        """One sorted table of state rows from several that are."""
+        ...
+
+    def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
+        """Whether there may be work without fresh rows; `least[port]` is the least #time stored (None: nothing is).
+        Where there is none, the marks move on by themselves."""
+        ...
+
+    def work(self, portion: Portion) -> Done: ...
+
+    def expired_below(self, port: int, marks: Marks) -> int:
+        """State rows of a port with a #time below this are of no use any more."""
+        ...
+
+    def span(self, port: int) -> int:
+        """About how long state rows live: what compaction keeps apart, so that whole runs can expire."""
+        ...
+
+    def output_marks(self, marks: Marks) -> Marks:
+        """How far the result has come once all is done up to `marks`: one for each of `output_times`."""
+        ...

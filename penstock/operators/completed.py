@@ -1,0 +1,45 @@
+"""Rows that are complete: those whose time a mark has passed. For operators that hold rows back until then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from penstock.operators.arrange import times_of
+from penstock.operators.base import Stored
+from penstock.progress.mark import MAX_TIME, Mark
+
+
+def completed(stored: Iterable[Stored], after: Mark, upto: Mark) -> list[pa.Table]:
+    """The state rows that `upto` completes and `after` did not."""
+    return [
+        _between(piece, after, upto)
+        for piece in stored
+        if _passed(upto, piece.least) and not _passed(after, piece.largest)
+    ]
+
+
+def completes(after: Mark, upto: Mark, least: int | None) -> bool:
+    """Whether `upto` may complete rows that `after` did not; `least` is the least time of all (None: no row)."""
+    return least is not None and after < upto and _passed(upto, max(after.at, least))
+
+
+def completed_below(mark: Mark) -> int:
+    """Rows with a time below this are complete."""
+    return MAX_TIME if mark.ended else mark.at
+
+
+def _passed(mark: Mark, time: int) -> bool:
+    """Whether no row at `time` can come any more."""
+    return mark.ended or mark.at > time
+
+
+def _between(piece: Stored, after: Mark, upto: Mark) -> pa.Table:
+    if not _passed(after, piece.least) and _passed(upto, piece.largest):
+        return piece.rows
+    times = times_of(piece.rows)
+    inside = times >= after.at
+    if not upto.ended:
+        inside &= times < upto.at
+    return piece.rows.filter(pa.array(inside))

@@ -1,0 +1,149 @@
+"""Duplicate elimination: of rows that are equal in all columns one comes out, at once when the first is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.operators.aggregate_order import group_by_pane
+from penstock.operators.aggregate_segments import Indices, Segments
+from penstock.operators.arrange import arranged, hashes_of, merged, times_of
+from penstock.operators.base import Done, Marks, Portion, Stored
+from penstock.operators.completed import completed_below
+from penstock.operators.row_layout import RowLayout
+from penstock.progress.mark import Mark
+from penstock.schema import time_values
+from penstock.state.hash import Words, canonical_keys, check_key_type, hash_columns, is_text, key_words
+
+
+@dataclass(frozen=True)
+class DistinctRows:
+    """Rows of `input_schema`, each once: a null equals a null, NaN equals NaN, and zero is without a sign. A row is
+    remembered until the mark passes its `time`, which it has in common with all rows that equal it. `hash_bits` below
+    64 makes rows collide, for tests."""
+
+    time: str
+    input_schema: pa.Schema
+    hash_bits: int = 64
+
+    def __post_init__(self) -> None:
+        for field in self.input_schema:
+            check_key_type(field.type, field.name)
+
+    @property
+    def ports(self) -> int:
+        return 1
+
+    @property
+    def tracks(self) -> int:
+        return 1
+
+    @property
+    def probes(self) -> bool:
+        return True
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        return self.input_schema
+
+    @property
+    def reach(self) -> int:
+        return 0
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        return (self.time,)
+
+    def state_schema(self, port: int) -> pa.Schema:
+        return self._layout.state_schema
+
+    def prepare(self, port: int, rows: pa.Table) -> pa.Table:
+        times = time_values(rows.column(self.time))
+        canonical = canonical_keys([rows.column(name) for name in self.input_schema.names])
+        encoded = [array.dictionary_encode() if is_text(array.type) else array for array in canonical]
+        hashes = hash_columns(encoded, self.hash_bits)
+        groups = group_by_pane(hashes, times, 1, self._words(encoded))
+        state = self._layout.stored(hashes, times, pa.table(canonical, schema=self.input_schema))
+        return _heads(state, groups)
+
+    def arrange(self, port: int, rows: pa.Table) -> pa.Table:
+        return arranged(rows, self.input_schema.names, self.time, self.hash_bits)
+
+    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
+        return self.prepare(port, arranged.select(range(2, arranged.num_columns)))
+
+    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        together = merged(tables, self._layout.state_schema)
+        return _heads(together, self._groups(together))
+
+    def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
+        return False
+
+    def work(self, portion: Portion) -> Done:
+        new = self._new(portion.stored[0], portion.fresh[0])
+        results = (self._layout.restored(new),) if new.num_rows else ()
+        return Done(results, (_remembered(new, portion.upto[0]),))
+
+    def expired_below(self, port: int, marks: Marks) -> int:
+        return completed_below(marks[0])
+
+    def span(self, port: int) -> int:
+        return 1
+
+    def output_marks(self, marks: Marks) -> Marks:
+        return marks
+
+    @property
+    def _layout(self) -> RowLayout:
+        return RowLayout(self.input_schema, self.time)
+
+    def _new(self, stored: Sequence[Stored], fresh: pa.Table) -> pa.Table:
+        """One of each kind of fresh rows that is not stored."""
+        candidates = _candidates(stored, fresh) if fresh.num_rows else []
+        together = pa.concat_tables([fresh, *candidates])
+        groups = self._groups(together)
+        known = groups.any(np.arange(together.num_rows) >= fresh.num_rows)
+        return _heads(together, Segments(groups.order, groups.lo[~known], groups.hi[~known]))
+
+    def _groups(self, state: pa.Table) -> Segments:
+        """Which state rows are equal."""
+        words = [word for column in state.columns[2:] for word in key_words(column)]
+        return group_by_pane(hashes_of(state), times_of(state), 1, words)
+
+    def _words(self, columns: Sequence[pa.Array]) -> list[Words]:
+        """What tells rows of one time apart."""
+        named = zip(self.input_schema.names, columns, strict=True)
+        return [word for name, column in named if name != self.time for word in key_words(column)]
+
+
+def _heads(state: pa.Table, groups: Segments) -> pa.Table:
+    """The first row of each group."""
+    if groups.order is None and len(groups) == state.num_rows:
+        return state
+    return state.take(pa.array(groups.first_rows))
+
+
+def _candidates(stored: Sequence[Stored], fresh: pa.Table) -> list[pa.Table]:
+    """The stored rows that have the hash of a fresh one."""
+    hashes, times = np.unique(hashes_of(fresh)), times_of(fresh)
+    least, largest = int(times.min()), int(times.max())
+    near = [piece.rows for piece in stored if piece.least <= largest and least <= piece.largest]
+    return [rows.take(pa.array(_places(hashes_of(rows), hashes))) for rows in near]
+
+
+def _places(hashes: Words, wanted: Words) -> Indices:
+    """Where the wanted hashes stand among others; both are sorted."""
+    lo, hi = np.searchsorted(hashes, wanted, "left"), np.searchsorted(hashes, wanted, "right")
+    found = lo < hi
+    return Segments(None, lo[found], hi[found]).rows()
+
+
+def _remembered(state: pa.Table, mark: Mark) -> pa.Table:
+    """The rows whose like may still come."""
+    if mark.ended:
+        return state.slice(0, 0)
+    alive = times_of(state) >= mark.at
+    return state if alive.all() else state.filter(pa.array(alive))

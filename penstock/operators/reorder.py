@@ -1,0 +1,115 @@
+"""In-order processing: rows are held back and let through in order of time, once nothing earlier can come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.operators.aggregate_segments import Indices
+from penstock.operators.arrange import merged, sorted_with, times_of
+from penstock.operators.base import Done, Marks, Portion
+from penstock.operators.completed import completed, completed_below, completes
+from penstock.operators.row_layout import RowLayout
+from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
+from penstock.operators.window import Times
+from penstock.schema import time_values
+from penstock.state.hash import Words
+
+_PIECE = 1 << 20  # rows of a piece of the result
+
+
+@dataclass(frozen=True)
+class Reorder:
+    """Gives the rows of `input_schema` in order of `time`; rows of one time by their values. The order is total, so
+    all rows have one hash, and live at one site."""
+
+    time: str
+    input_schema: pa.Schema
+
+    @property
+    def ports(self) -> int:
+        return 1
+
+    @property
+    def tracks(self) -> int:
+        return 1
+
+    @property
+    def probes(self) -> bool:
+        return False
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        return self.input_schema
+
+    @property
+    def reach(self) -> int:
+        return 0
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        return (self.time,)
+
+    def state_schema(self, port: int) -> pa.Schema:
+        return self._layout.state_schema
+
+    def prepare(self, port: int, rows: pa.Table) -> pa.Table:
+        return self.prepare_arranged(port, self.arrange(port, rows))
+
+    def arrange(self, port: int, rows: pa.Table) -> pa.Table:
+        return sorted_with(_one_hash(rows), time_values(rows.column(self.time)), rows)
+
+    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
+        times = np.asarray(arranged.column(1).to_numpy(), dtype=np.int64)
+        return self._layout.stored(_one_hash(arranged), times, arranged.select(range(2, arranged.num_columns)))
+
+    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        return merged(tables, self._layout.state_schema)
+
+    def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
+        return completes(after[0], upto[0], least[0])
+
+    def work(self, portion: Portion) -> Done:
+        rows = completed(portion.stored[0], portion.after[0], portion.upto[0])
+        return Done(self._in_order(rows), (self._layout.state_schema.empty_table(),))
+
+    def expired_below(self, port: int, marks: Marks) -> int:
+        return completed_below(marks[0])
+
+    def span(self, port: int) -> int:
+        return 1
+
+    def output_marks(self, marks: Marks) -> Marks:
+        return marks
+
+    @property
+    def _layout(self) -> RowLayout:
+        return RowLayout(self.input_schema, self.time)
+
+    def _in_order(self, tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
+        held = merged(tables, self._layout.state_schema)
+        order = _ties_by_value(times_of(held), self._layout.restored(held))
+        for start in range(0, held.num_rows, _PIECE):
+            piece = slice(start, start + _PIECE)
+            state = held.slice(start, _PIECE) if order is None else held.take(pa.array(order[piece]))
+            yield self._layout.restored(state)
+
+
+def _one_hash(rows: pa.Table) -> Words:
+    return np.zeros(rows.num_rows, dtype=np.uint64)
+
+
+def _ties_by_value(times: Times, rows: pa.Table) -> Indices | None:
+    """The order in which rows of one time, which stand together, are sorted by their values (None: it is this one)."""
+    equal = times[1:] == times[:-1]
+    if not equal.any():
+        return None
+    tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+    few = rows.take(pa.array(tied))
+    words = [w for column in few.columns if is_sortable(column.type) for w in sort_words(column)]
+    order = np.arange(len(times))
+    order[tied] = tied[order_by_words([times[tied].view(np.uint64) ^ np.uint64(1 << 63), *words])]
+    return order

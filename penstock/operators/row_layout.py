@@ -1,0 +1,43 @@
+"""How whole rows lie in state, for operators that give rows as they came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from penstock.operators.arrange import times_of
+from penstock.operators.window import Times
+from penstock.schema import time_array
+from penstock.state.hash import Words
+from penstock.state.runs import HASH, TIME
+
+
+@dataclass(frozen=True)
+class RowLayout:
+    """State rows are #hash, #time and the columns of `schema`, by position, so that they may have any name. The column
+    `time` is not among them: #time is the same (None: it is not, and all columns are kept)."""
+
+    schema: pa.Schema
+    time: str | None
+
+    @property
+    def state_schema(self) -> pa.Schema:
+        kept = [pa.field(f"column.{i}", self.schema.field(name).type) for i, name in enumerate(self._kept)]
+        return pa.schema([pa.field(HASH, pa.uint64()), pa.field(TIME, pa.int64()), *kept])
+
+    def stored(self, hashes: Words, times: Times, rows: pa.Table) -> pa.Table:
+        """Rows as state rows, in the order they have."""
+        columns = [pa.array(hashes), pa.array(times), *(rows.column(name) for name in self._kept)]
+        return pa.table(columns, schema=self.state_schema)
+
+    def restored(self, state: pa.Table) -> pa.Table:
+        """State rows as the rows they were."""
+        columns = {name: state.column(2 + i) for i, name in enumerate(self._kept)}
+        if self.time is not None:
+            columns[self.time] = time_array(times_of(state), self.schema.field(self.time).type)
+        return pa.table([columns[name] for name in self.schema.names], schema=self.schema)
+
+    @property
+    def _kept(self) -> tuple[str, ...]:
+        return tuple(name for name in self.schema.names if name != self.time)

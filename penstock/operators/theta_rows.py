@@ -1,0 +1,171 @@
+"""The theta join over the last rows: each row meets the last n rows of the other input that came before it.
+
+"Before" is by time, then by input, then by the number of the row. So rows wait until both marks have passed them, and
+are then joined in that order, all at one site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import QueryError
+from penstock.expressions import Expr
+from penstock.operators.arrange import arranged_schema, merged, order_of, sorted_with, times_of
+from penstock.operators.base import Done, Marks, Portion, Stored
+from penstock.operators.theta_condition import Part, check_condition, parts_of
+from penstock.operators.theta_pairs import Encounter, joined
+from penstock.operators.theta_schema import check_inputs, output_time, result_schema, stored_columns
+from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark
+from penstock.schema import require_column, time_values
+from penstock.state.hash import as_array
+from penstock.state.runs import HASH, TIME
+
+ROW = "#row"  # the number of a row within its input
+
+
+@dataclass(frozen=True)
+class LastRowsJoin:
+    """The inner join of two inputs, of which the last `last_rows` rows each are looked back at, on any condition.
+
+    `schemas`, `times`, `payload` and `condition` are as in GridJoin; both schemas have the number of the row as #row.
+    It closes up to M, the lesser of the two marks. State rows are of two kinds: waiting rows, with their own time as
+    #time, and the last rows that are joined, carried on as copies whose #time is M. So whatever has a #time below M is
+    of no use any more: joined rows, and what was carried on to an earlier M.
+    """
+
+    schemas: tuple[pa.Schema, pa.Schema]
+    times: tuple[str, str]
+    payload: tuple[tuple[str, ...], tuple[str, ...]]
+    last_rows: tuple[int, int]
+    condition: Expr | None
+
+    def __post_init__(self) -> None:
+        check_inputs(self.schemas, self.times, self.payload)
+        check_condition(self.condition, self.schemas)
+        for schema in self.schemas:
+            require_column(schema, ROW, "the inputs of a join over the last rows")
+        if min(self.last_rows) < 0:
+            raise QueryError("a join cannot look back at fewer than no rows", detail=f"{min(self.last_rows)} rows")
+
+    @property
+    def ports(self) -> int:
+        return 2
+
+    @property
+    def tracks(self) -> int:
+        return 2
+
+    @property
+    def probes(self) -> bool:
+        return False
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        return result_schema(self.schemas, self.payload)
+
+    @property
+    def reach(self) -> int:
+        return 0
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        """Both times by themselves, then the two joint ones."""
+        return (*map(output_time, self.times, self.payload), "", "")
+
+    def state_schema(self, port: int) -> pa.Schema:
+        needed = {*stored_columns(self.schemas[port], self.payload[port], self.condition), self.times[port], ROW}
+        return arranged_schema(pa.schema([field for field in self.schemas[port] if field.name in needed]))
+
+    def prepare(self, port: int, rows: pa.Table) -> pa.Table:
+        return self.prepare_arranged(port, self.arrange(port, rows))
+
+    def arrange(self, port: int, rows: pa.Table) -> pa.Table:
+        one_hash = np.zeros(rows.num_rows, dtype=np.uint64)
+        times = time_values(rows.column(self.times[port]))
+        return sorted_with(one_hash, times, rows.select(self.schemas[port].names))
+
+    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
+        rows = arranged.select(self.state_schema(port).names)
+        order = order_of(rows)
+        return rows if order is None else rows.take(pa.array(order))
+
+    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        return merged(tables, self.state_schema(port))
+
+    def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
+        """Also where no row is complete: what is carried on must be carried further."""
+        return min(after) < min(upto) and any(time is not None for time in least)
+
+    def work(self, portion: Portion) -> Done:
+        after, upto = min(portion.after), min(portion.upto)
+        if after >= upto:
+            return Done((), (self._carried(0, None, upto), self._carried(1, None, upto)))
+        histories = tuple(self._history(port, portion.stored[port], after, upto) for port in (0, 1))
+        keep = tuple(self._carried(port, history, upto) for port, history in enumerate(histories))
+        return Done(self._results((histories[0], histories[1])), keep)
+
+    def expired_below(self, port: int, marks: Marks) -> int:
+        joined_up_to = min(marks)
+        return MAX_TIME if joined_up_to.ended else joined_up_to.at
+
+    def span(self, port: int) -> int:
+        return 1
+
+    def output_marks(self, marks: Marks) -> Marks:
+        """One row of a pair to come is not below M: the joint bound. The other may be as old as it likes, for nobody
+        knows how far back the last rows reach."""
+        alone = END if min(marks).ended else BEGIN
+        return (alone, alone, min(marks), min(marks))
+
+    @cached_property
+    def _parts(self) -> tuple[Part, ...]:
+        return parts_of(self.condition, self.schemas)
+
+    def _history(self, port: int, stored: Sequence[Stored], after: Mark, upto: Mark) -> _History:
+        """What was carried on to `after`, and the rows from there to `upto`."""
+        useful = [self._useful(port, piece.rows, after, upto) for piece in stored if piece.largest >= after.at]
+        rows = pa.concat_tables([self.state_schema(port).empty_table(), *useful]).combine_chunks()
+        times = time_values(rows.column(self.times[port]))
+        order = np.lexsort((as_array(rows.column(ROW)).to_numpy(), times))
+        carried = int(np.count_nonzero(times < times_of(rows)))
+        return _History(rows.take(pa.array(order)), times[order], carried)
+
+    def _useful(self, port: int, rows: pa.Table, after: Mark, upto: Mark) -> pa.Table:
+        useful = times_of(rows) >= after.at
+        if not upto.ended:
+            useful &= time_values(rows.column(self.times[port])) < upto.at
+        return rows.filter(pa.array(useful))
+
+    def _carried(self, port: int, history: _History | None, upto: Mark) -> pa.Table:
+        """The last rows that are joined, to be looked back at from `upto` on."""
+        if history is None or upto.ended:
+            return self.state_schema(port).empty_table()
+        rows = history.rows.slice(max(0, history.rows.num_rows - self.last_rows[port]))
+        hashes, times = np.zeros(rows.num_rows, dtype=np.uint64), np.full(rows.num_rows, upto.at)
+        return sorted_with(hashes, times, rows.drop_columns([HASH, TIME]))
+
+    def _results(self, histories: tuple[_History, _History]) -> Iterator[pa.Table]:
+        for port in (0, 1):
+            encounter = self._encounter(port, histories[port], histories[1 - port])
+            yield from joined(encounter, self._parts, self.result_schema)
+
+    def _encounter(self, port: int, own: _History, other: _History) -> Encounter:
+        """The fresh rows of a port look back. Of equal times, that of port 0 is first."""
+        times = own.times[own.carried :]
+        before = np.searchsorted(other.times, times, "left" if port == 0 else "right")
+        lo = np.maximum(before - self.last_rows[1 - port], 0)
+        return Encounter(port, own.rows.slice(own.carried), other.rows, lo, before)
+
+
+@dataclass(frozen=True)
+class _History:
+    """Rows of one input in order of (time, number). The first `carried` of them were joined before."""
+
+    rows: pa.Table
+    times: np.ndarray[tuple[int], np.dtype[np.int64]]
+    carried: int

@@ -1,0 +1,190 @@
+"""Top-n: of the rows of each key and time the first n in some order, once all of them are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import QueryError
+from penstock.operators.aggregate_order import group_by_pane
+from penstock.operators.aggregate_segments import Indices
+from penstock.operators.arrange import hashes_of, sorted_with, times_of
+from penstock.operators.base import Done, Marks, Portion
+from penstock.operators.completed import completed, completed_below, completes
+from penstock.operators.row_layout import RowLayout
+from penstock.operators.sort_words import is_sortable, sort_words
+from penstock.operators.top_cut import Members, first_rows, in_order, members_of
+from penstock.operators.window import Times
+from penstock.progress.mark import BEGIN, END
+from penstock.schema import require_column, sql_type, time_values
+from penstock.state.hash import Words, as_array, canonical_keys, check_key_type, hash_columns, key_words
+
+
+@dataclass(frozen=True)
+class OrderColumn:
+    """A column that rows are ordered by. NaN is the largest number; text is ordered by its bytes."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class TopRows:
+    """Of the rows of `input_schema` with equal `keys` and `time` (None: with equal keys) the first `n` in `order`.
+
+    Ties are broken by the values of `columns`, ascending, nulls last. The result has `columns` and, behind them, the
+    place of each row, from 1, if there is a name for it in `number`. Zero is without a sign there, so that rows which
+    are equal cannot be told apart. Invariant: n > 0. `hash_bits` below 64 makes keys collide, for tests.
+    """
+
+    keys: tuple[str, ...]
+    time: str | None
+    order: tuple[OrderColumn, ...]
+    n: int
+    number: str | None
+    columns: tuple[str, ...]
+    input_schema: pa.Schema
+    hash_bits: int = 64
+
+    def __post_init__(self) -> None:
+        if self.n <= 0:
+            raise QueryError("a limit must be above zero", detail=f"it is {self.n}")
+        for name in self._needed:
+            _check_sortable(require_column(self.input_schema, name, "the limit"))
+        for key in self.keys:
+            check_key_type(self.input_schema.field(key).type, key)
+        if self.number in self.columns:
+            hint = "give one of them another name"
+            raise QueryError(f"two columns of the result are called `{self.number}`", hint=hint)
+
+    @property
+    def ports(self) -> int:
+        return 1
+
+    @property
+    def tracks(self) -> int:
+        return 1
+
+    @property
+    def probes(self) -> bool:
+        return False
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        number = [] if self.number is None else [pa.field(self.number, pa.int64())]
+        return pa.schema([*(self.input_schema.field(name) for name in self.columns), *number])
+
+    @property
+    def reach(self) -> int:
+        return 0
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        return ("" if self.time is None else self.time,)
+
+    def state_schema(self, port: int) -> pa.Schema:
+        return self._layout.state_schema
+
+    def prepare(self, port: int, rows: pa.Table) -> pa.Table:
+        needed = pa.table(canonical_keys([rows.column(n) for n in self._needed]), schema=self._layout.schema)
+        return self._top(self._layout.stored(self._hashes(rows), self._times(rows), needed))
+
+    def arrange(self, port: int, rows: pa.Table) -> pa.Table:
+        return sorted_with(self._hashes(rows), self._times(rows), rows)
+
+    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
+        return self.prepare(port, arranged.select(range(2, arranged.num_columns)))
+
+    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        return self._top(pa.concat_tables([self._layout.state_schema.empty_table(), *tables]))
+
+    def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
+        complete = self.time is not None or upto[0].ended
+        return complete and completes(after[0], upto[0], least[0])
+
+    def work(self, portion: Portion) -> Done:
+        after, upto = (self._on_time(marks)[0] for marks in (portion.after, portion.upto))
+        held = self.combine(0, completed(portion.stored[0], after, upto))
+        results = (self._numbered(held),) if held.num_rows else ()
+        return Done(results, (held.slice(0, 0),))
+
+    def expired_below(self, port: int, marks: Marks) -> int:
+        return completed_below(self._on_time(marks)[0])
+
+    def span(self, port: int) -> int:
+        return 1
+
+    def output_marks(self, marks: Marks) -> Marks:
+        return self._on_time(marks)
+
+    def _on_time(self, marks: Marks) -> Marks:
+        """How far #time has come: where it is no time, nowhere before the end."""
+        return marks if self.time is not None else (END if marks[0].ended else BEGIN,)
+
+    @property
+    def _needed(self) -> tuple[str, ...]:
+        """The input columns that are of use, each once."""
+        timed = () if self.time is None else (self.time,)
+        return tuple(dict.fromkeys((*self.columns, *self.keys, *(o.column for o in self.order), *timed)))
+
+    @property
+    def _layout(self) -> RowLayout:
+        return RowLayout(pa.schema([self.input_schema.field(name) for name in self._needed]), self.time)
+
+    def _hashes(self, rows: pa.Table) -> Words:
+        """By key and time, which spreads the work also where there are no keys."""
+        names = self.keys if self.time is None else (*self.keys, self.time)
+        return hash_columns([as_array(rows.column(n)) for n in names], self.hash_bits, length=rows.num_rows)
+
+    def _times(self, rows: pa.Table) -> Times:
+        return np.zeros(rows.num_rows, dtype=np.int64) if self.time is None else time_values(rows.column(self.time))
+
+    def _groups(self, state: pa.Table, rows: pa.Table) -> Members:
+        words = [word for key in self.keys for word in key_words(rows.column(key))]
+        return members_of(group_by_pane(hashes_of(state), times_of(state), 1, words))
+
+    def _top(self, state: pa.Table) -> pa.Table:
+        """The first n of each group, sorted by hash and time."""
+        rows = self._layout.restored(state)
+        top = first_rows(self._groups(state, rows), self.n, lambda some: self._order_words(rows, some), ties=True)
+        top = first_rows(top, self.n, lambda some: self._all_words(rows, some), ties=False)
+        return state if _as_it_stands(top.rows, state) else state.take(pa.array(top.rows))
+
+    def _numbered(self, state: pa.Table) -> pa.Table:
+        """The result that state rows give: n of each group at most, in order."""
+        rows = self._layout.restored(state)
+        top = in_order(self._groups(state, rows), lambda some: self._all_words(rows, some))
+        columns = rows.select(self.columns).take(pa.array(top.rows)).columns
+        number = [] if self.number is None else [pa.array(top.places() + 1)]
+        return pa.table([*columns, *number], schema=self.result_schema)
+
+    def _all_words(self, rows: pa.Table, some: Indices) -> list[Words]:
+        settled = {*self.keys, self.time, *(o.column for o in self.order)}  # equal in a group, or part of the order
+        ties = rows.select([name for name in self.columns if name not in settled]).take(pa.array(some))
+        return [*self._order_words(rows, some), *(word for column in ties.columns for word in sort_words(column))]
+
+    def _order_words(self, rows: pa.Table, some: Indices) -> list[Words]:
+        return [
+            word
+            for o in self.order
+            for word in sort_words(
+                rows.column(o.column).take(pa.array(some)), descending=o.descending, nulls_first=o.nulls_first
+            )
+        ]
+
+
+def _as_it_stands(rows: Indices, table: pa.Table) -> bool:
+    return np.array_equal(rows, np.arange(table.num_rows))
+
+
+def _check_sortable(field: pa.Field) -> None:
+    if not is_sortable(field.type):
+        raise QueryError(
+            f"rows with the column `{field.name}` cannot be limited",
+            detail=f"values of type {sql_type(field.type)} have no order, which ties need",
+            hint="leave the column out, or cast it to VARCHAR",
+        )

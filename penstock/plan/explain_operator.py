@@ -1,0 +1,109 @@
+"""Operators as people read them: one line that says what it is, and the lines below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from penstock.expressions_text import text
+from penstock.operators.aggregate import Measure, WindowAggregate
+from penstock.operators.bands import Band
+from penstock.operators.base import Operator
+from penstock.operators.distinct import DistinctRows
+from penstock.operators.join import BandJoin
+from penstock.operators.moments import MomentsAggregate
+from penstock.operators.reorder import Reorder
+from penstock.operators.session import SessionAggregate
+from penstock.operators.theta import GridJoin
+from penstock.operators.theta_rows import LastRowsJoin
+from penstock.operators.top import TopRows
+from penstock.operators.window import Window
+
+_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
+
+
+def operator_lines(operator: Operator) -> Iterator[str]:
+    """What an operator is, and its parts."""
+    match operator:
+        case WindowAggregate(window=window):
+            is_timestamp = _is_timestamp(operator.input_schema, window.time)
+            yield f"aggregate by {_names(operator.keys)}, {window_text(window, is_timestamp)}"
+            yield from _measures(operator.measures)
+        case SessionAggregate(window=window):
+            gap = span_text(window.gap, _is_timestamp(operator.input_schema, window.time))
+            yield f"aggregate by {_names(operator.keys)}, sessions with a gap of {gap}"
+            yield from _measures(operator.measures)
+        case MomentsAggregate():
+            yield f"aggregate by {_names((*operator.times, *operator.keys))}, closed by the times themselves"
+            yield from _measures(operator.measures)
+        case DistinctRows():
+            yield f"distinct rows, forgotten by {operator.time}"
+        case TopRows():
+            yield f"first {operator.n} rows by {_names(_without_mark(operator.keys))}{_per(operator.time)}"
+        case Reorder():
+            yield f"rows in order of {operator.time}"
+        case BandJoin() | GridJoin() | LastRowsJoin():
+            yield from _join_lines(operator)
+        case _:
+            yield type(operator).__name__
+
+
+def _join_lines(operator: BandJoin | GridJoin | LastRowsJoin) -> Iterator[str]:
+    match operator:
+        case BandJoin():
+            keys = " = ".join(f"({', '.join(_without_mark(names))})" for names in operator.keys)
+            yield f"{operator.kind} join of {len(operator.schemas)} inputs on {keys}"
+        case GridJoin():
+            yield f"theta join over a grid of {operator.grid[0]} x {operator.grid[1]} cells"
+        case LastRowsJoin():
+            yield f"theta join over the last {operator.last_rows[0]} and {operator.last_rows[1]} rows"
+    if not isinstance(operator, LastRowsJoin):
+        is_timestamp = _is_timestamp(operator.schemas[0], operator.times[0])
+        yield from (_band(band, operator.times, is_timestamp) for band in operator.bands)
+    if operator.condition is not None:
+        yield f"where {text(operator.condition)}"
+
+
+def _band(band: Band, times: tuple[str, ...], is_timestamp: bool) -> str:
+    left, right = times[band.left], times[band.right]
+    least = "" if band.before is None else f"{left} - {span_text(band.before, is_timestamp)} <= "
+    greatest = "" if band.after is None else f" <= {left} + {span_text(band.after, is_timestamp)}"
+    return f"{least}{right}{greatest}" if least or greatest else f"{right} at any time"
+
+
+def _measures(measures: Iterable[Measure]) -> Iterator[str]:
+    return (f"{measure.name} = {measure.function}({measure.shown})" for measure in measures)
+
+
+def window_text(window: Window, is_timestamp: bool) -> str:
+    size, slide, pane = (span_text(s, is_timestamp) for s in (window.size, window.slide, window.pane))
+    kind = f"tumbling {size}" if window.size == window.slide else f"sliding {size} every {slide}, panes of {pane}"
+    return kind + (f", offset {span_text(window.offset, is_timestamp)}" if window.offset else "")
+
+
+def span_text(value: int, is_timestamp: bool) -> str:
+    """A span of time with the largest unit that it is a whole number of."""
+    if not is_timestamp or value == 0:
+        return str(value)
+    sign, size = ("-", -value) if value < 0 else ("", value)
+    for unit, factor in _UNITS:
+        if size % factor == 0:
+            return f"{sign}{size // factor}{unit}"
+    return f"{value}us"
+
+
+def _is_timestamp(schema: pa.Schema, time: str) -> bool:
+    return bool(pa.types.is_timestamp(schema.field(time).type))
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(names) or "nothing"
+
+
+def _without_mark(names: Iterable[str]) -> list[str]:
+    return [name.removeprefix("#") for name in names]
+
+
+def _per(time: str | None) -> str:
+    return f" and {time}" if time is not None else ", at the end of the stream"

@@ -1,0 +1,27 @@
+"""What a query is compiled with: choices that change its state but not its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.config import Settings
+from penstock.operators.base import Operator
+from penstock.operators.reorder import Reorder
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """`hash_bits` below 64 makes keys collide, for tests. `in_order`: mergers hold rows back and work in order of time.
+    `grid`: the rows and columns of cells over which a theta join is spread."""
+
+    hash_bits: int = 64
+    in_order: bool = False
+    grid: tuple[int, int] = (2, 2)
+
+    @classmethod
+    def of(cls, settings: Settings) -> CompileOptions:
+        return cls(settings.hash_bits, settings.order == "in", settings.cells)
+
+    def orders(self, operator: Operator) -> bool:
+        """Whether the merger before an operator puts rows in order; one that does so itself needs no help."""
+        return self.in_order and not isinstance(operator, Reorder)

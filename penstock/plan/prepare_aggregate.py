@@ -1,0 +1,87 @@
+"""Aggregates of all window kinds: the columns they read, and their operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from penstock.expressions import Column, Expr, Named
+from penstock.expressions_text import text
+from penstock.operators.aggregate import Measure, WindowAggregate
+from penstock.operators.moments import MomentsAggregate
+from penstock.operators.session import SessionAggregate
+from penstock.operators.window import Window
+from penstock.operators.window_kinds import Moments, RowWindow, Session
+from penstock.plan.flow import Joint, Stream
+from penstock.plan.nodes import Aggregate
+from penstock.plan.numbering import numbered
+from penstock.plan.options import CompileOptions
+from penstock.plan.prepare import FOLLOWING_NUMBERS, Prepared, computed, following, following_jointly
+from penstock.plan.program import ROW_NUMBER
+from penstock.state.runs import TIME
+
+TIME_COLUMN = "##"  # the name of the progressing attribute inside an operator's input
+
+
+def prepare_aggregate(node: Aggregate, below: Stream, options: CompileOptions) -> Prepared:
+    match node.window:
+        case Window() | Session() as window:
+            stream = computed(below, _columns(node, window.time))
+            return Prepared(_operator(node, stream, window, options), (stream,), (following(below, window.time),))
+        case RowWindow(size, slide):
+            rows = numbered(below)
+            stream = computed(rows, _columns(node, ROW_NUMBER))
+            operator = _operator(node, stream, Window(TIME_COLUMN, size, slide), options)
+            return Prepared(operator, (stream,), (FOLLOWING_NUMBERS,), numbers=TIME)
+        case Moments(times):
+            return _moments(node, below, times, options)
+
+
+def _operator(
+    node: Aggregate, stream: Stream, window: Window | Session, options: CompileOptions
+) -> WindowAggregate | SessionAggregate:
+    keys, measures = tuple(key.name for key in node.keys), _measures(node)
+    match window:
+        case Window():
+            return WindowAggregate(keys, replace(window, time=TIME_COLUMN), measures, stream.schema, options.hash_bits)
+        case Session():
+            return SessionAggregate(keys, replace(window, time=TIME_COLUMN), measures, stream.schema, options.hash_bits)
+
+
+def _moments(node: Aggregate, below: Stream, times: Sequence[str], options: CompileOptions) -> Prepared:
+    stream = computed(below, [*(Named(time, Column(time)) for time in times), *node.keys, *_arguments(node)])
+    tracks = following_jointly(below, times)
+    joint = below.flows[0].joint if tracks is not None else None
+    latest = _latest(joint, times)
+    keys = tuple(key.name for key in node.keys)
+    operator = MomentsAggregate(keys, tuple(times), latest, _measures(node), stream.schema, options.hash_bits)
+    return Prepared(operator, (stream,), (tracks or following(below, *times),))
+
+
+def _latest(joint: Joint | None, times: Sequence[str]) -> tuple[int | None, ...]:
+    """By how much each time may lie above the first one."""
+    if joint is None:
+        return (0, *[None] * (len(times) - 1))
+    places = [joint.names.index(time) for time in times]
+    return tuple(joint.leads[places[0]][place] for place in places)
+
+
+def _measures(node: Aggregate) -> tuple[Measure, ...]:
+    return tuple(
+        Measure(a.name, a.function, None if a.argument is None else _argument_name(a.argument)) for a in node.aggregates
+    )
+
+
+def _columns(node: Aggregate, time: str) -> tuple[Named, ...]:
+    """The columns an aggregate reads: time, keys, and one per different argument."""
+    return (Named(TIME_COLUMN, Column(time)), *node.keys, *_arguments(node))
+
+
+def _arguments(node: Aggregate) -> tuple[Named, ...]:
+    arguments = [Named(_argument_name(a.argument), a.argument) for a in node.aggregates if a.argument is not None]
+    return tuple({named.name: named for named in arguments}.values())
+
+
+def _argument_name(argument: Expr) -> str:
+    """Equal for equal arguments, so that their aggregates share partials; never the name of a key."""
+    return f"#{text(argument)}"

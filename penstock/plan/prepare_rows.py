@@ -1,0 +1,43 @@
+"""Distinct, top-n and order: operators that give rows as they came."""
+
+from __future__ import annotations
+
+from penstock.expressions import Column, Named
+from penstock.operators.distinct import DistinctRows
+from penstock.operators.reorder import Reorder
+from penstock.operators.top import OrderColumn, TopRows
+from penstock.plan.flow import Stream
+from penstock.plan.nodes import Distinct, InOrder, TopN
+from penstock.plan.options import CompileOptions
+from penstock.plan.prepare import Prepared, computed, following, following_the_end
+
+
+def prepare_distinct(node: Distinct, below: Stream, options: CompileOptions) -> Prepared:
+    operator = DistinctRows(node.time, below.schema, options.hash_bits)
+    return Prepared(operator, (below,), (following(below, node.time),))
+
+
+def prepare_in_order(node: InOrder, below: Stream) -> Prepared:
+    return Prepared(Reorder(node.time, below.schema), (below,), (following(below, node.time),))
+
+
+def prepare_top(node: TopN, below: Stream, options: CompileOptions) -> Prepared:
+    columns = tuple(below.schema.names)
+    keys = [Named(f"#key.{i}", key) for i, key in enumerate(node.keys)]
+    orders = [Named(f"#order.{i}", order.expression) for i, order in enumerate(node.order)]
+    stream = computed(below, [*(Named(name, Column(name)) for name in columns), *keys, *orders])
+    operator = TopRows(
+        keys=tuple(named.name for named in keys),
+        time=node.time,
+        order=tuple(
+            OrderColumn(named.name, order.descending, order.nulls_first)
+            for named, order in zip(orders, node.order, strict=True)
+        ),
+        n=node.n,
+        number=node.number,
+        columns=columns,
+        input_schema=stream.schema,
+        hash_bits=options.hash_bits,
+    )
+    tracks = following_the_end() if node.time is None else following(below, node.time)
+    return Prepared(operator, (stream,), (tracks,))

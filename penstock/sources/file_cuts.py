@@ -1,0 +1,77 @@
+"""Cutting files into splits: where a file can be cut is asked once, and remembered until the file is finished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import pyarrow as pa
+
+from penstock.sources.csv import CsvFormat
+from penstock.sources.file_format import FileFormat, Part
+from penstock.sources.file_split import FileSplit, unreadable
+from penstock.sources.layout import Layout
+from penstock.sources.listing import FileId
+
+_BYTES_PER_ROW = 100
+
+
+class FileCuts:
+    """A cache, and what it takes to make splits: nothing in it would be missed after a crash."""
+
+    def __init__(
+        self,
+        split_rows: int,
+        format_of: Callable[[str], FileFormat],
+        schema: pa.Schema,
+        time: str,
+        substream_of: Callable[[FileId], str],
+    ) -> None:
+        self._split_rows, self._format_of = split_rows, format_of
+        self._schema, self._time, self._substream_of = schema, time, substream_of
+        self._layouts: dict[FileId, Layout] = {}
+        self._bytes_seen, self._rows_seen = _BYTES_PER_ROW, 1  # of the files opened so far, for estimates
+
+    def take(self, file: FileId, at: int, room: int, *, must: bool) -> tuple[list[FileSplit], int]:
+        """Splits of a file from `at` on for about `room` rows (at least one if it `must`), and where they end."""
+        layout = self.layout(file)
+        taken: list[FileSplit] = []
+        while at < layout.end:
+            to = layout.cut(at, min(self._split_rows, max(1, room)))
+            rows = layout.rows(at, to)
+            if rows > room and (taken or not must):
+                break
+            if rows > 0:  # an empty row group is passed over
+                taken.append(self._split(file, at, to, rows))
+            at, room = to, room - rows
+        return taken, at
+
+    def _split(self, file: FileId, start: int, end: int, rows: int) -> FileSplit:
+        format_ = self._format_of(file.path)
+        if isinstance(format_, CsvFormat):
+            format_ = format_.named(self._schema)
+        return FileSplit(Part(file, start, end), format_, self._schema, self._time, rows, self._substream_of(file))
+
+    def layout(self, file: FileId) -> Layout:
+        if file not in self._layouts:
+            format_ = self._format_of(file.path)
+            try:
+                layout = format_.layout(file)
+            except (pa.ArrowException, OSError) as error:
+                raise unreadable(file.path, format_, error) from error
+            self._layouts[file] = layout
+            self._bytes_seen += file.size
+            self._rows_seen += layout.rows(layout.begin, layout.end)
+        return self._layouts[file]
+
+    def keep_only(self, rest: Iterable[FileId]) -> None:
+        """Forgets the layouts of finished files, which a source that follows would otherwise collect for ever."""
+        left = set(rest)
+        self._layouts = {file: layout for file, layout in self._layouts.items() if file in left}
+
+    def waiting(self, rest: Iterable[FileId], partly: Mapping[FileId, int]) -> int:
+        """Rows not offered yet. Files that were never opened count by their bytes, as the known ones have them."""
+        unopened = sum(file.size for file in rest if file not in self._layouts)
+        rows = unopened * self._rows_seen // self._bytes_seen
+        for file, layout in self._layouts.items():
+            rows += layout.rows(partly.get(file, layout.begin), layout.end)
+        return rows
