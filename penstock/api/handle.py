@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from penstock.api.until import Until
 from penstock.engine.loop import EpochLoop, Outcome
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, did_you_mean
 from penstock.events import EpochCommitted, EpochDropped, Event
 from penstock.plan.explain import explain
 from penstock.progress.mark import MIN_TIME
@@ -123,8 +123,21 @@ class Run:
 
     @property
     def late(self) -> pa.Table:
-        """The rows that came below the punctuation of their stream, with all their columns."""
-        return self._published("late", self._loop.query.sources[0].schema)
+        """The rows that came below the punctuation of their stream, with all their columns. Of a query with several
+        sources ask for those of one, with `late_of`."""
+        sources = self._loop.query.sources
+        if len(sources) > 1:
+            names = ", ".join(f"`{source.name}`" for source in sources)
+            raise PenstockError("each source has late rows of its own", detail=names, hint="use late_of(name)")
+        return self.late_of(sources[0].name)
+
+    def late_of(self, source: str) -> pa.Table:
+        """The late rows of one source, by its name."""
+        names = [known.name for known in self._loop.query.sources]
+        if source not in names:
+            raise PenstockError(f"this query has no source `{source}`", hint=did_you_mean(source, names))
+        place = names.index(source)
+        return self._published(self._loop.outputs.late[place], self._loop.query.sources[place].schema)
 
     @property
     def bad(self) -> pa.Table:

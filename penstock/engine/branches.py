@@ -54,10 +54,10 @@ class Branches:
         """A blob for every site of every subquery that is fed, also where there are no rows for it."""
         for number, (branch, tables) in enumerate(zip(self._branches, self._travelling, strict=True)):
             if branch.target != SINK:
-                rows = together(self._subquery(branch), branch.port, tables) if tables else None
-                directory = self._job.directories[branch.target]
+                subquery = self._subquery(branch)
+                rows = together(subquery, branch.port, tables) if tables else None
                 of_branch = replace(header, branch=number, port=branch.port)
-                yield from blobs_for_sites(rows, directory, branch.target, of_branch)
+                yield from blobs_for_sites(rows, self._job.directories[branch.target], subquery, of_branch)
 
     def _subquery(self, branch: Branch) -> Subquery:
         return self._job.program.subqueries[branch.target]

@@ -10,22 +10,32 @@ import pyarrow as pa
 from penstock.checkpoint.store import staged_name
 from penstock.engine.blob import Blob, Header
 from penstock.engine.job import EpochJob, Message
+from penstock.operators.arrange import hashes_of
+from penstock.operators.base import Copying, Operator
+from penstock.plan.program import Subquery
 from penstock.sinks.base import RowWriter
-from penstock.state.directory import Directory
-from penstock.state.runs import HASH
+from penstock.state.directory import Directory, HashRange
 
 
-def blobs_for_sites(rows: pa.Table | None, directory: Directory, subquery: int, header: Header) -> Iterator[Message]:
+def blobs_for_sites(
+    rows: pa.Table | None, directory: Directory, subquery: Subquery, header: Header
+) -> Iterator[Message]:
     """One message for every site of the subquery. `rows` are sorted by hash, so each site's share is a few slices
     without a copy."""
-    shares: list[list[pa.Table]] = [[] for _ in range(directory.sites)]
-    if rows is not None and rows.num_rows:
-        hashes = rows.column(HASH).to_numpy()
-        for site, part in directory.home_ranges():
-            shares[site].append(rows[part.rows(hashes)])
-    for site, parts in enumerate(shares):
-        share = pa.concat_tables(parts) if parts else None
-        yield Message(subquery, site, Blob(header, share).encode())
+    hashes = None if rows is None or not rows.num_rows else hashes_of(rows)
+    for site, ranges in enumerate(_ranges_sent(directory, subquery.operator, header.port)):
+        share = None
+        if rows is not None and hashes is not None and ranges:
+            share = pa.concat_tables([rows[part.rows(hashes)] for part in ranges])
+        yield Message(subquery.number, site, Blob(header, share).encode())
+
+
+def _ranges_sent(directory: Directory, operator: Operator, port: int) -> list[list[HashRange]]:
+    """For every site the ranges of hashes whose rows it is sent."""
+    homes: list[list[HashRange]] = [[] for _ in range(directory.sites)]
+    for site, part in directory.home_ranges():
+        homes[site].append(part)
+    return [operator.sent(port, ranges) for ranges in homes] if isinstance(operator, Copying) else homes
 
 
 def writer_for(job: EpochJob, output: str, part: str, schema: pa.Schema) -> RowWriter:

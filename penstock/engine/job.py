@@ -59,7 +59,8 @@ class SourceProgress:
 @dataclass(frozen=True)
 class EpochJob:
     """What all tasks of an epoch share. `sites[s][n]` is the state of site n of subquery s; `route_inputs[n]` says
-    which input the split with ordinal n belongs to. The splits themselves travel with their own tasks only."""
+    which input the split with ordinal n belongs to, and `late_outputs[i]` where the late rows of input i go. The splits
+    themselves travel with their own tasks only."""
 
     epoch: int
     program: Program
@@ -69,6 +70,7 @@ class EpochJob:
     sites: tuple[tuple[SiteState, ...], ...]
     runs: Path
     outputs: dict[str, Output]
+    late_outputs: tuple[str, ...]
     limits: Limits
     divert_bad_rows: bool
 

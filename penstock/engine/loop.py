@@ -197,6 +197,7 @@ class EpochLoop:
             sites=tuple(state.sites for state in self.manifest.subqueries),
             runs=self.checkpoint.runs,
             outputs=self.outputs.places(),
+            late_outputs=self.outputs.late,
             limits=Limits(self._settings.item_rows, self._settings.items, self._settings.deadline_seconds),
             divert_bad_rows=self._settings.on_bad_row == "divert",
         )

@@ -10,10 +10,11 @@ import pyarrow as pa
 from penstock.engine.blob import Blob, Header
 from penstock.engine.branches import together
 from penstock.engine.job import EpochJob, branch_name
-from penstock.operators.base import Marks
+from penstock.operators.base import Copying, Marks
 from penstock.plan.program import Feed, Subquery
 from penstock.progress.mark import BEGIN, END, Mark, at
 from penstock.progress.substreams import advance, low_water_mark, stream_mark
+from penstock.state.directory import HashRange
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Arrived:
     headers: tuple[Header, ...]
 
 
-def merge(job: EpochJob, subquery: Subquery, blobs: Iterable[Blob]) -> Arrived:
+def merge(job: EpochJob, subquery: Subquery, site: int, blobs: Iterable[Blob]) -> Arrived:
     # The result must not depend on the order of arrival.
     ordered = sorted(blobs, key=lambda blob: (blob.header.producer, blob.header.branch))
     read: dict[str, str] = {}
@@ -38,8 +39,14 @@ def merge(job: EpochJob, subquery: Subquery, blobs: Iterable[Blob]) -> Arrived:
         read[name] = f"{read[name]}+{attempt}" if name in read else attempt
     headers = tuple(blob.header for blob in ordered)
     tables = _tables_by_port(job, subquery, ordered, headers)
-    rows = tuple(together(subquery, port, part) if part else None for port, part in enumerate(tables))
+    home = job.directories[subquery.number].ranges_of(site)
+    rows = tuple(_received(subquery, port, part, home) if part else None for port, part in enumerate(tables))
     return Arrived(read, rows, headers)
+
+
+def _received(subquery: Subquery, port: int, tables: Sequence[pa.Table], home: Sequence[HashRange]) -> pa.Table:
+    rows, operator = together(subquery, port, tables), subquery.operator
+    return operator.received(port, rows, home) if isinstance(operator, Copying) else rows
 
 
 def _tables_by_port(

@@ -1,7 +1,12 @@
-"""The outputs of a query, "results", "late" and "bad": where tasks stage their rows, and their publishing."""
+"""The outputs of a query, "results", "late" and "bad": where tasks stage their rows, and their publishing.
+
+The late rows of several sources have different columns: each source then has a late output of its own, "late/name".
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.checkpoint.faults import FaultPoint, reach
@@ -10,6 +15,7 @@ from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.job import Output
 from penstock.errors import CheckpointError
+from penstock.plan.naming import unique_name
 from penstock.plan.subqueries import Query
 from penstock.sinks.base import SinkConnector
 from penstock.sinks.files import FilesSink
@@ -23,12 +29,19 @@ class Outputs:
     def __init__(self, query: Query, settings: Settings, checkpoint: Checkpoint) -> None:
         self._root = checkpoint.root
         results: SinkConnector = query.sink.connector  # type: ignore[assignment]
-        self._diverted = {LATE: FilesSink(settings.late), BAD: FilesSink(settings.bad)}
+        self.late = late_outputs([source.name for source in query.sources])
+        self._late = FilesSink(settings.late)
+        self._diverted = {BAD: FilesSink(settings.bad), **{name: self._of_source(name) for name in self.late}}
         self._sinks: dict[str, SinkConnector] = {RESULTS: results, **self._diverted}
+
+    def _of_source(self, output: str) -> FilesSink:
+        """A folder inside the one for late rows, where each source has its own."""
+        path = Path(self._late.path) / output.removeprefix(f"{LATE}/") if "/" in output else Path(self._late.path)
+        return FilesSink(str(path)) if self._late.path else self._late
 
     def diverted_folder(self, output: str) -> Path:
         """Where the rows of "late" or "bad" are published."""
-        return self._diverted[output].folder(self._root, output)
+        return self._diverted.get(output, self._late).folder(self._root, output)
 
     def staging(self) -> dict[str, Path]:
         return {output: sink.staging(self._root, output) for output, sink in self._sinks.items()}
@@ -69,3 +82,14 @@ class Outputs:
                 detail=f"so far it was {before.parent}, and now it is {now.parent}",
                 hint="start it in the working folder it was started in before, with the same paths",
             )
+
+
+def late_outputs(sources: Sequence[str]) -> tuple[str, ...]:
+    """What the late outputs of some sources are called: all differently, and each a plain path."""
+    if len(sources) == 1:
+        return (LATE,)
+    plain = [name if re.fullmatch(r"[\w-]+", name) else "source" for name in sources]
+    names: list[str] = []
+    for name in plain:
+        names.append(f"{LATE}/{unique_name(name, [n.removeprefix(f'{LATE}/') for n in names])}")
+    return tuple(names)

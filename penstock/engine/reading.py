@@ -117,10 +117,11 @@ class SplitReading:
 
     def stage_diverted(self) -> tuple[Staged, ...]:
         """Write what was put aside; call it when `on_time` is exhausted."""
-        writer = writer_for(self._job, "late", self._producer, self._input.schema)
+        late = self._job.late_outputs[self._task.input]
+        writer = writer_for(self._job, late, self._producer, self._input.schema)
         if self.late:
             writer.write(self._whole_late_rows())
-        return tuple(s for s in (self._bad.finish("bad"), writer.finish("late")) if s)
+        return tuple(s for s in (self._bad.finish("bad"), writer.finish(late)) if s)
 
     def _whole_late_rows(self) -> pa.Table:
         """The late rows with all columns of the source: the split is read again, since the query reads only some."""

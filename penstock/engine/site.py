@@ -47,7 +47,7 @@ class _Step:
 
     def run(self, blobs: Iterable[Blob]) -> Iterator[Message]:
         started = time.perf_counter()
-        arrived = merge(self._job, self._subquery, blobs)
+        arrived = merge(self._job, self._subquery, self._site, blobs)
         upto = site_marks(self._job, self._subquery, arrived.headers)
         reach(FaultPoint.SITE_MERGED)
         rows, held = self._let_through(arrived, upto)

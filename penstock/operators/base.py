@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from penstock.progress.mark import Mark
+from penstock.state.directory import HashRange
 
 Marks = tuple[Mark, ...]  # one per track
 
@@ -54,6 +55,19 @@ class Done:
 
     results: Iterable[pa.Table]
     keep: tuple[pa.Table, ...]
+
+
+@runtime_checkable
+class Copying(Protocol):
+    """An operator that needs a row at several hashes. Of the copies that are for one site only one travels."""
+
+    def sent(self, port: int, ranges: Sequence[HashRange]) -> list[HashRange]:
+        """The ranges whose rows are sent to a site that is home to `ranges`."""
+        ...
+
+    def received(self, port: int, rows: pa.Table, ranges: Sequence[HashRange]) -> pa.Table:
+        """All rows of `ranges`, sorted, from those that were sent."""
+        ...
 
 
 class Operator(Protocol):

@@ -18,12 +18,13 @@ from penstock.operators.bands import Band, Leads, leads
 from penstock.operators.base import Done, Marks, Portion, Stored
 from penstock.operators.theta_cells import by_cell, cell_rows_between, together
 from penstock.operators.theta_condition import Part, check_condition, parts_of
-from penstock.operators.theta_grid import Grid, check_grid, lanes_of, spread
+from penstock.operators.theta_grid import Grid, check_grid, copied, lanes_of, sent_cells, spread
 from penstock.operators.theta_pairs import Encounter, joined
 from penstock.operators.theta_ranges import band_ranges
 from penstock.operators.theta_schema import check_inputs, output_time, result_schema, stored_columns
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, saturate
 from penstock.schema import time_values
+from penstock.state.directory import HashRange
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,12 @@ class GridJoin:
         rows = arranged.select(self.state_schema(port).names)
         order = order_of(rows)
         return rows if order is None else rows.take(pa.array(order))
+
+    def sent(self, port: int, ranges: Sequence[HashRange]) -> list[HashRange]:
+        return sent_cells(port, self.grid, ranges)
+
+    def received(self, port: int, rows: pa.Table, ranges: Sequence[HashRange]) -> pa.Table:
+        return copied(rows, port, self.grid, ranges)
 
     def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
         return merged(tables, self.state_schema(port))

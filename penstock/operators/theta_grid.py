@@ -7,14 +7,16 @@ order of time, and it is a partition group that can move by itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
 from penstock.errors import QueryError
 from penstock.operators.aggregate_segments import Indices
-from penstock.operators.arrange import arranged_schema
+from penstock.operators.arrange import arranged_schema, hashes_of
 from penstock.operators.window import Times
-from penstock.state.directory import HASH_END
+from penstock.state.directory import HASH_END, HashRange
 from penstock.state.hash import Words, hash_columns
 
 Grid = tuple[int, int]  # how many rows and columns of cells
@@ -47,6 +49,34 @@ def spread(rows: pa.Table, times: Times, lanes: Indices, port: int, grid: Grid) 
     hashes = np.repeat(cell_hashes(grid), [len(cell) for cell in cells])
     columns = rows.take(pa.array(chosen)).columns
     return pa.table([pa.array(hashes), pa.array(times[chosen]), *columns], schema=arranged_schema(rows.schema))
+
+
+def sent_cells(port: int, grid: Grid, homes: Sequence[HashRange]) -> list[HashRange]:
+    """The first of the cells of each row (port 0) or column (port 1) that lie in some ranges, each as a range."""
+    hashes = [int(hash_) for hash_ in cell_hashes(grid)]
+    first: dict[int, int] = {}
+    for hash_, lane in zip(hashes, _lane_of_cells(port, grid).tolist(), strict=True):
+        if any(home.low <= hash_ < home.high for home in homes):
+            first.setdefault(lane, hash_)
+    return [HashRange(hash_, hash_ + 1) for hash_ in sorted(first.values())]
+
+
+def copied(rows: pa.Table, port: int, grid: Grid, homes: Sequence[HashRange]) -> pa.Table:
+    """The rows of the cells that were sent, copied to all cells that lie in the same ranges; sorted."""
+    hashes, of_cells = hashes_of(rows), cell_hashes(grid)
+    sent = {lane: part for part in sent_cells(port, grid, homes) for lane in _lanes_at(part, port, grid)}
+    places: list[Indices] = []
+    for hash_, lane in zip(of_cells.tolist(), _lane_of_cells(port, grid).tolist(), strict=True):
+        at_home = any(home.low <= hash_ < home.high for home in homes)
+        found = sent[lane].rows(hashes) if at_home else slice(0, 0)
+        places.append(np.arange(found.start, found.stop))
+    copies = rows.take(pa.array(np.concatenate(places)))
+    new = np.repeat(of_cells, [len(place) for place in places])
+    return copies.set_column(0, copies.schema.field(0), pa.array(new))
+
+
+def _lanes_at(part: HashRange, port: int, grid: Grid) -> list[int]:
+    return [int(lane) for lane in _lane_of_cells(port, grid)[cell_hashes(grid) == np.uint64(part.low)]]
 
 
 def _lane_of_cells(port: int, grid: Grid) -> Indices:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from penstock.errors import QueryError
 from penstock.operators.base import Operator
 from penstock.operators.scalar import check_predicate, result_schema
 from penstock.plan.fingerprint import describe
@@ -118,6 +119,7 @@ class _Cutter:
                 return self._stateful(node)
 
     def _source(self, node: Source) -> Stream:
+        _refuse_reserved(node)
         flow = Flow(True, len(self.inputs), (), {node.time: Following(BY_TIME)})
         self.inputs.append((node, []))
         return Stream((flow,), node.schema)
@@ -160,3 +162,13 @@ class _Cutter:
             for n, s in enumerate(self.stages)
         )
         return Program(inputs, subqueries, schema)
+
+
+def _refuse_reserved(source: Source) -> None:
+    """Names that begin with # are columns of the engine's own."""
+    if reserved := [name for name in source.schema.names if name.startswith("#")]:
+        raise QueryError(
+            f"source `{source.name}` has a column called `{reserved[0]}`",
+            detail="names that begin with # are kept for Penstock itself",
+            hint="give the column another name where the data is written",
+        )

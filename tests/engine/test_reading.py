@@ -64,6 +64,7 @@ def reading(
         epoch=1,
         program=SimpleNamespace(inputs=(source,), time_range=(MIN_TIME + FARTHEST, MAX_TIME - FARTHEST)),
         outputs={name: Output(folder, "arrow") for name in ("bad", "late")},
+        late_outputs=("late",),
         divert_bad_rows=divert,
     )
     return SplitReading(job, RouteTask(4, 0, Parts(tables), late_below))
