@@ -21,7 +21,7 @@ _LENGTH = struct.Struct("<I")
 @dataclass(frozen=True)
 class Header:
     """`branch` is the producer's, and ends at `port`. `seen` is the punctuation of a route task (None: it saw no rows),
-    `marks` that of a site, on all progressing attributes of its result. `numbered` says how many numbers the rows of a
+    `marks` that of a site, on each track that the branch feeds. `numbered` says how many numbers the rows of a
     split took, before any filter."""
 
     producer: str

@@ -51,12 +51,14 @@ class Branches:
         return (file,) if file else ()
 
     def messages(self, header: Header) -> Iterator[Message]:
-        """A blob for every site of every subquery that is fed, also where there are no rows for it."""
+        """A blob for every site of every subquery that is fed, also where there are no rows for it. A consumer is told
+        the punctuation that it follows, and no other."""
         for number, (branch, tables) in enumerate(zip(self._branches, self._travelling, strict=True)):
             if branch.target != SINK:
                 subquery = self._subquery(branch)
                 rows = together(subquery, branch.port, tables) if tables else None
-                of_branch = replace(header, branch=number, port=branch.port)
+                marks = tuple(following.mark(header.marks) for following in branch.tracks) if header.marks else ()
+                of_branch = replace(header, branch=number, port=branch.port, marks=marks)
                 yield from blobs_for_sites(rows, self._job.directories[branch.target], subquery, of_branch)
 
     def _subquery(self, branch: Branch) -> Subquery:

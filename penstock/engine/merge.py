@@ -85,9 +85,9 @@ def site_marks(job: EpochJob, subquery: Subquery, headers: Sequence[Header]) -> 
     """The bounds, track by track, up to which no more rows can come to the site, by the punctuation of this epoch."""
     known: list[list[Mark]] = [[] for _ in range(subquery.operator.tracks)]
     for feed in job.program.feeds(subquery.number):
-        marks = _input_marks(job, feed, headers) if feed.is_input else _feeder_marks(job, feed, headers)
-        for track, following in enumerate(feed.branch.tracks, feed.branch.first_track):
-            known[track].append(following.mark(marks))
+        marks = _input_marks(job, feed, headers) if feed.is_input else _feeder_marks(feed, headers)
+        for track, mark in enumerate(marks, feed.branch.first_track):
+            known[track].append(mark)
     marks = tuple(map(low_water_mark, known))
     return (low_water_mark(marks),) * len(marks) if subquery.ordered else marks
 
@@ -101,15 +101,14 @@ def _input_marks(job: EpochJob, feed: Feed, headers: Iterable[Header]) -> Marks:
     seen = [h.seen for h in of_branch if h.seen is not None]
     by_time = stream_mark(advance(rule, known.marks, seen, known.finished), known.ended, known.floor)
     by_number = END if known.ended else at(known.rows + sum(h.numbered for h in of_branch))
-    return (by_time, by_number)
+    return tuple(following.mark((by_time, by_number)) for following in feed.branch.tracks)
 
 
-def _feeder_marks(job: EpochJob, feed: Feed, headers: Iterable[Header]) -> Marks:
+def _feeder_marks(feed: Feed, headers: Iterable[Header]) -> Marks:
     """The least over the sites of the subquery that feeds this one; nothing is known while one has not been heard."""
     prefix = f"subquery-{feed.producer}-site-"
     told = [h.marks for h in headers if h.producer.startswith(prefix) and h.branch == feed.branch_number]
-    unknown = (BEGIN,) * len(job.program.subqueries[feed.producer].operator.output_times)
-    return tuple(map(low_water_mark, zip(*told, strict=True))) if told else unknown
+    return tuple(map(low_water_mark, zip(*told, strict=True))) if told else (BEGIN,) * len(feed.branch.tracks)
 
 
 def state_rows(subquery: Subquery, port: int, rows: pa.Table | None) -> pa.Table:

@@ -37,7 +37,7 @@ def release(
         waiting = of_port(state.held, port)
         parts = [_between(storage.read(p), state.released, upto) for p in waiting if _reached(p, upto)]
         if fresh is not None:
-            parts.append(_between(fresh, state.released, upto))
+            parts.append(_below(fresh, upto))
             waiting += storage.write(port, _not_below(fresh, upto))
         held += storage.compacted(waiting, port, _bound(upto), 0, _merged, may)
         filled = [part for part in parts if part.num_rows]
@@ -58,8 +58,12 @@ def _reached(piece: Slice, upto: Mark) -> bool:
 
 
 def _between(rows: pa.Table, after: Mark, upto: Mark) -> pa.Table:
-    times = times_of(rows)
-    return rows.filter(pa.array((times >= after.at) & (upto.ended | (times < upto.at))))
+    return _below(rows.filter(pa.array(times_of(rows) >= after.at)), upto)
+
+
+def _below(rows: pa.Table, upto: Mark) -> pa.Table:
+    """What has just arrived has no lower bound: #time need not be what the punctuation is about."""
+    return rows if upto.ended else rows.filter(pa.array(times_of(rows) < upto.at))
 
 
 def _not_below(rows: pa.Table, upto: Mark) -> pa.Table:

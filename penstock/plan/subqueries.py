@@ -32,6 +32,7 @@ from penstock.plan.nodes import (
     TopN,
     Union,
     Windows,
+    inputs_of,
 )
 from penstock.plan.options import CompileOptions
 from penstock.plan.passes import passes
@@ -88,7 +89,7 @@ class _Cutter:
 
     def cut(self, node: Node) -> Stream:
         """The stream that a node gives; the same one for an equal node."""
-        name = json.dumps(describe(node), sort_keys=True)
+        name = json.dumps([describe(node), _functions(node)], sort_keys=True)
         if name not in self._known:
             self._known[name] = self._cut(node)
         return self._known[name]
@@ -172,3 +173,9 @@ def _refuse_reserved(source: Source) -> None:
             detail="names that begin with # are kept for Penstock itself",
             hint="give the column another name where the data is written",
         )
+
+
+def _functions(node: Node) -> list[int]:
+    """Which Python functions a node runs: two may have one name, as lambdas do."""
+    own = [id(node.function.call)] if isinstance(node, MapBatches) else []
+    return own + [found for part in inputs_of(node) for found in _functions(part)]

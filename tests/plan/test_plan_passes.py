@@ -51,3 +51,21 @@ def test_aggregates_over_aggregates_are_two_subqueries() -> None:
     program = compile_query(inner.window(ps.tumbling("10s")).agg(m=ps.max("n")).to.files("out").sink).program
     assert [[b.target for b in s.branches] for s in program.subqueries] == [[1], [SINK]]
     assert [(feed.is_input, feed.producer) for feed in program.feeds(1)] == [(False, 0)]
+
+
+def test_two_functions_of_one_name_are_two() -> None:
+    schema = {"ts": "TIMESTAMP", "k": "BIGINT"}
+    one, other = (stream().map_batches(function, schema) for function in (lambda t: t, lambda t: t.slice(0, 0)))
+    (part,) = compile_query(one.union(other).to.files("out").sink).program.inputs
+    assert [len(branch.steps) for branch in part.branches] == [1, 1]
+    first, second = (branch.steps[0] for branch in part.branches)
+    assert first.function.call is not second.function.call  # type: ignore[union-attr]
+
+
+def test_a_view_that_is_read_twice_is_computed_once() -> None:
+    view = stream().group_by("k").window(ps.tumbling("1s")).agg(n=ps.count())
+    joined = view.join(view, on="k", within="2s")
+    program = compile_query(joined.to.files("out").sink).program
+    assert len(program.inputs) == 1
+    assert [len(s.branches) for s in program.subqueries] == [2, 1]
+    assert [(b.target, b.port) for b in program.subqueries[0].branches] == [(1, 0), (1, 1)]
