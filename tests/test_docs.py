@@ -130,7 +130,8 @@ TERMS = (
     "stream", "row", "schema", "punctuation", "low-water mark", "split", "query", "operator", "subquery", "site",
     "epoch", "reorganisation epoch", "partition group", "directory", "run", "slice", "generation", "pending",
     "balancer", "merger", "controller", "policy", "decision", "move", "split (of a group)", "merge", "park",
-    "clean up", "manifest", "late row",
+    "clean up", "manifest", "late row", "joint punctuation", "floor", "branch", "port", "track", "lane", "cell",
+    "fresh", "stored", "held",
 )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from penstock.sinks.terminal import TerminalSink
 from penstock.sources.calls import CallsConnector
 from penstock.sources.files import EXTENSIONS, FilesConnector
 from penstock.sql.aggregate_names import AGGREGATE_NAMES
-from penstock.sql.refusals import _CLAUSES
+from penstock.sql.refusals import _CLAUSES, _NO_SET_OPERATION
 
 TARGET = Path(__file__).parents[1] / "docs" / "reference.md"
 
@@ -47,6 +47,8 @@ _MEANING = {
     "on_bad_row": "`stop` ends the run at a malformed row, `divert` sends it to the bad output",
     "late": "folder of the late rows; empty: `late` in the checkpoint",
     "bad": "folder of the bad rows; empty: `bad` in the checkpoint",
+    "order": "`in`: rows reach operators, Python functions and the sink in order of time; fixed for a checkpoint",
+    "grid": "the cells of a theta join, rows x columns; fixed for a checkpoint",
     "hash_bits": "below 64 provokes hash collisions, for tests; fixed for a checkpoint",
     "attempts_per_epoch": "how often an epoch is run whose tasks disagree, before the run fails",
 }
@@ -89,7 +91,7 @@ def _python() -> str:
     sections = [
         "## Python\n\n`import penstock as ps`",
         _entries("Sources", "ps.read.", readers),
-        _entries("Windows, progress, expressions, aggregates", "ps.", functions),
+        _entries("Joins, windows, progress, expressions, aggregates", "ps.", functions),
         *(_class(found) for found in (*classes, ps.Progress)),
         _class(columns.ColumnExpr),
     ]
@@ -142,7 +144,8 @@ def _member(shown: str, value: Any) -> str:
 def _signature(function: Callable[..., Any]) -> str:
     found = inspect.signature(function)
     kept = [p for name, p in found.parameters.items() if name != "self"]
-    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(found.replace(parameters=kept)))
+    shown = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(found.replace(parameters=kept)))
+    return re.sub(r"str \| Usual \| None = <[^>]*>", "str | None = the usual", shown)
 
 
 def _type(annotation: Any) -> str:
@@ -212,10 +215,12 @@ def _sql() -> str:
     read_script(script_text, STATEMENTS.name)  # an example that cannot be read stops here
     sections = ["## SQL\n\nStatements are separated by `;`. The case of keywords and names does not matter."]
     for example in script_text.strip().split("\n\n"):
-        meaning, _, statement = example.removeprefix("-- ").partition("\n")
+        lines = example.split("\n")
+        meaning = " ".join(line.removeprefix("-- ") for line in lines if line.startswith("-- "))
+        statement = "\n".join(line for line in lines if not line.startswith("-- "))
         sections.append(f"{meaning}\n\n```sql\n{statement}\n```")
     types = ", ".join(f"`{name}`" for name in [*SQL_TYPES, "DECIMAL(p, s)"])
-    refused = "; ".join(what for what, _, _ in _CLAUSES.values())
+    refused = "; ".join(what for what, *_ in [*_CLAUSES.values(), *_NO_SET_OPERATION.values()])
     return "\n\n".join([*sections, f"Types: {types}.", f"What is not there: {refused}."])
 
 
@@ -227,7 +232,8 @@ def _connectors() -> str:
     return "\n\n".join(
         [
             "## Connectors\n\nOptions of `WITH (...)`, and of the functions of `ps.read` that have the same names. "
-            "In SQL a span is written as `'2s'` and a point in time as `'2024-01-31 12:00:00'` (UTC).",
+            "In SQL a span is written as `'2s'` and a point in time as `'2024-01-31 12:00:00'` (UTC). Every source "
+            "also takes `idle`, a span: once it, or a substream of it, has had no rows for so long, nobody waits.",
             f"### Source `files`\n\n{_description(FilesConnector)} {_module(FilesConnector)}",
             _options(FilesConnector, files),
             "Formats by extension: " + ", ".join(f"`{e}` {f}" for e, f in EXTENSIONS.items()) + ".",

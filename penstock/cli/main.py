@@ -26,6 +26,7 @@ _Master = Annotated[
     str | None,
     typer.Option("--master", help='A Spark master, or "inline" for the engine in this process.', show_default=False),
 ]
+ORDER = "order"  # a benchmark of its own
 
 
 def _print_version(wanted: bool) -> None:
@@ -76,9 +77,11 @@ def explain(target: _Target) -> None:
     with ending_well():
         from penstock.cli.target import load_target
 
-        queries = load_target(target).queries
-        for query in queries:
-            print(*([f"-- {query.name}"] if len(queries) > 1 else []), query.ready.explain(), sep="\n")
+        loaded = load_target(target)
+        options = {name: value for name, value in loaded.settings.items() if name != "until"}
+        for query in loaded.queries:
+            title = [f"-- {query.name}"] if len(loaded.queries) > 1 else []
+            print(*title, query.ready.explain(**options), sep="\n")
 
 
 @app.command()
@@ -100,7 +103,7 @@ def demo(
 def _complete_workload(incomplete: str) -> list[str]:
     from penstock.bench.workloads import WORKLOADS
 
-    return [name for name in WORKLOADS if name.startswith(incomplete)]
+    return [name for name in (*WORKLOADS, ORDER) if name.startswith(incomplete)]
 
 
 @app.command()
@@ -108,22 +111,37 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...", help="Workloads; all of them if none is named.", autocompletion=_complete_workload
+            metavar="[NAME]...",
+            help=f'Workloads, all of them if none is named; or "{ORDER}": in order beside out of order.',
+            autocompletion=_complete_workload,
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the measurements as JSON on stdout.")] = False,
     rows: Annotated[int | None, typer.Option("--rows", min=1, help="Rows of input.", show_default=False)] = None,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Trials of each system.")] = 3,
+    repeat: Annotated[
+        int | None, typer.Option("--repeat", min=1, help="Trials of each system: 3, of an order 1.", show_default=False)
+    ] = None,
     systems: Annotated[
         list[str] | None, typer.Option("--system", help="Which systems take part; can be repeated; otherwise all.")
     ] = None,
     work: Annotated[Path, typer.Option("--work", help="Folder for input and scratch files.")] = Path("bench-work"),
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="DIR", help=f"{ORDER}: also write an HTML page with plots.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help=f"{ORDER}: few packets, only the first and last points.")
+    ] = False,
 ) -> None:
     """Measure Penstock and its peers on the same questions, with every result checked."""
     with ending_well():
-        from penstock.cli.bench import run_and_report
+        if names == [ORDER]:
+            from penstock.cli.bench_order import run_order_and_report
 
-        code = run_and_report(names or [], systems or [], rows, repeat, work, as_json)
+            code = run_order_and_report(quick, repeat or 1, report, as_json)
+        else:
+            from penstock.cli.bench import run_and_report
+
+            code = run_and_report(names or [], systems or [], rows, repeat or 3, work, as_json)
     raise typer.Exit(code)
 
 

@@ -154,10 +154,12 @@ class EpochLoop:
         return Outcome.FINISHED if after.finished else Outcome.WORKED
 
     def _offer(self, index: int) -> Offer:
+        """What a source gives to the coming epoch; those that have not ended share what it may take in."""
         state = self.manifest.sources[index]
         if state.ended:
             return Offer((), state.progress or {}, True)
-        return self._readers[index].offer(state.progress, self._admission.rows)
+        sharing = sum(not source.ended for source in self.manifest.sources)
+        return self._readers[index].offer(state.progress, max(1, self._admission.rows // sharing))
 
     def _floors(self, offers: Sequence[Offer]) -> tuple[Mark, ...]:
         """From where the marks of the sources go on, also where some are idle."""

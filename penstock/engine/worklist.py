@@ -11,7 +11,7 @@ from penstock.engine.job import Limits
 from penstock.engine.marks import behind
 from penstock.engine.view import StateView
 from penstock.operators.base import Marks, Operator
-from penstock.state.directory import HashRange
+from penstock.state.directory import HashRange, remaining
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def items(marks: Iterable[RangeMark], upto: Marks, view: StateView, operator: Op
 def nothing_due(marks: Iterable[RangeMark], work: Iterable[Item], upto: Marks) -> list[HashRange]:
     """The ranges that lag behind `upto` but have no work: their marks move on by themselves."""
     busy = [item.range for item in work]
-    return [m.range for m in marks if behind(m.marks, upto) and not any(m.range.intersect(part) for part in busy)]
+    return [part for m in marks if behind(m.marks, upto) for part in remaining([m.range], busy)]
 
 
 class Deadline:

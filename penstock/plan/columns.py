@@ -58,11 +58,11 @@ def times_of(node: Node) -> tuple[str, ...]:
     match node:
         case Source(time=time):
             return (time,)
-        case Filter(input=below) | Split(input=below) | InOrder(input=below):
+        case Filter(input=below) | Split(input=below):
             return times_of(below)
         case Project(input=below, columns=columns):
             return tuple(name for time in times_of(below) for name in _names_of(time, columns))
-        case MapBatches(time=time) | Distinct(time=time) | TopN(time=time):
+        case MapBatches(time=time) | Distinct(time=time) | TopN(time=time) | InOrder(time=time):
             return () if time is None else (time,)
         case Union(inputs=inputs):
             return _times_of_union(inputs)

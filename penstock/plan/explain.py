@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from penstock.expressions import Column, Named
 from penstock.expressions_text import text
-from penstock.plan.explain_operator import operator_lines, span_text, window_text
+from penstock.plan.explain_operator import before_travelling, operator_lines, span_text, window_text
 from penstock.plan.nodes import Source
 from penstock.plan.prepare_aggregate import TIME_COLUMN
 from penstock.plan.program import SINK, Apply, Assign, Branch, Compute, Divide, Input, Keep, Program, Step, Subquery
@@ -87,7 +87,7 @@ def _target_lines(branch: Branch, program: Program) -> Iterator[str]:
     if branch.target == SINK:
         return
     target = program.subqueries[branch.target]
-    if not target.takes_rows and not target.operator.probes:
-        yield "pre-aggregate by key and pane"
+    if not target.takes_rows:
+        yield from before_travelling(target.operator)
     port = f", input {branch.port}" if target.operator.ports > 1 else ""
     yield f"exchange by key hash to subquery {branch.target}{port}"

@@ -49,6 +49,21 @@ def operator_lines(operator: Operator) -> Iterator[str]:
             yield type(operator).__name__
 
 
+def before_travelling(operator: Operator) -> Iterator[str]:
+    """What is done with rows before they travel to an operator."""
+    match operator:
+        case WindowAggregate():
+            yield "pre-aggregate by key and pane"
+        case SessionAggregate():
+            yield "pre-aggregate by key and session"
+        case MomentsAggregate():
+            yield "pre-aggregate by key and time"
+        case DistinctRows():
+            yield "keep one of equal rows"
+        case TopRows():
+            yield f"keep the first {operator.n} rows of each group"
+
+
 def _join_lines(operator: BandJoin | GridJoin | LastRowsJoin) -> Iterator[str]:
     match operator:
         case BandJoin():

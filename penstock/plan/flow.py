@@ -12,6 +12,7 @@ from penstock.operators.bands import Leads
 from penstock.operators.base import Operator
 from penstock.operators.window import Window
 from penstock.plan.columns import WINDOW_END, WINDOW_START
+from penstock.plan.fold import followed_by
 from penstock.plan.program import Assign, Compute, Following, Step, WindowBorder
 
 
@@ -35,7 +36,7 @@ class Flow:
     joint: Joint | None = None
 
     def then(self, step: Step) -> Flow:
-        return replace(self, steps=(*self.steps, step))
+        return replace(self, steps=followed_by(self.steps, step))
 
     @property
     def end(self) -> Following:

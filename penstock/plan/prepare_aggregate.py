@@ -55,7 +55,8 @@ def _moments(node: Aggregate, below: Stream, times: Sequence[str], options: Comp
     latest = _latest(joint, times)
     keys = tuple(key.name for key in node.keys)
     operator = MomentsAggregate(keys, tuple(times), latest, _measures(node), stream.schema, options.hash_bits)
-    return Prepared(operator, (stream,), (tracks or following(below, *times),))
+    # Of times that are bounded one by one, the first alone completes a group; a track that nobody feeds is at its end.
+    return Prepared(operator, (stream,), (tracks or following(below, times[0]),))
 
 
 def _latest(joint: Joint | None, times: Sequence[str]) -> tuple[int | None, ...]:

@@ -7,10 +7,9 @@ import pyarrow as pa
 import penstock as ps
 from penstock.expressions import Call, Column, Literal, Named
 from penstock.plan.fingerprint import fingerprint
-from penstock.plan.nodes import Project, Sink
+from penstock.plan.nodes import Sink
 from penstock.plan.options import CompileOptions
-from penstock.plan.passes import fold_projects
-from penstock.plan.program import SINK
+from penstock.plan.program import SINK, Compute
 from penstock.plan.subqueries import compile_query
 from penstock.sinks.files import FilesSink
 
@@ -25,10 +24,11 @@ def stream() -> ps.Stream:
 
 def test_two_projections_become_one_where_nothing_is_computed_twice() -> None:
     lower = stream().select("ts", d=ps.col("k") + 1)
-    once = fold_projects(lower.select(e=ps.col("d") * 2).node)
-    assert once == Project(stream().node, (Named("e", Call("*", (Call("+", (Column("k"), Literal(1))), Literal(2)))),))
-    twice = lower.select(e=ps.col("d") * ps.col("d")).node
-    assert fold_projects(twice) == twice
+    (branch,) = compile_query(lower.select(e=ps.col("d") * 2).to.files("out").sink).program.inputs[0].branches
+    assert branch.steps == (Compute((Named("e", Call("*", (Call("+", (Column("k"), Literal(1))), Literal(2)))),)),)
+    twice = lower.select(e=ps.col("d") * ps.col("d")).to.files("out").sink
+    (branch,) = compile_query(twice).program.inputs[0].branches
+    assert len(branch.steps) == 2
 
 
 def test_only_the_columns_that_are_needed_are_read() -> None:

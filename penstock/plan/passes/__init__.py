@@ -6,15 +6,13 @@ from collections.abc import Callable
 
 from penstock.plan.nodes import Node
 from penstock.plan.options import CompileOptions
-from penstock.plan.passes.fold_projects import fold_projects
 from penstock.plan.passes.put_in_order import put_in_order
 
-PASSES = (fold_projects,)
-IN_ORDER_PASSES = (*PASSES, put_in_order)
+IN_ORDER_PASSES = (put_in_order,)
 
-__all__ = ["IN_ORDER_PASSES", "PASSES", "fold_projects", "passes", "put_in_order"]
+__all__ = ["IN_ORDER_PASSES", "passes", "put_in_order"]
 
 
 def passes(options: CompileOptions) -> tuple[Callable[[Node], Node], ...]:
     """The passes for some options."""
-    return IN_ORDER_PASSES if options.in_order else PASSES
+    return IN_ORDER_PASSES if options.in_order else ()

@@ -1,4 +1,4 @@
-"""Two projections in a row become one: the upper one reads the lower one's expressions directly.
+"""Two computations in a row become one: the upper one reads the lower one's expressions directly.
 
 Only where the upper one uses each computed column at most once: an expression is never evaluated twice.
 """
@@ -8,21 +8,18 @@ from __future__ import annotations
 from collections import Counter
 
 from penstock.expressions import Column, Named, columns_of, substitute
-from penstock.plan.nodes import Node, Project
-from penstock.plan.rewrite import bottom_up
+from penstock.plan.program import Compute, Step
 
 
-def fold_projects(node: Node) -> Node:
-    return bottom_up(node, _fold)
-
-
-def _fold(node: Node) -> Node:
-    match node:
-        case Project(Project(below, lower), upper) if _cheap(lower, upper):
+def followed_by(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
+    """The steps with one more behind them, as few as possible."""
+    match (*steps[-1:], step):
+        case (Compute(lower), Compute(upper)) if _cheap(lower, upper):
             bindings = {named.name: named.expression for named in lower}
-            return Project(below, tuple(Named(n.name, substitute(n.expression, bindings)) for n in upper))
+            together = tuple(Named(n.name, substitute(n.expression, bindings)) for n in upper)
+            return (*steps[:-1], Compute(together))
         case _:
-            return node
+            return (*steps, step)
 
 
 def _cheap(lower: tuple[Named, ...], upper: tuple[Named, ...]) -> bool:
