@@ -24,13 +24,16 @@ from penstock.api.aggregates import (
 )
 from penstock.api.columns import call, col, lit, when
 from penstock.api.handle import Progress, Run
+from penstock.api.joins import join_all
+from penstock.api.progress import punctuated
+from penstock.api.row_nodes import asc, desc
 from penstock.api.streams import Stream
-from penstock.api.windows import ordered, slack, sliding, tumbling
+from penstock.api.windows import ordered, rows, session, slack, sliding, tumbling
 from penstock.errors import PenstockError
 from penstock.version import __version__
 
 __all__ = [
-    "PenstockError", "Progress", "Run", "Stream", "__version__", "avg", "call", "col", "count", "count_distinct",
-    "first", "last", "lit", "max", "min", "ordered", "read", "slack", "sliding", "stddev", "stddev_pop", "sum",
-    "tumbling", "var_pop", "variance", "when",
+    "PenstockError", "Progress", "Run", "Stream", "__version__", "asc", "avg", "call", "col", "count",
+    "count_distinct", "desc", "first", "join_all", "last", "lit", "max", "min", "ordered", "punctuated", "read",
+    "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum", "tumbling", "var_pop", "variance", "when",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor
 from penstock.events import Event
 from penstock.plan.nodes import Sink
+from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import Query, compile_query
 from penstock.sinks.collected import MemoryResults
 from penstock.sources.base import AttachedConnector
@@ -31,7 +32,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     until = parse_until(options.pop("until", None))
     listener: Callable[[Event], None] | None = options.pop("on_event", None)
     settings = settings_from(options)
-    query = compile_query(sink, settings.hash_bits)
+    query = compile_query(sink, CompileOptions.of(settings))
     store = Checkpoint.open(checkpoint or _temporary_checkpoint())
     ears = Ears([listener] if listener else [])
     executor: Executor | None = None

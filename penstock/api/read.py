@@ -1,4 +1,8 @@
-"""Where streams come from: `ps.read.files(...)`, `ps.read.table(...)`, `ps.read.batches(...)`, `ps.read.calls(...)`."""
+"""Where streams come from: `ps.read.files(...)`, `ps.read.table(...)`, `ps.read.batches(...)`, `ps.read.calls(...)`.
+
+`progress` says how the rows of a stream tell how far it has come (`ordered()`, `slack("2s")`, `punctuated(...)`).
+`idle="10s"`: once a stream, or a substream of it, has had no rows for so long, others no longer wait for it.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from penstock.api.progress import idle_span
 from penstock.api.streams import Stream
 from penstock.api.windows import ordered
 from penstock.config import span
 from penstock.errors import QueryError
+from penstock.operators.scalar import check_predicate
 from penstock.plan.nodes import Source
-from penstock.progress.rules import Rule, Slack
+from penstock.progress.rules import Punctuated, Rule, Slack
 from penstock.schema import arrow_type, is_time_type, normalise, require_column, sql_type
 from penstock.sources.base import SourceConnector
 from penstock.sources.calls import CallsConnector
@@ -33,12 +39,14 @@ def files(
     progress: Rule | None = None,
     schema: dict[str, str] | None = None,
     name: str | None = None,
+    idle: str | int | None = None,
     **options: Any,
 ) -> Stream:
     """Files in a folder or of a pattern: Parquet, Arrow IPC, CSV or JSON lines. `follow=True` keeps watching for new
-    ones. `schema` gives SQL types by column name; without it the first file is asked."""
+    ones. `substreams="files"`: each file has a progress of its own. `schema` gives SQL types by column name; without it
+    the first file is asked."""
     connector = FilesConnector(str(path), **options)
-    return source(connector, time=time, progress=progress, schema=schema, name=name or "files")
+    return source(connector, time=time, progress=progress, schema=schema, name=name or "files", idle=idle)
 
 
 def table(rows: Rows, *, time: str, progress: Rule | None = None, name: str = "table") -> Stream:
@@ -47,17 +55,25 @@ def table(rows: Rows, *, time: str, progress: Rule | None = None, name: str = "t
 
 
 def batches(
-    parts: Iterable[Rows], *, time: str, progress: Rule | None = None, name: str = "batches", **options: Any
+    parts: Iterable[Rows],
+    *,
+    time: str,
+    progress: Rule | None = None,
+    name: str = "batches",
+    idle: str | int | None = None,
+    **options: Any,
 ) -> Stream:
     """Tables in memory, one epoch each: for tests and for trying out what arrives when."""
     connector = MemoryConnector(tuple(_as_table(part) for part in parts), **{"one_batch_per_offer": True} | options)
-    return source(connector, time=time, progress=progress, name=name)
+    return source(connector, time=time, progress=progress, name=name, idle=idle)
 
 
-def calls(*, progress: Rule | None = None, name: str = "calls", **options: Any) -> Stream:
+def calls(
+    *, progress: Rule | None = None, name: str = "calls", idle: str | int | None = None, **options: Any
+) -> Stream:
     """Generated call records. The default progress is a slack as large as their disorder."""
     connector = CallsConnector(**options | {"disorder": span(options.get("disorder", 0))})
-    return source(connector, time="ts", progress=progress or Slack(connector.disorder), name=name)
+    return source(connector, time="ts", progress=progress or Slack(connector.disorder), name=name, idle=idle)
 
 
 def spark(
@@ -68,13 +84,14 @@ def spark(
     name: str = "spark",
     trigger: dict[str, Any] | None = None,
     bounded: bool = False,
+    idle: str | int | None = None,
 ) -> Stream:
     """Any streaming DataFrame of Spark. `trigger` is that of Structured Streaming (`{"processingTime": "1 second"}`,
     `{"availableNow": True}`); with `bounded` the stream ends when its streaming query ends by itself."""
     from penstock.runtime.adapter import SparkConnector  # imported late: reading files must not wait for Spark
 
     connector = SparkConnector(frame, trigger or {"processingTime": "1 second"}, bounded, name)
-    return source(connector, time=time, progress=progress, name=name)
+    return source(connector, time=time, progress=progress, name=name, idle=idle)
 
 
 def source(
@@ -84,6 +101,7 @@ def source(
     progress: Rule | None = None,
     schema: dict[str, str] | None = None,
     name: str = "source",
+    idle: str | int | None = None,
 ) -> Stream:
     """A stream from any connector."""
     declared = connector.discover() if schema is None else pa.schema([(n, arrow_type(t)) for n, t in schema.items()])
@@ -95,7 +113,10 @@ def source(
             detail=f"it is {sql_type(field.type)}",
             hint="the time of a stream is a TIMESTAMP or a BIGINT column",
         )
-    return Stream(Source(name, fields, time, progress or ordered(), connector))
+    rule = progress or ordered()
+    if isinstance(rule, Punctuated):
+        check_predicate(fields, rule.predicate)
+    return Stream(Source(name, fields, time, rule, connector, idle_span(idle)))
 
 
 def _as_table(rows: Rows) -> pa.Table:

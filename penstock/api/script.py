@@ -29,7 +29,7 @@ from penstock.sql import Script, parse_script
 
 _FILES: dict[str, Reader] = {
     "path": str, "format": str.lower, "follow": yes_or_no, "split_rows": whole_number, "delimiter": str,
-    "header": yes_or_no,
+    "header": yes_or_no, "substreams": str.lower,
 }  # fmt: skip
 _CALLS: dict[str, Reader] = {
     "rows": whole_number, "rate": number, "realtime": yes_or_no, "keys": whole_number, "districts": whole_number,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +11,20 @@ import pyarrow as pa
 from penstock.api.aggregates import AggregateSpec
 from penstock.api.columns import as_column, as_expr
 from penstock.api.handle import Run
-from penstock.api.launch import start
-from penstock.api.windows import WindowSpec
+from penstock.api.join_nodes import Within, join_node, prefixed_names
+from penstock.api.launch import settings_from, start
+from penstock.api.row_nodes import Schema, asc, desc, map_node, top_node, union_node
+from penstock.api.times import Usual, chosen_period, chosen_time, event_time, window_of
+from penstock.api.windows import SessionSpec, WindowSpec
 from penstock.errors import QueryError
 from penstock.expressions import Column, Named
-from penstock.plan.columns import WINDOW_START, time_column
+from penstock.operators.window import Window
+from penstock.operators.window_kinds import Moments, RowWindow, Session
+from penstock.plan.columns import WINDOW_COLUMNS, WINDOW_START, times_of
 from penstock.plan.explain import explain
 from penstock.plan.naming import default_name
-from penstock.plan.nodes import Aggregate, Filter, Node, Project, Sink
+from penstock.plan.nodes import Aggregate, Distinct, Filter, InOrder, Node, Project, Sink, Split, Windows
+from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import compile_query, node_schema
 from penstock.sinks.collected import CollectedSink, MemoryResults
 from penstock.sinks.files import FilesSink
@@ -36,6 +42,11 @@ class Stream:
     def schema(self) -> pa.Schema:
         return node_schema(self.node)
 
+    @property
+    def times(self) -> tuple[str, ...]:
+        """The columns that punctuation bounds, so that windows, joins and the like can go by them; the usual first."""
+        return times_of(self.node)
+
     def where(self, condition: object) -> Stream:
         """The rows for which the condition holds. Right behind an aggregate it is what HAVING is in SQL, and may also
         use `window_end`."""
@@ -45,6 +56,12 @@ class Stream:
                 wide = Filter(self.wide, predicate)
                 return Stream(Project(wide, shown), wide=wide)
         return Stream(Filter(self.node, predicate))
+
+    def split(self, *conditions: object) -> tuple[Stream, ...]:
+        """A stream for each condition, and one more: each row goes to the first condition that holds, or to the
+        last stream."""
+        predicates = tuple(map(as_column, conditions))
+        return tuple(self._checked(Split(self.node, predicates, n)) for n in range(len(predicates) + 1))
 
     def select(self, *columns: object, **computed: object) -> Stream:
         """Some columns, by name or as expressions; computed ones get their keyword as a name."""
@@ -57,13 +74,114 @@ class Stream:
         kept = [Named(n, Column(n)) for n in self.schema.names if n not in computed]
         return self.select(*[n.expression for n in kept], **computed)
 
+    def map_batches(
+        self,
+        function: Callable[[pa.Table], pa.Table],
+        schema: Schema,
+        *,
+        time: str | Usual | None = Usual.TIME,
+        name: str | None = None,
+    ) -> Stream:
+        """Rows through a Python function from Arrow table to Arrow table, whatever rows it is given at once. `schema`
+        is that of its result, as SQL types by column name or as an Arrow schema. `time` names the column that is the
+        stream's time behind it, and no earlier than before (without it: the usual time, if the schema has it; None:
+        there is none). A checkpoint knows the function by its name."""
+        return self._checked(map_node(self.node, function, schema, time, name))
+
+    def union(self, *others: Stream) -> Stream:
+        """All rows of all streams; columns go by position, and are called as in this one."""
+        return self._checked(union_node([self.node, *(other.node for other in others)]))
+
+    def distinct(self, *, time: str | None = None) -> Stream:
+        """Rows that are equal in all columns, once. A row is remembered until the stream's time has passed it."""
+        return self._checked(Distinct(self.node, chosen_time(self.node, time, "distinct")))
+
+    def windowed(self, window: WindowSpec) -> Stream:
+        """Each row once for every window it is in, with `window_start` and `window_end` as further columns."""
+        if not isinstance(window, WindowSpec):
+            raise QueryError("rows can only be assigned to windows of time", hint="use ps.tumbling or ps.sliding")
+        return self._checked(Windows(self.node, window.over(chosen_time(self.node, window.time, "a window"))))
+
+    def top(
+        self,
+        n: int,
+        by: object,
+        *,
+        keys: Sequence[object] = (),
+        per: str | Usual | None = Usual.TIME,
+        number: str | None = None,
+    ) -> Stream:
+        """Of the rows with equal keys and equal `per` the first `n`, ordered by columns or by `ps.desc(...)` of them.
+        `per` is a time, usually `window_start` (None: all rows, known when the stream has ended). `number` names a
+        column for the place of each row, from 1."""
+        time = chosen_period(self.node, per, "a top-n")
+        return self._checked(top_node(self.node, n, by, keys, time, number))
+
+    def keep_first(self, *keys: object, per: str | Usual | None = Usual.TIME) -> Stream:
+        """The earliest row of each key in each window, or in all (`per=None`)."""
+        by = asc(event_time(self.node, "keep_first"))
+        return self._checked(top_node(self.node, 1, by, keys, window_of(self.node, per, "keep_first")))
+
+    def keep_last(self, *keys: object, per: str | Usual | None = Usual.TIME) -> Stream:
+        """The latest row of each key in each window, or in all (`per=None`)."""
+        by = desc(event_time(self.node, "keep_last"))
+        return self._checked(top_node(self.node, 1, by, keys, window_of(self.node, per, "keep_last")))
+
+    def join(
+        self,
+        other: Stream,
+        on: object,
+        *,
+        within: Within,
+        kind: str = "inner",
+        where: object | None = None,
+        times: tuple[str | None, str | None] | None = None,
+        prefix: str = "right_",
+    ) -> Stream:
+        """Pairs of rows with equal keys whose times are near. `on` is a column, a pair of a left and a right one, or a
+        list of these. `within` is how far the times may be apart: `"5s"` either way; `("1s", "5s")` for at most 1 s
+        before and 5 s after this stream's time; `"window"` for rows of the same window; None for streams that end.
+        `kind`: inner, left, right, full, semi or anti. `where` is a further condition. `times` chooses other times than
+        the usual ones. Columns of `other` get the prefix where this stream has the same name."""
+        names = prefixed_names(self.node, other.node, prefix)
+        inputs = (self.node, other.node)
+        return self._checked(join_node(inputs, on=on, within=within, names=names, kind=kind, where=where, times=times))
+
+    def theta_join(
+        self,
+        other: Stream,
+        condition: object,
+        *,
+        within: Within = None,
+        last_rows: int | tuple[int, int] | None = None,
+        times: tuple[str | None, str | None] | None = None,
+        prefix: str = "right_",
+    ) -> Stream:
+        """Pairs of rows for which any condition holds, over their names in the result. `within` as for `join`; or
+        `last_rows`: each row with the last n rows of the other stream before it, both straight from their sources."""
+        if (within is None) == (last_rows is None):
+            raise QueryError(
+                "a theta join needs either a span of time or a number of rows",
+                hint='write within="5s", or last_rows=100',
+            )
+        names = prefixed_names(self.node, other.node, prefix)
+        last = (last_rows, last_rows) if isinstance(last_rows, int) else last_rows
+        inputs = (self.node, other.node)
+        return self._checked(
+            join_node(inputs, on=[], within=within, names=names, where=condition, times=times, last_rows=last)
+        )
+
+    def in_order(self, *, time: str | None = None) -> Stream:
+        """The same rows, held back and let through in order of time."""
+        return self._checked(InOrder(self.node, chosen_time(self.node, time, "an order")))
+
     def group_by(self, *keys: object, **computed: object) -> Grouped:
         """Groups by columns or expressions; without keys, all rows are one group."""
         plain = [Named(default_name(as_column(k)), as_column(k)) for k in keys]
         named = [Named(name, as_expr(value)) for name, value in computed.items()]
-        return Grouped(self.node, (*plain, *named))
+        return Grouped(self.node, (*plain, *named), self.wide)
 
-    def window(self, window: WindowSpec) -> Windowed:
+    def window(self, window: WindowSpec | SessionSpec | RowWindow) -> Windowed:
         """Windows over all rows as one group."""
         return self.group_by().window(window)
 
@@ -82,43 +200,64 @@ class Stream:
 
 @dataclass(frozen=True)
 class Grouped:
+    """Rows in groups. `wide` has columns that the stream does not show but that a window may go by."""
+
     node: Node
     keys: tuple[Named, ...]
+    wide: Node | None = None
 
-    def window(self, window: WindowSpec) -> Windowed:
-        """Windows over the stream's time: `tumbling("10s")`, `sliding("1m", every="10s")`."""
-        time = time_column(self.node)
-        if time is None:
-            raise QueryError(
-                "a window needs the time of the stream, and an earlier select dropped it",
-                hint="keep the time column in that select",
-            )
-        return Windowed(self.node, self.keys, window, time)
+    def window(self, window: WindowSpec | SessionSpec | RowWindow) -> Windowed:
+        """Windows over the stream's time: `tumbling("10s")`, `sliding("1m", every="10s")`, `session("5m")`; or over
+        rows: `rows(100, every=10)`."""
+        if isinstance(window, RowWindow):
+            return Windowed(self.node, self.keys, window)
+        node = self._with_time(window.time)
+        return Windowed(node, self.keys, window.over(chosen_time(node, window.time, "a window")))
+
+    def at(self, *times: str) -> Windowed:
+        """Rows with equal times, without a window: `.at("ts")`, or both times of a join, `.at("ts", "right_ts")`."""
+        if twice := {key.name for key in self.keys} & set(times) or len(set(times)) < len(times) or not times:
+            raise QueryError("`at` needs times that are different, and no keys", detail=f"{times}, {twice}")
+        chosen = tuple(chosen_time(self.node, time, "a group") for time in times)
+        return Windowed(self.node, self.keys, Moments(chosen))
 
     def agg(self, **aggregates: AggregateSpec) -> Stream:
         raise QueryError(
             "a continuous aggregate needs a window: without one its result would never be complete",
-            hint='write .group_by(...).window(ps.tumbling("10s")).agg(...)',
+            hint='write .group_by(...).window(ps.tumbling("10s")).agg(...), or .at("ts") for rows of equal time',
         )
+
+    def _with_time(self, time: str | None) -> Node:
+        hidden = self.wide is not None and time not in times_of(self.node) and time in times_of(self.wide)
+        return self.wide if hidden and self.wide is not None else self.node
 
 
 @dataclass(frozen=True)
 class Windowed:
     node: Node
     keys: tuple[Named, ...]
-    spec: WindowSpec
-    time: str
+    kind: Window | Session | RowWindow | Moments
 
     def agg(self, **aggregates: AggregateSpec) -> Stream:
-        """One row per group and window: the keys, `window_start` and the aggregates; `window_end` can be selected."""
+        """One row per group and window: the keys, `window_start` and the aggregates; `window_end` can be selected, and
+        is shown of sessions. Of equal times, the times stand in the place of the window."""
         for name, value in aggregates.items():
             if not isinstance(value, AggregateSpec):
                 raise QueryError(f"`{name}` is not an aggregate", hint=f"write {name}=ps.count(), or another aggregate")
         named = tuple(value.named(name) for name, value in aggregates.items())
-        node = Aggregate(self.node, self.keys, self.spec.over(self.time), named)
-        shown = (*(k.name for k in self.keys), WINDOW_START, *aggregates)
+        node = Aggregate(self.node, self.keys, self.kind, named)
         node_schema(node)
+        shown = (*(k.name for k in self.keys), *self._shown_borders(), *aggregates)
         return Stream(Project(node, tuple(Named(n, Column(n)) for n in shown)), wide=node)
+
+    def _shown_borders(self) -> tuple[str, ...]:
+        match self.kind:
+            case Moments(times):
+                return times
+            case Session():
+                return WINDOW_COLUMNS  # of a session, the end is the border that progresses
+            case _:
+                return (WINDOW_START,)
 
 
 @dataclass(frozen=True)
@@ -150,8 +289,9 @@ class Ready:
     sink: Sink
     results: MemoryResults | None = None
 
-    def explain(self) -> str:
-        return explain(compile_query(self.sink))
+    def explain(self, **options: Any) -> str:
+        """The plan, as it is with some settings of a run: `order="in"` changes it, `sites` does not."""
+        return explain(compile_query(self.sink, CompileOptions.of(settings_from(options))))
 
     def start(self, checkpoint: str | None = None, **options: Any) -> Run:
         """Start it; options are the settings of a run (`sites=2`, `master="local[2]"`, `epoch="2s"`, ...)."""

@@ -1,10 +1,13 @@
 """The SQL front end: text in, a list of sources, views, sinks and queries as plain plan nodes out.
 
     text ─ tokens ─► statements ─┬─ CREATE SOURCE, SINK, VIEW, SET: read by hand over the tokens
-                                 └─ SELECT: token rewriting of windows ─► sqlglot tree ─► plan nodes
+                                 └─ SELECT: windows and unions of the papers become calls ─► sqlglot tree ─► nodes
 
-It may import errors, schema, expressions, operators.window, operators.functions, progress.rules and plan. It opens
-nothing: connectors are made by the `Connectors` the caller passes in. No class of sqlglot leaves this folder.
+    FROM: from_reader ─► from_tree ─► join_plan (join_match: what the conditions say; join_node: one Join of it)
+    SELECT: rows (FROM, WHERE) ─► grouped or row by row ─► ranked (ROW_NUMBER) ─► distinct, all put together in select
+
+It may import errors, schema, expressions, operators, progress.rules and plan. It opens nothing: connectors are made by
+the `Connectors` the caller passes in. No class of sqlglot leaves this folder.
 """
 
 from penstock.sql.connect import Connectors

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from penstock.config import span
+from penstock.errors import QueryError
 from penstock.plan.nodes import Connector, Source
 from penstock.schema import normalise
 from penstock.sql.place import ScriptText
@@ -29,12 +31,23 @@ def source_node(statement: CreateSource, connectors: Connectors, text: ScriptTex
     if statement.watermark is None:
         raise text.error(f"source `{statement.name}` has no WATERMARK", statement.offset, hint=HOW)
     kind, options = _kind(statement.options, statement.offset, text)
+    idle = _idle(options.pop("idle", None), statement.offset, text)
     declared = None if statement.schema is None else normalise(statement.schema)
     with text.placing(lambda: statement.offset):
         connector = connectors.source(kind, options, declared)
         schema = normalise(connector.discover()) if declared is None else declared
     time, rule = time_and_rule(statement.watermark, schema, text, statement.name)
-    return Source(statement.name, schema, time, rule, connector)
+    return Source(statement.name, schema, time, rule, connector, idle)
+
+
+def _idle(told: str | None, offset: int, text: ScriptText) -> int | None:
+    """After how many microseconds without rows the source counts as idle."""
+    if told is None:
+        return None
+    with text.placing(lambda: offset):
+        if (microseconds := span(told)) <= 0:
+            raise QueryError("the time after which a source is idle must be above zero", hint="as in idle = '10s'")
+    return microseconds
 
 
 def sink_connector(statement: CreateSink, connectors: Connectors, text: ScriptText) -> Connector:

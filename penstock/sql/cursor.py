@@ -12,6 +12,7 @@ from penstock.errors import QueryError
 from penstock.sql.place import ScriptText
 
 Item = TypeVar("Item")
+_PUNCTUATION = (TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA)
 
 
 def is_word(token: Token | None, *words: str) -> bool:
@@ -20,7 +21,10 @@ def is_word(token: Token | None, *words: str) -> bool:
 
 
 def _is_quoted(token: Token) -> bool:
-    """Quotes of all kinds take room in the text but are not part of the token's own text."""
+    """Quotes of all kinds take room in the text but are not part of the token's own text. Punctuation has none, and may
+    stand in the place of something longer."""
+    if token.token_type in _PUNCTUATION:
+        return False
     return bool(token.end - token.start + 1 != len(token.text))
 
 

@@ -16,6 +16,7 @@ from penstock.sql.operators import BINARY, NOTES, PATTERNS
 from penstock.sql.scope import Scope
 from penstock.sql.tree import extra_parts, place_of, placing, without_parentheses
 
+_SEMI = "write a SEMI or an ANTI JOIN, with a bound on time"
 _MAX_REPEATED = 1_000  # nodes of an operand that has to be written twice; nested, they would double each time
 
 
@@ -36,6 +37,12 @@ def _aggregate(node: exp.Expr, scope: Scope) -> Expr:
     return scope.on_aggregate(node)
 
 
+def _over(node: exp.Expr, scope: Scope) -> Expr:
+    if scope.on_over is None:
+        raise QueryError("OVER cannot stand here", hint="number rows in SELECT or QUALIFY, by ROW_NUMBER()")
+    return scope.on_over(node)
+
+
 def _binary(node: exp.Expr, scope: Scope) -> Expr:
     _only(node, "this", "expression", *NOTES)
     return Call(BINARY[type(node)], (translate(node.this, scope), translate(node.expression, scope)))
@@ -54,6 +61,8 @@ def _refusal(node: exp.Expr) -> QueryError:
 
 
 def _unsupported(node: exp.Expr, scope: Scope) -> Expr:
+    if isinstance(node, exp.Exists):
+        raise QueryError("EXISTS is not supported", hint=_SEMI)
     if isinstance(node, exp.Query):
         raise QueryError("a query inside an expression is not supported", hint="write it in FROM, or as a view")
     raise _refusal(node)
@@ -104,7 +113,7 @@ def _between(node: exp.Expr, scope: Scope) -> Expr:
 
 def _in(node: exp.Expr, scope: Scope) -> Expr:
     if node.args.get("query"):
-        raise QueryError("IN takes a list of values", hint="a query inside an expression is not supported")
+        raise QueryError("IN takes a list of values", hint=f"a query inside an expression is not supported; {_SEMI}")
     _only(node, "this", "expressions")
     parts = tuple(translate(part, scope) for part in (node.this, *node.expressions))
     return Call(require_function("in", len(parts)).name, parts)
@@ -191,4 +200,5 @@ _HANDLERS: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Expr]] = {
     exp.TryCast: _cast,
     exp.Extract: _extract,
     exp.Anonymous: _function,
+    exp.Window: _over,
 }

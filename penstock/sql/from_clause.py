@@ -1,77 +1,63 @@
-"""The FROM clause: a source, a view, a query in parentheses, or a window over one of them."""
+"""One item of FROM: a source, a view, a query in parentheses, or a window over one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from penstock.errors import did_you_mean
+from penstock.errors import QueryError, did_you_mean
 from penstock.operators.window import Window
-from penstock.plan.columns import columns_of_node
+from penstock.operators.window_kinds import RowWindow, Session
 from penstock.plan.nodes import Node
 from penstock.sql.place import ScriptText
-from penstock.sql.refusals import not_a_select
-from penstock.sql.scope import Scope, spelled
-from penstock.sql.tree import extra_parts, place_of, without_parentheses
+from penstock.sql.ranked import Ranked
+from penstock.sql.scope import spelled
+from penstock.sql.tree import place_of
+
+ITEMS = "FROM takes a source, a view, a window or a query in parentheses"
+Planned = Node | Ranked
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a query is read in: the text, the sources and views by name, and how a query inside it is planned."""
+    """What a query is read in: the text, the streams by name, and how a query inside it is planned."""
 
     text: ScriptText
-    streams: Mapping[str, Node]
-    plan: Callable[[exp.Expr, Context], Node]
+    streams: Mapping[str, Planned]
+    plan: Callable[[exp.Expr, Context], Planned]
 
 
 @dataclass(frozen=True)
 class Stream:
-    """What FROM gives. `implied`: the window belongs to the stream, so GROUP BY need not name it."""
+    """What an item of FROM gives, under its alias.
+
+    `implied`: the window belongs to the stream, so GROUP BY need not name it. `partition` are the keys of a session, as
+    far as they are said here. `ranked`: the rows are still to be bounded by their number; `node` has the columns then.
+    """
 
     node: Node
     name: str
-    window: Window | None = None
+    window: Window | Session | RowWindow | None = None
     implied: bool = False
-
-    def scope(self, text: ScriptText) -> Scope:
-        return Scope(text, self.name, columns_of_node(self.node))
+    partition: tuple[str, ...] | None = None
+    ranked: Ranked | None = None
 
 
 WindowReader = Callable[[exp.Anonymous, Context], Stream]
 
 
-def stream_of(select: exp.Select, context: Context, read_window: WindowReader) -> Stream:
-    """The stream a SELECT reads, under the alias it has there."""
-    clause = select.args.get("from_")
-    if clause is None:
-        raise context.text.error("the query has no FROM", place_of(select), hint="say which source it reads")
-    table = clause.this
-    if any(extra_parts(table, ("this", "alias"))):
-        raise context.text.error(
-            "FROM takes a source, a view, a window or a query in parentheses", place_of(table), hint="and an alias"
-        )
-    stream = _unnamed(table, context, read_window)
-    return replace(stream, name=_alias(table, context.text) or stream.name)
-
-
-def _unnamed(table: exp.Expr, context: Context, read_window: WindowReader) -> Stream:
+def stream_of(table: exp.Expr, context: Context, read_call: WindowReader) -> Stream:
+    """The stream of an item of FROM, without its alias."""
     match table:
         case exp.Table() if isinstance(table.this, exp.Anonymous):
-            return read_window(table.this, context)
+            return read_call(table.this, context)
         case exp.Table() if isinstance(table.this, exp.Identifier):
             return find_stream(table.name, place_of(table), context)
         case exp.Subquery():
-            return Stream(context.plan(table.this, context), "")
-    raise context.text.error("FROM takes a source, a view, a window or a query in parentheses", place_of(table))
-
-
-def _alias(table: exp.Expr, text: ScriptText) -> str:
-    alias = table.args.get("alias")
-    if isinstance(alias, exp.TableAlias) and any(extra_parts(alias, ("this",))):
-        raise text.error("an alias of FROM names the stream only", place_of(alias), hint="name columns in the SELECT")
-    return str(table.alias)
+            return stream_of_plan(context.plan(table.this, context), "")
+    raise context.text.error(ITEMS, place_of(table))
 
 
 def find_stream(name: str, offset: int, context: Context) -> Stream:
@@ -80,14 +66,24 @@ def find_stream(name: str, offset: int, context: Context) -> Stream:
     if found is None:
         hint = did_you_mean(name, context.streams) or "declare it first, with CREATE SOURCE"
         raise context.text.error(f"unknown source or view `{name}`", offset, hint=hint)
-    return Stream(context.streams[found], found)
+    return stream_of_plan(context.streams[found], found)
 
 
-def argument_stream(node: exp.Expr, context: Context) -> Stream:
-    """The first argument of a window: a source, a view, or a query in parentheses."""
-    match without_parentheses(node):
-        case exp.Column() as column if not any(extra_parts(column, ("this",))):
-            return find_stream(column.name, place_of(column), context)
-        case exp.Subquery() | exp.Query() as query:
-            return Stream(context.plan(query, context), "")
-    raise not_a_select(node, context.text)
+def stream_of_plan(planned: Planned, name: str) -> Stream:
+    if isinstance(planned, Ranked):
+        return Stream(planned.first(1), name, ranked=planned)
+    return Stream(planned, name)
+
+
+def whole(stream: Stream) -> Stream:
+    """The stream itself, which must not wait for a bound on the number of its rows."""
+    if stream.ranked is not None:
+        raise unbounded(stream.ranked)
+    return stream
+
+
+def unbounded(ranked: Ranked) -> QueryError:
+    return QueryError(
+        "ROW_NUMBER() needs a bound: how many rows of each group are wanted",
+        hint=f"write SELECT * FROM (...) WHERE {ranked.column} <= 3 around it, or QUALIFY ROW_NUMBER() OVER (...) <= 3",
+    )

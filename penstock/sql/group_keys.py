@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expressions import Expr
+from penstock.expressions import Column, Expr
 from penstock.sql.expression import translate
-from penstock.sql.grouped_expression import WINDOW_SCOPE, AggregateSlot, WindowColumn, columns_in, same
+from penstock.sql.grouped_expression import AggregateSlot, WindowColumn, columns_in, same
+from penstock.sql.over import NumberSlot
 from penstock.sql.result_columns import Item
 from penstock.sql.scope import Scope
 from penstock.sql.tree import extra_parts, place_of, placing, without_parentheses
@@ -25,15 +26,19 @@ class Keys:
     expressions: tuple[Expr, ...]
     windowed: bool
 
+    def without(self, times: Sequence[str]) -> tuple[Expr, ...]:
+        """The keys that are none of these columns."""
+        return tuple(key for key in self.expressions if not (isinstance(key, Column) and key.name in times))
+
 
 def keys_of(group: exp.Expr | None, items: Sequence[Item], scope: Scope) -> Keys:
-    """What GROUP BY says; `scope` is that of the input."""
+    """What GROUP BY says; `scope` is that of the input, with the borders of the window if there is one."""
     if group is None:
         return Keys((), False)
     if any(extra_parts(group, ("expressions",))):
         raise scope.text.error("GROUP BY takes a list of expressions", place_of(group), hint="list them one by one")
     aliases = {item.alias: item.expression for item in items if item.alias}
-    inner = replace(scope, computed=WINDOW_SCOPE | aliases, why_no_aggregate=_NO_AGGREGATE)
+    inner = replace(scope, computed={**scope.computed, **aliases}, why_no_aggregate=_NO_AGGREGATE)
     keys = [_key(node, items, inner) for node in group.expressions]
     distinct = {same(key): key for key in keys if not isinstance(key, WindowColumn)}
     return Keys(tuple(distinct.values()), any(isinstance(key, WindowColumn) for key in keys))
@@ -60,6 +65,8 @@ def _plain(key: Expr) -> Expr:
     for column in columns_in(key):
         if isinstance(column, AggregateSlot):
             raise QueryError(_NO_AGGREGATE)
+        if isinstance(column, NumberSlot):
+            raise QueryError("the number of a row cannot be grouped by", hint="group in a query around this one")
         if isinstance(column, WindowColumn):
             raise QueryError(
                 "GROUP BY takes window_start and window_end as they are", hint="compute with them in SELECT"

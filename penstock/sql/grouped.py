@@ -1,4 +1,4 @@
-"""A SELECT with a window and aggregates: Aggregate -> [Filter (HAVING)] -> Project."""
+"""A SELECT with GROUP BY or aggregates: Aggregate -> [Filter (HAVING)], and the columns over it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from itertools import count
 
 from sqlglot import exp
 
-from penstock.errors import QueryError
 from penstock.expressions import Call, Column, Expr, Named
-from penstock.operators.window import Window
-from penstock.plan.columns import WINDOW_COLUMNS
-from penstock.plan.naming import aggregate_name, default_name, unique_name
-from penstock.plan.nodes import Aggregate, Aggregation, Filter, Node, Project
+from penstock.operators.window_kinds import Moments
+from penstock.plan.naming import aggregate_name, default_name
+from penstock.plan.nodes import Aggregate, Aggregation, Filter, Node
 from penstock.sql.aggregate_call import AggregateCall, aggregate_call
 from penstock.sql.expression import translate
-from penstock.sql.group_keys import Keys, keys_of
+from penstock.sql.group_keys import keys_of
+from penstock.sql.group_window import Groups, groups_of
 from penstock.sql.grouped_expression import WINDOW_SCOPE, AggregateSlot, as_written, over_result, same
-from penstock.sql.result_columns import Item, is_star, items_of, output_names
+from penstock.sql.over import Numbering, NumberSlot, Over
+from penstock.sql.result_columns import Item, free_name, is_star, items_of, names_of, output_names
+from penstock.sql.rows import Rows
 from penstock.sql.scope import Scope
+from penstock.sql.shaped import Shaped, qualify_of
 from penstock.sql.tree import place_of, placing
 
 
@@ -46,19 +48,45 @@ class _Names:
     aggregates: tuple[str, ...]
 
 
-def grouped(select: exp.Select, below: Node, window: Window, rows: Scope, implied: bool) -> Node:
-    """The plan of a grouped SELECT over `below`, whose columns `rows` knows."""
-    aggregates = _Aggregates(rows)
-    scope = replace(rows, computed=WINDOW_SCOPE, on_aggregate=aggregates.take)
+ToResult = Callable[[Expr], Expr]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a grouped SELECT says, over the columns of its input and slots for what only the result has."""
+
+    items: tuple[Item, ...]
+    groups: Groups
+    having: tuple[Expr, exp.Expr] | None
+    qualify: tuple[Expr, ...]
+    over: Over | None
+    calls: tuple[AggregateCall, ...]
+
+
+def grouped(select: exp.Select, rows: Rows, numbering: Numbering) -> Shaped:
+    """The groups of a SELECT, and the columns it computes from them."""
+    read = _read(select, rows, numbering)
+    names = _names(read.groups, read.calls, read.items, rows.scope)
+    to_result = _to_result(read.groups, names)
+    return Shaped(
+        _kept(_aggregate(rows.node, read.groups, read.calls, names), read.having, to_result, rows.scope),
+        _columns(read.items, to_result, rows.scope),
+        read.over.mapped(to_result) if read.over is not None else None,
+        tuple(map(to_result, read.qualify)),
+    )
+
+
+def _read(select: exp.Select, rows: Rows, numbering: Numbering) -> _Read:
+    """Everything is read before the aggregates are known: each part may bring some."""
+    aggregates = _Aggregates(rows.scope)
+    borders = rows.scope if rows.window is None else replace(rows.scope, computed=WINDOW_SCOPE)
+    scope = replace(borders, on_aggregate=aggregates.take, on_over=numbering.take)
     items = _items(select, scope)
-    keys = keys_of(select.args.get("group"), items, rows)
-    if not (keys.windowed or implied):
-        raise _window_not_grouped(select, rows)
+    groups = groups_of(select, rows, keys_of(select.args.get("group"), items, borders))
     having = _having(select.args.get("having"), items, scope)
-    calls = tuple(aggregates.calls.values())
-    names = _names(keys, calls, items)
-    node = _aggregate(below, keys, window, calls, names)
-    return _result(node, having, items, _to_result(keys, names), names, scope)
+    qualify, over = qualify_of(select, items, scope), numbering.over(scope)
+    calls = tuple(aggregates.calls.values()) or (AggregateCall("count", None),)  # groups alone are counted unseen
+    return _Read(items, groups, having, qualify, over, calls)
 
 
 def _items(select: exp.Select, scope: Scope) -> tuple[Item, ...]:
@@ -68,34 +96,29 @@ def _items(select: exp.Select, scope: Scope) -> tuple[Item, ...]:
     return items_of(select, scope)
 
 
-def _window_not_grouped(select: exp.Select, scope: Scope) -> QueryError:
-    return scope.text.error(
-        "the window is not in GROUP BY",
-        place_of(select.args.get("group") or select),
-        detail="an aggregate over all windows together would never be complete",
-        hint="add window_start to GROUP BY",
-    )
-
-
 def _having(clause: exp.Expr | None, items: Sequence[Item], scope: Scope) -> tuple[Expr, exp.Expr] | None:
     """The predicate, which may also use the aliases of the select list, and its tree."""
     if clause is None:
         return None
     aliases = {item.alias: item.expression for item in items if item.alias}
-    return translate(clause.this, replace(scope, computed=scope.computed | aliases)), clause
+    inner = replace(scope, computed={**scope.computed, **aliases}, on_over=None)
+    return translate(clause.this, inner), clause
 
 
-def _names(keys: Keys, calls: Sequence[AggregateCall], items: Sequence[Item]) -> _Names:
-    taken = list(WINDOW_COLUMNS)
+def _names(groups: Groups, calls: Sequence[AggregateCall], items: Sequence[Item], scope: Scope) -> _Names:
+    taken = set(groups.borders)
     aliases = {same(item.expression): item.alias for item in reversed(items) if item.alias}
-    for key in keys.expressions:
-        taken.append(unique_name(aliases.get(same(key)) or default_name(key), taken))
-    first = len(taken)
+    keys: list[str] = []
+    for key in groups.keys:
+        alias = aliases.get(same(key))
+        keys.append(free_name((alias,) if alias else names_of(key, scope), taken))
+        taken.add(keys[-1])
     chosen = [_chosen_name(i, call, items) for i, call in enumerate(calls)]
-    for name in chosen:
-        taken.append(unique_name(name, taken) if name else "")
+    for i, name in enumerate(chosen):
+        chosen[i] = free_name((name,), taken) if name else ""
+        taken.add(chosen[i])
     numbers = (name for n in count(1) if (name := f"agg_{n}") not in taken)
-    return _Names(tuple(taken[2:first]), tuple(name or next(numbers) for name in taken[first:]))
+    return _Names(tuple(keys), tuple(name or next(numbers) for name in chosen))
 
 
 def _chosen_name(index: int, call: AggregateCall, items: Sequence[Item]) -> str:
@@ -106,33 +129,27 @@ def _chosen_name(index: int, call: AggregateCall, items: Sequence[Item]) -> str:
     return next((item.alias for item in whole if item.alias), aggregate_name(call.function, call.argument))
 
 
-def _aggregate(below: Node, keys: Keys, window: Window, calls: Sequence[AggregateCall], names: _Names) -> Aggregate:
-    named_keys = tuple(map(Named, names.keys, keys.expressions))
+def _aggregate(below: Node, groups: Groups, calls: Sequence[AggregateCall], names: _Names) -> Aggregate:
+    named_keys = tuple(map(Named, names.keys, groups.keys))
     aggregations = tuple(Aggregation(n, c.function, c.argument) for n, c in zip(names.aggregates, calls, strict=True))
-    return Aggregate(below, named_keys, window, aggregations)
+    return Aggregate(below, named_keys, groups.window, aggregations)
 
 
-ToResult = Callable[[Expr], Expr]
+def _to_result(groups: Groups, names: _Names) -> ToResult:
+    known = dict(zip(map(same, groups.keys), names.keys, strict=True))
+    if isinstance(groups.window, Moments):
+        known |= {same(Column(time)): time for time in groups.window.times}
+    return lambda expression: over_result(expression, known, names.aggregates)
 
 
-def _to_result(keys: Keys, names: _Names) -> ToResult:
-    key_names = dict(zip(map(same, keys.expressions), names.keys, strict=True))
-    return lambda expression: over_result(expression, key_names, names.aggregates)
+def _kept(node: Node, having: tuple[Expr, exp.Expr] | None, to_result: ToResult, scope: Scope) -> Node:
+    return node if having is None else Filter(node, _placed(to_result, having[0], having[1], scope))
 
 
-def _result(
-    node: Node,
-    having: tuple[Expr, exp.Expr] | None,
-    items: Sequence[Item],
-    to_result: ToResult,
-    names: _Names,
-    scope: Scope,
-) -> Node:
-    if having is not None:
-        node = Filter(node, _placed(to_result, having[0], having[1], scope))
+def _columns(items: Sequence[Item], to_result: ToResult, scope: Scope) -> tuple[Named, ...]:
     expressions = [_placed(to_result, item.expression, item.node, scope) for item in items]
-    defaults = [_default_name(item, expression) for item, expression in zip(items, expressions, strict=True)]
-    return Project(node, tuple(map(Named, output_names(items, defaults, scope), expressions)))
+    names = [_default_names(item, expression) for item, expression in zip(items, expressions, strict=True)]
+    return tuple(map(Named, output_names(items, names, scope), expressions))
 
 
 def _placed(to_result: ToResult, expression: Expr, node: exp.Expr, scope: Scope) -> Expr:
@@ -140,8 +157,8 @@ def _placed(to_result: ToResult, expression: Expr, node: exp.Expr, scope: Scope)
         return to_result(expression)
 
 
-def _default_name(item: Item, expression: Expr) -> str:
-    """A whole aggregate or key goes by the name it has in the Aggregate, anything else by its text."""
-    return (
-        expression.name if isinstance(expression, Column) else item.alias or default_name(as_written(item.expression))
-    )
+def _default_names(item: Item, expression: Expr) -> tuple[str, ...]:
+    """A column goes by its name, a whole aggregate or key by that in the Aggregate, anything else by its text."""
+    if item.names and (type(item.expression) is Column or isinstance(item.expression, NumberSlot)):
+        return item.names
+    return (expression.name,) if isinstance(expression, Column) else (default_name(as_written(item.expression)),)

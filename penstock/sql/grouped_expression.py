@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from penstock.errors import QueryError
 from penstock.expressions import Call, Case, Cast, Column, Expr, Literal
 from penstock.plan.columns import WINDOW_COLUMNS
+from penstock.sql.over import NumberSlot
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ def over_result(expression: Expr, keys: Mapping[str, str], aggregates: tuple[str
                 return Column(aggregates[index])
             case WindowColumn(name):
                 return Column(name)
+            case NumberSlot():
+                return part
             case Column(name):
                 raise _not_grouped(name)
         return None

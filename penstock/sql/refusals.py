@@ -1,4 +1,4 @@
-"""The parts of SQL that are not there yet, each with what to do instead."""
+"""The parts of SQL that have no plan, each with what to do instead."""
 
 from __future__ import annotations
 
@@ -8,34 +8,48 @@ from penstock.errors import QueryError
 from penstock.sql.place import ScriptText
 from penstock.sql.tree import extra_parts, offset_of, place_of
 
-PLANNED = ("expressions", "from_", "where", "group", "having")
+PLANNED = ("expressions", "from_", "joins", "where", "group", "having", "distinct", "qualify", "with_")
 _ENDLESS = "a stream has no end, so there is no whole result to look at"
+_TOP = "for the first rows of each group write QUALIFY ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) <= n"
 
 _CLAUSES: dict[str, tuple[str, str, str]] = {
-    "joins": ("joins are not supported yet", "", "query one source at a time"),
-    "laterals": ("LATERAL is not supported", "", "query one source at a time"),
-    "distinct": ("SELECT DISTINCT is not supported yet", "", "group by the columns in a window, with count(*)"),
-    "order": ("ORDER BY is not supported", _ENDLESS, "sort where the result is read"),
-    "limit": ("LIMIT is not supported", _ENDLESS, "filter with WHERE or HAVING"),
+    "laterals": ("LATERAL is not supported", "", "join the stream, or compute the columns in a view"),
+    "order": ("ORDER BY is not supported", _ENDLESS, f"sort where the result is read; {_TOP}"),
+    "limit": ("LIMIT is not supported", _ENDLESS, f"filter with WHERE or HAVING; {_TOP}"),
     "offset": ("OFFSET is not supported", _ENDLESS, "filter with WHERE or HAVING"),
-    "qualify": ("QUALIFY is not supported", "", "filter with WHERE or HAVING"),
     "windows": ("the WINDOW clause is not supported", "", "write the window in FROM, as TUMBLE(...) or HOP(...)"),
-    "with_": ("WITH before a query is not supported yet", "", "write CREATE VIEW name AS SELECT ..."),
     "sample": ("sampling is not supported", "", "filter with WHERE, on a hash of a column"),
 }
+_NO_SET_OPERATION = {
+    exp.Except: ("EXCEPT is not supported", "write an ANTI JOIN with a bound on time"),
+    exp.Intersect: ("INTERSECT is not supported", "write a SEMI JOIN with a bound on time"),
+}
+_IN_UNION = ("this", "expression", "distinct", "with_")
+
+
+def check_set_operation(query: exp.SetOperation, text: ScriptText) -> None:
+    """Refuse all but UNION and UNION ALL by position."""
+    if type(query) in _NO_SET_OPERATION:
+        what, hint = _NO_SET_OPERATION[type(query)]
+        raise text.error(what, place_of(query.expression), hint=hint)
+    for part in extra_parts(query, _IN_UNION):
+        what, detail, hint = _CLAUSES.get(part, ("UNION takes columns by position", "", "list them in the same order"))
+        raise text.error(what, _place(query, part), detail=detail, hint=hint)
 
 
 def check_clauses(select: exp.Select, text: ScriptText) -> None:
     """Refuse a SELECT with a clause that has no plan."""
-    for item in select.expressions:
-        if (over := item.find(exp.Window)) is not None:
-            raise text.error("OVER is not supported yet", place_of(over), hint="use an aggregate over a window in FROM")
     for part in extra_parts(select, PLANNED):
         what, detail, hint = _CLAUSES.get(part, ("a clause of this query is not supported", f"it is `{part}`", ""))
         raise text.error(what, _place(select, part), detail=detail, hint=hint)
 
 
-def _place(select: exp.Select, part: str) -> int:
+def check_distinct(clause: exp.Distinct) -> None:
+    if any(extra_parts(clause, ())):
+        raise QueryError("DISTINCT ON is not supported", hint=_TOP)
+
+
+def _place(select: exp.Expr, part: str) -> int:
     value = select.args[part]
     first = value[0] if isinstance(value, list) else value
     inside = offset_of(first) if isinstance(first, exp.Expr) else -1
@@ -44,7 +58,4 @@ def _place(select: exp.Select, part: str) -> int:
 
 def not_a_select(node: exp.Expr, text: ScriptText) -> QueryError:
     """The error for a statement or subquery that is not a SELECT."""
-    if isinstance(node, exp.SetOperation):
-        kind = type(node).__name__.upper()
-        return text.error(f"{kind} is not supported yet", place_of(node), hint="write one query for each part")
     return text.error("a SELECT was expected here", place_of(node))

@@ -10,21 +10,20 @@ from sqlglot import exp
 from penstock.expressions import Column, Expr
 from penstock.plan.naming import default_name, unique_name
 from penstock.sql.expression import translate
+from penstock.sql.over import NUMBER_NAME, NumberSlot
 from penstock.sql.scope import Scope
 from penstock.sql.tree import extra_parts, place_of
 
 
 @dataclass(frozen=True)
 class Item:
-    """An item of a select list; `alias` is empty where the user gave none."""
+    """An item of a select list; `alias` is empty where the user gave none. `names` are what it may be called without
+    one, best first."""
 
     alias: str
     expression: Expr
     node: exp.Expr
-
-    @property
-    def default_name(self) -> str:
-        return self.alias or default_name(self.expression)
+    names: tuple[str, ...]
 
 
 def items_of(select: exp.Select, scope: Scope) -> tuple[Item, ...]:
@@ -36,10 +35,26 @@ def items_of(select: exp.Select, scope: Scope) -> tuple[Item, ...]:
 
 def _items(node: exp.Expr, scope: Scope) -> tuple[Item, ...]:
     if is_star(node, scope):
-        return tuple(Item("", Column(name), node) for name in scope.columns)
+        return tuple(Item("", column, node, (name,)) for name, column in _starred(node, scope))
     if isinstance(node, exp.Alias):
-        return (Item(node.alias, translate(node.this, scope), node),)
-    return (Item("", translate(node, scope), node),)
+        return (Item(node.alias, translate(node.this, scope), node, ()),)
+    expression = translate(node, scope)
+    return (Item("", expression, node, names_of(expression, scope)),)
+
+
+def names_of(expression: Expr, scope: Scope) -> tuple[str, ...]:
+    """What an expression without an alias may be called."""
+    if isinstance(expression, NumberSlot):
+        return (NUMBER_NAME,)
+    if merged := [name for name, value in scope.merged.items() if value is expression]:
+        return (merged[0],)
+    return scope.names_of(expression) if type(expression) is Column else (default_name(expression),)
+
+
+def _starred(node: exp.Expr, scope: Scope) -> list[tuple[str, Expr]]:
+    if not (qualifier := node.text("table")):
+        return list(scope.all_columns())
+    return [(name, Column(name)) for name in scope.part(qualifier, place_of(node)).columns.values()]
 
 
 def is_star(node: exp.Expr, scope: Scope) -> bool:
@@ -49,20 +64,24 @@ def is_star(node: exp.Expr, scope: Scope) -> bool:
         return False
     if any(extra_parts(star, ())):
         raise scope.text.error("`*` cannot be modified", place_of(node), hint="list the columns")
-    if (qualifier := node.text("table")) and qualifier.lower() != scope.stream.lower():
-        raise scope.text.error(f"unknown stream `{qualifier}`", place_of(node))
     return True
 
 
-def output_names(items: Sequence[Item], names: Sequence[str], scope: Scope) -> tuple[str, ...]:
-    """The names of the result's columns: aliases as they are, the others made unique with a number."""
+def output_names(items: Sequence[Item], names: Sequence[tuple[str, ...]], scope: Scope) -> tuple[str, ...]:
+    """The names of the result's columns: aliases as they are, the others made unique. `names` are what each may be
+    called."""
     taken: set[str] = set()
     for item in items:
         if item.alias and item.alias in taken:
             raise scope.text.error(f"two columns of the result are called `{item.alias}`", place_of(item.node))
         taken |= {item.alias} - {""}
     result: list[str] = []
-    for item, name in zip(items, names, strict=True):
-        result.append(item.alias or unique_name(name, taken))
+    for item, options in zip(items, names, strict=True):
+        result.append(item.alias or free_name(options, taken))
         taken.add(result[-1])
     return tuple(result)
+
+
+def free_name(options: Sequence[str], taken: set[str]) -> str:
+    """The first name that is not taken, or the last with a number."""
+    return next((name for name in options if name not in taken), None) or unique_name(options[-1], taken)

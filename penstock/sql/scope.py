@@ -2,49 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from penstock.errors import QueryError, did_you_mean
 from penstock.expressions import Column, Expr
+from penstock.plan.columns import WINDOW_COLUMNS
 from penstock.sql.place import ScriptText
 
-AggregateHook = Callable[[exp.Expr], Expr]
+CallHook = Callable[[exp.Expr], Expr]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stream of FROM under its alias: what its columns are called there, and what they are called in the rows."""
+
+    name: str
+    columns: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Scope:
     """The columns an expression may read.
 
-    `computed` are names that stand for values which are no columns of the input, as `window_start`; a column of the
-    input goes before them. `elsewhere` says of names that mean nothing here where to write them. `on_aggregate` takes
-    in the aggregate calls; without it they are an error, which says why.
+    `merged` are the columns of USING, which stand for those of both sides. `computed` are names that stand for values
+    which are no columns of the input, as `window_start`; a column of the input goes before them. `elsewhere` says of
+    names that mean nothing here where to write them. `on_aggregate` and `on_over` take in the aggregate calls and
+    those with OVER; without them they are an error.
+
+    Invariant: the parts have different names, and all columns different names in the rows.
     """
 
     text: ScriptText
-    stream: str
-    columns: tuple[str, ...]
-    computed: dict[str, Expr] = field(default_factory=dict)
-    elsewhere: dict[str, str] = field(default_factory=dict)
-    on_aggregate: AggregateHook | None = None
+    parts: tuple[Part, ...]
+    merged: Mapping[str, Expr] = field(default_factory=dict)
+    computed: Mapping[str, Expr] = field(default_factory=dict)
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    on_aggregate: CallHook | None = None
     why_no_aggregate: str = "an aggregate cannot stand here"
+    on_over: CallHook | None = None
 
     def column(self, name: str, qualifier: str, offset: int) -> Expr:
         """What a name means; the case of letters matters only where two columns differ in nothing else."""
-        if qualifier and qualifier.lower() != self.stream.lower():
-            raise self.text.error(f"unknown stream `{qualifier}`", offset, hint=did_you_mean(qualifier, [self.stream]))
-        if (found := spelled(name, self.columns)) is not None:
-            return Column(found)
-        if (meant := spelled(name, self.computed)) is not None and not qualifier:
+        if qualifier:
+            return self._qualified(name, self.part(qualifier, offset), offset)
+        if (merged := spelled(name, self.merged)) is not None:
+            return self.merged[merged]
+        found = [(part, own) for part in self.parts if (own := spelled(name, part.columns)) is not None]
+        if len(found) > 1:
+            raise self._ambiguous(name, found, offset)
+        if found:
+            part, own = found[0]
+            return Column(part.columns[own])
+        if (meant := spelled(name, self.computed)) is not None:
             return self.computed[meant]
-        raise self._unknown(name, offset)
+        raise self._unknown(name, self.parts, offset)
 
-    def _unknown(self, name: str, offset: int) -> QueryError:
-        where = f" in stream `{self.stream}`" if self.stream else ""
-        hint = self.elsewhere.get(name.lower()) or did_you_mean(name, [*self.columns, *self.computed])
+    def part(self, name: str, offset: int) -> Part:
+        """The stream called `name`."""
+        found = next((part for part in self.parts if part.name.lower() == name.lower()), None)
+        if found is None:
+            hint = did_you_mean(name, [part.name for part in self.parts if part.name])
+            raise self.text.error(f"unknown stream `{name}`", offset, hint=hint)
+        return found
+
+    def all_columns(self) -> Iterator[tuple[str, Expr]]:
+        """What `*` stands for; a column of USING comes once."""
+        shown: set[str] = set()
+        for part in self.parts:
+            for own, name in part.columns.items():
+                merged = spelled(own, self.merged)
+                if merged is None:
+                    yield name, Column(name)
+                elif merged not in shown:
+                    shown.add(merged)
+                    yield merged, self.merged[merged]
+
+    def names_of(self, column: Column) -> tuple[str, ...]:
+        """What a column of the rows is called in a result, best first: as the user calls it, then with its stream."""
+        for part in self.parts:
+            for own, name in part.columns.items():
+                if name == column.name:
+                    return (own,) if len(self.parts) == 1 else (own, f"{part.name}_{own}")
+        return (column.name,)
+
+    def _qualified(self, name: str, part: Part, offset: int) -> Expr:
+        if (own := spelled(name, part.columns)) is not None:
+            return Column(part.columns[own])
+        meant = spelled(name, self.computed)
+        if meant in WINDOW_COLUMNS and len(self.parts) == 1:
+            return self.computed[meant]
+        raise self._unknown(name, (part,), offset)
+
+    def _ambiguous(self, name: str, found: Iterable[tuple[Part, str]], offset: int) -> QueryError:
+        choices = " or ".join(f"`{part.name}.{own}`" for part, own in found)
+        return self.text.error(f"column `{name}` stands in several streams", offset, hint=f"write {choices}")
+
+    def _unknown(self, name: str, parts: tuple[Part, ...], offset: int) -> QueryError:
+        where = f" in stream `{parts[0].name}`" if len(parts) == 1 and parts[0].name else ""
+        known = [own for part in parts for own in part.columns]
+        hint = self.elsewhere.get(name.lower()) or did_you_mean(name, [*known, *self.computed])
         return self.text.error(f"unknown column `{name}`{where}", offset, hint=hint)
+
+
+def stream_scope(text: ScriptText, stream: str, columns: Iterable[str]) -> Scope:
+    """The columns of one stream, under their own names."""
+    return Scope(text, (Part(stream, {name: name for name in columns}),))
 
 
 def spelled(name: str, known: Iterable[str]) -> str | None:

@@ -9,12 +9,13 @@ from sqlglot.tokens import Token
 
 from penstock.plan.nodes import Node, Sink, Source
 from penstock.sql.connect import Connectors, sink_connector, source_node
-from penstock.sql.dialect import MAX_NESTING, room_for_nesting, tokens_of, too_deep, tree_of
+from penstock.sql.dialect import room_for_nesting, tokens_of, tree_of
 from penstock.sql.from_clause import Context, find_stream
 from penstock.sql.options import Value
 from penstock.sql.place import ScriptText
+from penstock.sql.plan_size import check_size
 from penstock.sql.scope import spelled
-from penstock.sql.select import plan_query
+from penstock.sql.select import plan_query, plan_whole
 from penstock.sql.statements import CreateSink, CreateSource, CreateView, Select, Set, Statement, statements
 from penstock.sql.tree import check_depth
 from penstock.sql.window_tokens import plain_windows
@@ -100,15 +101,6 @@ class _Reader:
     def _plan(self, tokens: Sequence[Token]) -> Node:
         tree = tree_of(plain_windows(tokens, self.text), self.text)
         check_depth(tree, self.text)
-        node = plan_query(tree, self._context())
-        if _height(node) > MAX_NESTING:
-            raise too_deep(self.text, tokens[0].start)
+        node = plan_whole(tree, self._context())
+        check_size(node, self.text, tokens[0].start)
         return node
-
-
-def _height(node: Node) -> int:
-    """How many operators are on top of the source; views of views add up."""
-    height = 0
-    while not isinstance(node, Source):
-        node, height = node.input, height + 1
-    return height

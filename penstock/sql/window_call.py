@@ -1,137 +1,132 @@
-"""TUMBLE(stream, ts, size [, offset]) and HOP(stream, ts, slide, size [, offset]) in FROM."""
+"""Calls in FROM: TUMBLE(stream, ts, size [, offset]), HOP(stream, ts, slide, size [, offset]) and
+SESSION(stream, ts, gap), and what windows in brackets and the unions of the papers are brought to."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 
-import pyarrow as pa
 from sqlglot import exp
 
 from penstock.errors import QueryError, did_you_mean
-from penstock.expressions import Literal
 from penstock.operators.window import Window
-from penstock.plan.columns import columns_of_node, time_column, time_type
-from penstock.plan.nodes import Aggregate, Node, Source
-from penstock.sql.expression import translate
-from penstock.sql.from_clause import Context, Stream, argument_stream
-from penstock.sql.interval import microseconds
-from penstock.sql.scope import Scope, spelled
-from penstock.sql.tree import place_of, placing, without_parentheses
-from penstock.sql.window_tokens import BRACKET
+from penstock.operators.window_kinds import RowWindow, Session
+from penstock.plan.columns import columns_of_node
+from penstock.sql.from_clause import Context, Stream, find_stream, stream_of_plan, whole
+from penstock.sql.refusals import not_a_select
+from penstock.sql.scope import spelled
+from penstock.sql.set_operation import union_of
+from penstock.sql.table_tokens import PARTITION, UNION
+from penstock.sql.tree import extra_parts, place_of, placing, without_parentheses
+from penstock.sql.window_spans import row_count, span_of, time_of
+from penstock.sql.window_tokens import BRACKET, ROWS
 
 _PARAMETERS = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
     "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
+    "SESSION": ("DATA", "TIMECOL", "GAP"),
     BRACKET.upper(): ("DATA", "TIMECOL", "SLIDE", "SIZE"),
+    ROWS.upper(): ("DATA", "SLIDE", "SIZE"),
 }
 _HOW = (
     "write TUMBLE(stream, ts, INTERVAL '1' MINUTE), or HOP(stream, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE) "
-    "with the slide before the size"
+    "with the slide before the size, or SESSION(stream, ts, INTERVAL '5' MINUTE)"
 )
-_LONGEST = 2**62
 
 Arguments = dict[str, exp.Expr]
+Window_ = Window | Session | RowWindow
 
 
 def window_call(call: exp.Anonymous, context: Context) -> Stream:
-    """The stream of a window function, with its window."""
+    """The stream of a call in FROM, with its window."""
     kind = call.name.upper()
+    if call.name == UNION:
+        return _union(call, context)
     if kind not in _PARAMETERS:
-        hint = did_you_mean(kind, ["TUMBLE", "HOP"])
+        hint = did_you_mean(kind, ["TUMBLE", "HOP", "SESSION"])
         raise context.text.error(f"unknown window `{call.name}`", place_of(call), hint=hint)
     with placing(call, context.text):
         arguments = _arguments(call, _PARAMETERS[kind])
-        stream = _over(argument_stream(arguments["DATA"], context))
-        return replace(stream, window=_window(arguments, stream, context), implied=kind == BRACKET.upper())
+        stream = _argument(arguments["DATA"], context)
+        window = _WINDOWS[kind](arguments, stream, context)
+        implied = kind in (BRACKET.upper(), ROWS.upper())
+        return replace(stream, window=window, implied=implied, partition=_partition(call, stream))
+
+
+def _union(call: exp.Anonymous, context: Context) -> Stream:
+    with placing(call, context.text):
+        return Stream(union_of([_argument(part, context).node for part in call.expressions]), "")
+
+
+def _argument(node: exp.Expr, context: Context) -> Stream:
+    """The first argument of a window: a source, a view, a query in parentheses, or a union."""
+    match without_parentheses(node):
+        case exp.Column() as column if not any(extra_parts(column, ("this",))):
+            return whole(find_stream(column.name, place_of(column), context))
+        case exp.Subquery() | exp.Query() as query:
+            return whole(stream_of_plan(context.plan(query, context), ""))
+        case exp.Anonymous() as call if call.name == UNION:
+            return _union(call, context)
+    raise not_a_select(node, context.text)
 
 
 def _arguments(call: exp.Anonymous, parameters: tuple[str, ...]) -> Arguments:
     """The arguments by parameter; Flink also writes them by name, as in `SIZE => INTERVAL '1' MINUTE`."""
     arguments: Arguments = {}
-    for parameter, argument in zip(parameters, call.expressions, strict=False):
+    written = [argument for argument in call.expressions if not _is_partition(argument)]
+    for parameter, argument in zip(parameters, written, strict=False):
         if isinstance(argument, exp.Kwarg):
             arguments[argument.this.name.upper()] = argument.expression
         else:
             arguments[parameter] = argument
     missing = [p for p in parameters if p not in arguments and p != "OFFSET"]
-    if missing or set(arguments) - set(parameters) or len(call.expressions) > len(parameters):
+    if missing or set(arguments) - set(parameters) or len(written) > len(parameters):
         raise QueryError(f"{call.name} has the wrong arguments", hint=_HOW)
     return arguments
 
 
-def _over(stream: Stream) -> Stream:
-    """Aggregates over aggregates come later: then this check goes."""
-    if _is_aggregated(stream.node):
-        raise QueryError(
-            "a window over the result of an aggregate is not supported yet",
-            hint="aggregate the source itself, in a larger window",
-        )
-    return stream
-
-
-def _is_aggregated(node: Node) -> bool:
-    while not isinstance(node, Source):
-        if isinstance(node, Aggregate):
-            return True
-        node = node.input
-    return False
-
-
 def _window(arguments: Arguments, stream: Stream, context: Context) -> Window:
-    time = _time(arguments["TIMECOL"], stream)
-    size = _span(arguments["SIZE"], stream, context)
-    slide = _span(arguments["SLIDE"], stream, context) if "SLIDE" in arguments else size
-    offset = _span(arguments["OFFSET"], stream, context) if "OFFSET" in arguments else 0
+    time = time_of(arguments["TIMECOL"], stream)
+    size = span_of(arguments["SIZE"], stream.node, context.text)
+    slide = span_of(arguments["SLIDE"], stream.node, context.text) if "SLIDE" in arguments else size
+    offset = span_of(arguments["OFFSET"], stream.node, context.text) if "OFFSET" in arguments else 0
     return Window(time, size, slide, offset)
 
 
-def _time(node: exp.Expr, stream: Stream) -> str:
-    """The time column, which has to be the progressing attribute: only that tells when a window is complete."""
-    time = time_column(stream.node)
-    if time is None:
-        raise QueryError(
-            "the query inside the window does not pass on the time of its source",
-            hint="select the time column as it is, with or without an alias",
-        )
-    written = _written_column(node)
-    if written is None or spelled(written, columns_of_node(stream.node)) == time:
-        return time
-    if spelled(written, columns_of_node(stream.node)) is None:
-        hint = did_you_mean(written, columns_of_node(stream.node))
-        raise QueryError(f"unknown column `{written}` in stream `{stream.name}`", hint=hint)
-    raise QueryError(
-        f"a window over `{written}` cannot be closed",
-        detail=f"the progress of `{stream.name}` is known by its progressing attribute, `{time}`",
-        hint=f"use `{time}`, or declare WATERMARK FOR {written} in the source",
-    )
+def _session(arguments: Arguments, stream: Stream, context: Context) -> Session:
+    return Session(time_of(arguments["TIMECOL"], stream), span_of(arguments["GAP"], stream.node, context.text))
 
 
-def _written_column(node: exp.Expr) -> str | None:
-    """`ts` or `DESCRIPTOR(ts)`; None where a window in brackets leaves it out."""
-    node = without_parentheses(node)
-    if isinstance(node, exp.Anonymous) and node.name.upper() == "DESCRIPTOR" and len(node.expressions) == 1:
-        node = node.expressions[0]
-    if isinstance(node, exp.Null):
+def _rows(arguments: Arguments, stream: Stream, context: Context) -> RowWindow:
+    return RowWindow(row_count(arguments["SIZE"], context.text), row_count(arguments["SLIDE"], context.text))
+
+
+_WINDOWS: dict[str, Callable[[Arguments, Stream, Context], Window_]] = {
+    "TUMBLE": _window,
+    "HOP": _window,
+    "SESSION": _session,
+    BRACKET.upper(): _window,
+    ROWS.upper(): _rows,
+}
+
+
+def _is_partition(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name == PARTITION
+
+
+def _partition(call: exp.Anonymous, stream: Stream) -> tuple[str, ...] | None:
+    """The columns of PARTITION BY behind the stream; only sessions have any."""
+    clause = next(filter(_is_partition, call.expressions), None)
+    if clause is None:
         return None
-    if not isinstance(node, exp.Column):
-        raise QueryError("the second argument of a window is its time column", hint=_HOW)
-    return str(node.name)
+    if call.name.upper() != "SESSION":
+        raise QueryError(f"{call.name} takes no PARTITION BY", hint="name the columns in GROUP BY")
+    return tuple(_partition_column(node, stream) for node in clause.expressions)
 
 
-def _span(node: exp.Expr, stream: Stream, context: Context) -> int:
-    is_timestamp = pa.types.is_timestamp(time_type(stream.node))
-    match translate(node, Scope(context.text, stream.name, ())):
-        case Literal(timedelta() as span) if is_timestamp:
-            return _limited(microseconds(span))
-        case Literal(int() as number) if not is_timestamp and not isinstance(number, bool):
-            return _limited(number)
-    if is_timestamp:
-        raise QueryError("a window over a TIMESTAMP is measured by an INTERVAL", hint="as in INTERVAL '1' MINUTE")
-    raise QueryError("a window over a BIGINT is measured by a whole number", hint="as in TUMBLE(stream, ts, 60)")
-
-
-def _limited(span: int) -> int:
-    if abs(span) > _LONGEST:
-        raise QueryError("the window is too long", detail=f"a span is at most {_LONGEST} units of the time column")
-    return span
+def _partition_column(node: exp.Expr, stream: Stream) -> str:
+    written = without_parentheses(node)
+    known = columns_of_node(stream.node)
+    if not isinstance(written, exp.Column) or (found := spelled(written.name, known)) is None:
+        raise QueryError("PARTITION BY takes columns of the stream", hint=did_you_mean(written.name, known))
+    return found

@@ -67,6 +67,11 @@ def read_input(text: str, schema: pa.Schema) -> Epochs:
     return tuple(epoch.parts(schema) for epoch in epochs)
 
 
+def epochs_in(text: str) -> int:
+    """How many epochs an input has."""
+    return sum(line.strip().startswith("epoch ") for line in text.splitlines())
+
+
 def cut_again(epochs: Epochs, random: Random) -> Epochs:
     """The same rows in the same epochs, in smaller splits."""
     return tuple(tuple(piece for part in epoch for piece in _pieces(part, random)) for epoch in epochs)

@@ -15,21 +15,27 @@ from penstock.plan.nodes import Source
 from penstock.progress.rules import Slack
 from penstock.schema import time_values
 from penstock.testing.case_input import Epochs, Part
+from penstock.testing.oracle_relation import ROW
 
 
 def divided(epochs: Epochs, source: Source) -> tuple[pa.Table, pa.Table]:
-    """The rows that are on time, and the late ones; rows without a time are in neither."""
+    """The rows that are on time, numbered as they arrived, and the late ones; rows without a time are in neither."""
     reached: dict[str, int] = {}
-    on_time, late = [source.schema.empty_table()], [source.schema.empty_table()]
+    on_time, late, arrived = [_numbered(source.schema.empty_table(), 0)], [source.schema.empty_table()], 0
     for epoch in epochs:
         mark = min(reached.values(), default=None)
         for part in epoch:
             rows = part.rows.filter(pc.is_valid(part.rows.column(source.time)))
             behind = pa.array([mark is not None and time < mark for time in _times(rows, source)], pa.bool_())
             late.append(rows.filter(behind))
-            on_time.append(rows.filter(pc.invert(behind)))
+            on_time.append(_numbered(rows, arrived).filter(pc.invert(behind)))
+            arrived += rows.num_rows
         reached |= _reached(reached, epoch, source)
     return pa.concat_tables(on_time), pa.concat_tables(late)
+
+
+def _numbered(rows: pa.Table, first: int) -> pa.Table:
+    return rows.append_column(ROW, pa.array(range(first, first + rows.num_rows), pa.int64()))
 
 
 def _reached(before: dict[str, int], epoch: Iterable[Part], source: Source) -> dict[str, int]:

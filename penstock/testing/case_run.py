@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -17,7 +17,7 @@ from penstock.api.streams import Ready
 from penstock.checkpoint.store import epoch_of_name
 from penstock.errors import PenstockError
 from penstock.events import EpochCommitted
-from penstock.plan.nodes import Node, Sink, Source
+from penstock.plan.nodes import Node, Sink, Source, inputs_of
 from penstock.plan.subqueries import node_schema
 from penstock.sinks.collected import CollectedSink
 from penstock.sources.base import BAD_ROWS_SCHEMA
@@ -49,22 +49,36 @@ class Outcome:
     error: PenstockError | None = None
 
     @property
-    def source(self) -> Source:
-        node = self.node
-        while not isinstance(node, Source):
-            if node is None:
-                raise CaseError("the query was refused, so it has no source")
-            node = node.input
-        return node
+    def sources(self) -> tuple[Source, ...]:
+        if self.node is None:
+            raise CaseError("the query was refused, so it has no sources")
+        return tuple({source.name: source for source in sources_of(self.node)}.values())
 
     @property
-    def input(self) -> Epochs:
-        epochs: Epochs = self.source.connector.epochs  # type: ignore[attr-defined]
-        return epochs
+    def written_epochs(self) -> int:
+        """How many epochs the input has."""
+        return max(len(input_of(source)) for source in self.sources)
 
     def union(self, output: Callable[[EpochResult], pa.Table]) -> pa.Table:
         """One of the outputs over all epochs."""
-        return pa.concat_tables([output(epoch) for epoch in self.epochs])
+        return together([output(epoch) for epoch in self.epochs])
+
+
+def sources_of(node: Node) -> Iterator[Source]:
+    if isinstance(node, Source):
+        yield node
+    for below in inputs_of(node):
+        yield from sources_of(below)
+
+
+def input_of(source: Source) -> Epochs:
+    epochs: Epochs = source.connector.epochs  # type: ignore[attr-defined]
+    return epochs
+
+
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """Rows of several tables, also of different sources; a column that a table does not have is null."""
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def run_case(case: Case, folder: Path, way: Way | None = None, random: Random | None = None) -> Outcome:
@@ -72,7 +86,7 @@ def run_case(case: Case, folder: Path, way: Way | None = None, random: Random | 
     node, plan = None, ""
     results = _Results()
     try:
-        script = parse_script(case.query, connectors=CaseConnectors(case.input, random), name="query")
+        script = parse_script(case.query, connectors=CaseConnectors(case.inputs, random), name="query")
         node = _only_query(script)
         ready = Ready(Sink(node, CollectedSink("case", results.deliver)))
         plan = ready.explain()
@@ -93,8 +107,8 @@ class _Results:
 
 
 def _only_query(script: Script) -> Node:
-    if len(script.queries) != 1 or len(script.sources) != 1:
-        raise CaseError("a case has one source and one SELECT")
+    if len(script.queries) != 1:
+        raise CaseError("a case has one SELECT")
     return script.queries[0][1]
 
 
@@ -105,15 +119,15 @@ def _options(script: Script, way: Way | None) -> dict[str, Any]:
 
 
 def _epochs(run: Run, node: Node, results: dict[int, pa.Table]) -> tuple[EpochResult, ...]:
-    source = Outcome(node).source
-    late, bad = _by_epoch(run.folder("late").glob("*.parquet")), _by_epoch(run.folder("bad").glob("*.parquet"))
+    late, bad = _by_epoch(run.folder("late").rglob("*.parquet")), _by_epoch(run.folder("bad").glob("*.parquet"))
     nothing = node_schema(node).empty_table()
+    none_late = together([source.schema.empty_table() for source in Outcome(node).sources])
     return tuple(
         EpochResult(
             event.epoch,
             event.low_water_mark,
             results.get(event.epoch, nothing),
-            late.get(event.epoch, source.schema.empty_table()),
+            together([none_late, late.get(event.epoch, none_late)]),
             bad.get(event.epoch, BAD_ROWS_SCHEMA.empty_table()),
         )
         for event in run.events
@@ -125,4 +139,4 @@ def _by_epoch(files: Iterable[Path]) -> dict[int, pa.Table]:
     tables: dict[int, list[pa.Table]] = {}
     for path in sorted(files):
         tables.setdefault(epoch_of_name(path.name) or 0, []).append(pq.read_table(path))
-    return {epoch: pa.concat_tables(parts) for epoch, parts in tables.items()}
+    return {epoch: together(parts) for epoch, parts in tables.items()}

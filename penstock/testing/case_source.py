@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -13,21 +13,26 @@ from penstock.errors import ConfigError
 from penstock.plan.nodes import Connector
 from penstock.sources.bad_rows import divert_null_times
 from penstock.sources.base import Offer, ReadResult
-from penstock.testing.case_input import Epochs, Part, cut_again, read_input
+from penstock.testing.case_input import Epochs, Part, cut_again, epochs_in, read_input
 
 
 @dataclass(frozen=True)
 class CaseConnectors:
-    """Makes the connector that a query names `case`; `random` cuts its splits into smaller ones."""
+    """Makes the connector that a query names `case`, of the input that it names; `random` cuts its splits into smaller
+    ones. All inputs have equally many epochs."""
 
-    input: str
+    inputs: Mapping[str, str]
     random: Random | None = None
 
     def source(self, kind: str, options: dict[str, str], schema: pa.Schema | None) -> CaseConnector:
-        if kind != CaseConnector.kind or schema is None or options:
+        if kind != CaseConnector.kind or schema is None or set(options) - {"input"}:
             raise ConfigError("a case declares the columns of its source, WITH (connector = 'case')")
-        epochs = read_input(self.input, schema)
-        return CaseConnector(cut_again(epochs, self.random) if self.random else epochs)
+        name = options.get("input", "")
+        if name and name not in self.inputs:
+            raise ConfigError(f"there is no --- input {name}", hint="WITH (connector = 'case', input = 'the name')")
+        epochs = read_input(self.inputs.get(name, ""), schema)
+        epochs += ((),) * (max(map(epochs_in, self.inputs.values()), default=0) - len(epochs))
+        return CaseConnector(name, cut_again(epochs, self.random) if self.random else epochs)
 
     def sink(self, kind: str, options: dict[str, str]) -> Connector:
         raise ConfigError("a case has no sink", hint="end it with a SELECT")
@@ -35,11 +40,12 @@ class CaseConnectors:
 
 @dataclass(frozen=True)
 class CaseConnector:
+    name: str
     epochs: Epochs
     kind = "case"
 
     def identity(self) -> dict[str, Any]:
-        return {"rows": [sum(part.rows.num_rows for part in epoch) for epoch in self.epochs]}
+        return {"name": self.name, "rows": [sum(part.rows.num_rows for part in epoch) for epoch in self.epochs]}
 
     def open(self, schema: pa.Schema, time: str) -> CaseReader:
         return CaseReader(self.epochs, time)

@@ -14,20 +14,22 @@ epoch 1
 ts                  | k
 1970-01-01 00:00:01 | a
 
+Of several sources each has an input of its own, `--- input calls`, and is declared WITH (..., input = 'calls').
+
 --- plan, --- rows, --- late, --- bad or --- error
 what is expected, which one command rewrites
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.errors import PenstockError
 
 _TITLE, _SECTION = "=== ", "--- "
-_GIVEN = ("query", "input")
+_INPUT = "input"
 EXPECTED = ("plan", "rows", "late", "bad", "error")
 
 
@@ -37,12 +39,13 @@ class CaseError(PenstockError):
 
 @dataclass(frozen=True)
 class Case:
-    """One test. `given` is its text up to the first expected section, which no rewriting changes."""
+    """One test. `given` is its text up to the first expected section, which no rewriting changes. `inputs` are by name;
+    that of a single source may have none."""
 
     title: str
     given: str
     query: str
-    input: str
+    inputs: Mapping[str, str]
     expected: str
 
 
@@ -95,13 +98,15 @@ def _case(block: list[str], path: Path) -> Case:
     title = block[0].removeprefix(_TITLE).strip()
     starts = [i for i, line in enumerate(block) if line.startswith(_SECTION)]
     names = [block[i].removeprefix(_SECTION) for i in starts]
-    if names[:1] != ["query"] or set(names) - {*_GIVEN, *EXPECTED} or len(set(names)) < len(names):
+    unknown = [n for n in names if n not in ("query", _INPUT, *EXPECTED) and not n.startswith(f"{_INPUT} ")]
+    if names[:1] != ["query"] or unknown or len(set(names)) < len(names):
         hint = "a case has a --- query, an --- input, and what is expected of them, in this order"
         raise CaseError(f"case `{title}` of {path.name} has unsuitable sections", detail=", ".join(names), hint=hint)
     content = {n: "\n".join(block[i + 1 : j]) for n, i, j in zip(names, starts, [*starts[1:], None], strict=True)}
     border = next((i for n, i in zip(names, starts, strict=True) if n in EXPECTED), len(block))
     given, expected = (_trimmed("\n".join(part)) for part in (block[:border], block[border:]))
-    return Case(title, given, content["query"], content.get("input", ""), expected)
+    inputs = {n.removeprefix(_INPUT).strip(): text for n, text in content.items() if n.split()[0] == _INPUT}
+    return Case(title, given, content["query"], inputs, expected)
 
 
 def _trimmed(text: str) -> str:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from penstock.errors import PenstockError
 from penstock.progress.mark import MIN_TIME
 from penstock.testing.case_late import divided
-from penstock.testing.case_run import EpochResult, Outcome, run_case
+from penstock.testing.case_run import EpochResult, Outcome, input_of, run_case, together
 from penstock.testing.case_table import table_text
 from penstock.testing.case_text import Case, CaseError, CaseFile, read_cases, rewrite, sections
 from penstock.testing.oracle import batch_answer
@@ -70,11 +70,11 @@ def _head(epoch: EpochResult, outcome: Outcome) -> str:
 
 
 def _name(epoch: EpochResult, outcome: Outcome) -> str:
-    return f"epoch {epoch.number}" if epoch.number <= len(outcome.input) else "end"
+    return f"epoch {epoch.number}" if epoch.number <= outcome.written_epochs else "end"
 
 
 def _mark(mark: int, outcome: Outcome) -> str:
-    source = outcome.source
+    source = outcome.sources[0]
     if mark == MIN_TIME:
         return "none"
     if not pa.types.is_timestamp(source.schema.field(source.time).type):
@@ -109,9 +109,10 @@ def check_any_way(case: Case, outcome: Outcome, folder: Path, random: Random) ->
 def check_batch_answer(case: Case, outcome: Outcome) -> None:
     """The late rows are those that the rule makes late; the rows of all epochs are DuckDB's answer over the others."""
     if outcome.error is None and outcome.node is not None:
-        on_time, late = divided(outcome.input, outcome.source)
+        parts = {source.name: divided(input_of(source), source) for source in outcome.sources}
+        late = together([rows for _, rows in parts.values()])
         assert_same_rows(outcome.union(_late), late, f"{case.title}, late rows")
-        want = batch_answer(outcome.node, {outcome.source.name: on_time})
+        want = batch_answer(outcome.node, {name: on_time for name, (on_time, _) in parts.items()})
         assert_same_rows(outcome.union(_rows), want, case.title)
 
 

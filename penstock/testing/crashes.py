@@ -6,11 +6,12 @@ Every batch is one epoch, whatever the way of running, so that which rows are la
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,14 +26,22 @@ from penstock.checkpoint.store import KEPT_MANIFESTS, Checkpoint
 from penstock.config import Settings
 from penstock.engine.job import EpochJob, Report, RouteTask
 from penstock.engine.loop import EpochLoop, Executor, Outcome
-from penstock.engine.marks import normal, starting_marks
-from penstock.engine.view import OPEN_RUNS
+from penstock.engine.marks import starting_marks
+from penstock.engine.outputs import late_outputs
+from penstock.engine.storing import OPEN_RUNS
 from penstock.events import Event
+from penstock.plan.nodes import Source
+from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import compile_query
+from penstock.schema import conform
 from penstock.sources.base import BAD_ROWS_SCHEMA
+from penstock.testing.case_input import Epochs, Part
+from penstock.testing.case_late import divided
+from penstock.testing.operator_queries import OperatorQuery, operator_queries
 from penstock.testing.oracle import batch_answer
-from penstock.testing.queries import SCHEMA, SECOND, disordered, random_rows
+from penstock.testing.queries import SCHEMA, SECOND, disordered, random_grain, random_origin, random_rows, rows_from
 from penstock.testing.rows import assert_same_rows
+from penstock.testing.source_rows import connector_of, sources_of
 from penstock.testing.ways import Way, random_way
 
 _WINDOWS = [(10, 10), (20, 3), (30, 1), (10, 5)]  # seconds of size and slide
@@ -56,6 +65,12 @@ class Fault:
         return f"{self.point.value}@{self.nth}:{self.action}"
 
 
+def random_fault(random: Random) -> Fault:
+    """Anywhere, and mostly soon."""
+    nth = random.choice([1, 2, 4, 8, random.randint(1, 40)])
+    return Fault(random.choice(list(FaultPoint)), nth, random.choice(["crash", "crash", "error"]))
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a run keeps its checkpoint and publishes its rows."""
@@ -73,56 +88,78 @@ class Place:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A query and its batches. Some rows have no time (bad), some come more than `slack` behind (late)."""
+    """A query over sources that hold batches in memory, each batch an epoch. Some rows have no time (bad), some come
+    more than the slack of their source behind (late). `settings` are those that a checkpoint keeps for life."""
 
-    batches: tuple[pa.Table, ...]
-    slack: int
     stream: Stream
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def into(self, place: Place) -> Ready:
         return self.stream.to.files(str(place.results))
 
+    @property
+    def batches(self) -> tuple[pa.Table, ...]:
+        """Of the first source."""
+        return connector_of(next(iter(self._sources.values()))).batches
+
     @cached_property
-    def late(self) -> pa.Table:
-        return pa.concat_tables(part.filter(mask) for part, mask in zip(self._timed, self._late_masks, strict=True))
+    def late(self) -> dict[str, pa.Table]:
+        """The late rows of each source, by the name of its output."""
+        outputs = late_outputs(tuple(self._sources))
+        return {output: late for output, (_, late) in zip(outputs, self._parts.values(), strict=True)}
 
     @cached_property
     def results(self) -> pa.Table:
-        on_time = [p.filter(pc.invert(mask)) for p, mask in zip(self._timed, self._late_masks, strict=True)]
-        return batch_answer(self.stream.node, {"batches": pa.concat_tables(on_time)})
+        return batch_answer(self.stream.node, {name: on_time for name, (on_time, _) in self._parts.items()})
 
     @cached_property
     def bad(self) -> list[tuple[str, int]]:
         """Batch and row number of every row without a time."""
-        nulls = [pc.is_null(batch.column("ts")).to_pylist() for batch in self.batches]
-        return [(f"batch {n}", row + 1) for n, column in enumerate(nulls) for row, null in enumerate(column) if null]
+        return sorted(place for source in self._sources.values() for place in _without_time(source))
 
     @cached_property
-    def _timed(self) -> list[pa.Table]:
-        return [batch.filter(pc.is_valid(batch.column("ts"))) for batch in self.batches]
+    def _sources(self) -> dict[str, Source]:
+        return sources_of(self.stream.node)
 
     @cached_property
-    def _late_masks(self) -> list[pa.ChunkedArray]:
-        """Late is what lies more than the slack behind the largest time of all earlier batches."""
-        masks, largest = [], -(2**62)
-        for part in self._timed:
-            times = part.column("ts").cast(pa.int64())
-            masks.append(pc.less(times, largest - self.slack))
-            largest = max(largest, pc.max(times).as_py() if part.num_rows else largest)
-        return masks
+    def _parts(self) -> dict[str, tuple[pa.Table, pa.Table]]:
+        """The rows of each source that are on time, and those that are late."""
+        return {name: divided(_epochs(source), source) for name, source in self._sources.items()}
+
+
+def _epochs(source: Source) -> Epochs:
+    return tuple((Part(source.name, conform(batch, source.schema)),) for batch in connector_of(source).batches)
+
+
+def _without_time(source: Source) -> Iterator[tuple[str, int]]:
+    for n, batch in enumerate(connector_of(source).batches):
+        nulls = pc.is_null(batch.column(source.time)).to_pylist()
+        yield from ((f"batch {n}", row + 1) for row, null in enumerate(nulls) if null)
 
 
 def random_scenario(random: Random, batches: int = 9, levels: int | None = None, size: int | None = None) -> Scenario:
     """Every fault point is reached by it, most of them many times: no batch but one is empty, windows close all along,
     and rows of several epochs stay in the state."""
+    return Scenario(_query(random, disorderly_source(random, _many_rows(random, 64), batches, "batches"), levels, size))
+
+
+def operator_scenario(random: Random, query: OperatorQuery, batches: int = 6, **settings: Any) -> Scenario:
+    """One of `operator_queries(SECOND)` over two sources of which one may end before the other, whose rows are of the
+    same minute."""
+    origin, grain, sources = random_origin(random), random_grain(random), []
+    for name in "ab":
+        rows = rows_from(random, random.choice([24, 40]), origin, grain)
+        sources.append(disorderly_source(random, rows, random.choice([batches, batches - 2]), name))
+    return Scenario(query(*sources), settings)
+
+
+def disorderly_source(random: Random, rows: pa.Table, batches: int, name: str) -> Stream:
+    """Rows, given in order of time, as batches with late and malformed rows among them."""
     slack = random.choice([0, SECOND, 5 * SECOND])
-    arrived = disordered(random, _many_rows(random, 64), slack + 6 * SECOND)
+    arrived = disordered(random, rows, slack + 6 * SECOND)
     parts = _batches(random, _with_nulls(random, arrived), batches)
     splits = random.choice([1, 2, 5])
-    source = ps.read.batches(
-        parts, time="ts", progress=ps.slack(slack), splits_per_batch=splits, one_batch_per_offer=True
-    )
-    return Scenario(parts, slack, _query(random, source, levels, size))
+    return ps.read.batches(parts, time="ts", progress=ps.slack(slack), splits_per_batch=splits, name=name)
 
 
 def _many_rows(random: Random, most: int) -> pa.Table:
@@ -161,8 +198,8 @@ def another_way(random: Random, way: Way) -> Way:
 
 def launch(scenario: Scenario, place: Place, way: Way, **options: object) -> ps.Run:
     OPEN_RUNS.keep_only(place.checkpoint / "runs", ())  # a process that starts again has nothing open
-    settings = {"master": "inline", "epoch": "1ms", "on_bad_row": "divert", **way.settings(), **options}
-    return scenario.into(place).start(str(place.checkpoint), **settings)
+    fixed = {"master": "inline", "epoch": "1ms", "on_bad_row": "divert", **scenario.settings}
+    return scenario.into(place).start(str(place.checkpoint), **{**fixed, **way.settings(), **options})
 
 
 def run_until_death(scenario: Scenario, place: Place, way: Way, fault: Fault, **options: object) -> str:
@@ -183,6 +220,17 @@ def run_until_death(scenario: Scenario, place: Place, way: Way, fault: Fault, **
     return ""
 
 
+def die_again_and_again(scenario: Scenario, place: Place, way: Way, random: Random, deaths: int) -> tuple[Way, str]:
+    """Die of a random fault some times, starting again in another way each time; gives the way to go on, and what
+    happened."""
+    story = []
+    for fault in [random_fault(random) for _ in range(deaths)]:
+        died = run_until_death(scenario, place, way, fault)
+        story.append(f"{fault} {died or 'not reached'}, {way}")
+        way = another_way(random, way)
+    return way, "\n".join([*story, f"then {way}, {scenario.settings}", scenario.stream.explain()])
+
+
 def finish(scenario: Scenario, place: Place, way: Way, **options: object) -> ps.Run:
     """Run undisturbed to the end of the input."""
     run = launch(scenario, place, way, **options).wait()
@@ -193,10 +241,11 @@ def finish(scenario: Scenario, place: Place, way: Way, **options: object) -> ps.
 def assert_exact(scenario: Scenario, place: Place, context: str = "") -> None:
     """What a user finds in the folders is the batch answer, and nothing is left lying about."""
     assert_same_rows(published(place.results, scenario.stream.schema), scenario.results, f"results, {context}")
-    assert_same_rows(published(place.checkpoint / "late", SCHEMA), scenario.late, f"late rows, {context}")
+    for output, late in scenario.late.items():
+        assert_same_rows(published(place.checkpoint / output, late.schema), late, f"{output} rows, {context}")
     bad = published(place.checkpoint / "bad", BAD_ROWS_SCHEMA)
     assert sorted(zip(*(bad.column(n).to_pylist() for n in ("file", "line")), strict=True)) == scenario.bad, context
-    assert_tidy(place.checkpoint, [place.results, place.checkpoint / "late", place.checkpoint / "bad"])
+    assert_tidy(place.checkpoint, [place.results, *(place.checkpoint / name for name in (*scenario.late, "bad"))])
 
 
 def kept_manifests(checkpoint: Path) -> list[Manifest]:
@@ -227,9 +276,9 @@ def assert_homes(state: SubqueryState) -> None:
     assert len(state.sites) == state.directory.sites
     for number, site in enumerate(state.sites):
         home = state.directory.ranges_of(number)
-        covered = [m.range for m in normal(starting_marks(m.range for m in site.marks))]
-        assert covered == [m.range for m in starting_marks(home)], "the marks of a site do not cover its groups"
-        for piece in site.slices:
+        covered = [m.range for m in starting_marks((m.range for m in site.marks), 1)]
+        assert covered == [m.range for m in starting_marks(home, 1)], "the marks of a site do not cover its groups"
+        for piece in site.all_slices():
             inside = [common for part in home if (common := piece.range.intersect(part))]
             assert sum(r.high - r.low for r in inside) == piece.range.high - piece.range.low, "a slice away from home"
 
@@ -264,10 +313,10 @@ class MixingExecutor:
 def step_to_end(scenario: Scenario, place: Place, way: Way, executor: Executor) -> list[Event]:
     """Run with an executor of the test's own; gives what the loop told."""
     told: list[Event] = []
-    settings = Settings(master="inline", on_bad_row="divert").with_options(**way.settings())
+    settings = Settings(master="inline", on_bad_row="divert").with_options(**scenario.settings, **way.settings())
     checkpoint = Checkpoint.open(place.checkpoint)
     try:
-        query = compile_query(scenario.into(place).sink, settings.hash_bits)
+        query = compile_query(scenario.into(place).sink, CompileOptions.of(settings))
         loop = EpochLoop(query, checkpoint, executor, settings, told.append)
         while loop.step() is not Outcome.FINISHED:
             pass
@@ -276,8 +325,15 @@ def step_to_end(scenario: Scenario, place: Place, way: Way, executor: Executor) 
     return told
 
 
-def run_in_child(seed: str, root: str, way: Way, fault: str | None) -> None:
+def run_in_child(seed: str, root: str, way: Way, fault: str | None, operator: str | None = None) -> None:
     """The target of a process that is to die: the scenario of a seed, with a fault in its environment."""
     if fault is not None:
         os.environ["PENSTOCK_FAULT"] = fault
-    finish(random_scenario(Random(seed)), Place(Path(root)), way)
+    finish(seeded_scenario(seed, operator), Place(Path(root)), way)
+
+
+def seeded_scenario(seed: str, operator: str | None = None) -> Scenario:
+    """The same scenario in every process: of aggregates, or of one of the operators."""
+    if operator is None:
+        return random_scenario(Random(seed))
+    return operator_scenario(Random(seed), operator_queries(SECOND)[operator])

@@ -21,10 +21,23 @@ _KEYS = ["k", "s", "f", "i"]
 
 
 def random_rows(random: Random, most: int = 200, span: int = 60 * SECOND) -> pa.Table:
-    """Rows in order of time: nulls, repeats, times before 1970, at times all of one key."""
+    """Rows in order of time, however many and whenever."""
     count = random.choice([0, 1, 3, most // 4, most])
-    origin = random.choice([0, -span // 2, 1_700_000_000 * SECOND])
-    grain = random.choice([1, SECOND // 2, 5 * SECOND])  # a coarse grain gives equal times, and times on borders
+    return rows_from(random, count, random_origin(random, span), random_grain(random), span)
+
+
+def random_origin(random: Random, span: int = 60 * SECOND) -> int:
+    """When rows begin: after or before 1970, or about now."""
+    return random.choice([0, -span // 2, 1_700_000_000 * SECOND])
+
+
+def random_grain(random: Random) -> int:
+    """What all times are multiples of: a coarse one gives equal times, and times on the borders of windows."""
+    return random.choice([1, SECOND // 2, SECOND, 5 * SECOND])
+
+
+def rows_from(random: Random, count: int, origin: int, grain: int, span: int = 60 * SECOND) -> pa.Table:
+    """Rows in order of time: nulls, repeats, times before 1970, at times all of one key."""
     times = sorted(origin + random.randrange(span) // grain * grain for _ in range(count))
     keys = random.choice([1, 3, 20])
 
@@ -41,6 +54,7 @@ def random_rows(random: Random, most: int = 200, span: int = 60 * SECOND) -> pa.
         )
         for t in times
     ]
+    rows = [rows[n - 1] if n and random.random() < 0.1 else row for n, row in enumerate(rows)]
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
@@ -59,9 +73,9 @@ def cut(random: Random, rows: pa.Table, most_parts: int = 8) -> list[pa.Table]:
     return [rows.slice(low, high - low) for low, high in pairwise(bounds)]
 
 
-def random_window(random: Random) -> WindowSpec:
+def random_window(random: Random, time: str | None = None, unit: int = SECOND) -> WindowSpec:
     size, slide = random.choice([(10, 10), (10, 5), (20, 3), (7, 3), (30, 1), (4, 10), (60, 60)])
-    return ps.sliding(size * SECOND, every=slide * SECOND, offset=random.choice([0, 0, SECOND // 2, 7 * SECOND]))
+    return ps.sliding(size * unit, every=slide * unit, offset=random.choice([0, 0, unit // 2, 7 * unit]), time=time)
 
 
 _AGGREGATES: list[Callable[[Random], AggregateSpec]] = [

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
+
+_SHOWN = 5  # rows on either side of a difference
 
 
 def assert_same_rows(got: pa.Table, want: pa.Table, context: str = "") -> None:
@@ -22,9 +25,9 @@ def _plain(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _order(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Exact columns first, so that rounding never decides how rows are paired."""
-    exact = [repr(v) for v in row if not isinstance(v, float)]
-    return (*exact, *(f"{v + 0.0:.6e}" for v in row if isinstance(v, float)))  # adding zero makes -0.0 like 0.0
+    """Exact values first, so that rounding never decides how rows are paired."""
+    exact = tuple("" if isinstance(v, float) else repr(v) for v in row)
+    return exact, tuple(f"{v + 0.0:.6e}" for v in row if isinstance(v, float))  # adding zero makes -0.0 like 0.0
 
 
 def _rows_equal(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
@@ -38,6 +41,19 @@ def _values_equal(a: Any, b: Any) -> bool:
 
 
 def _difference(ours: list[tuple[Any, ...]], theirs: list[tuple[Any, ...]]) -> str:
-    extra = [row for row in ours if not any(_rows_equal(row, other) for other in theirs)][:5]
-    missing = [row for row in theirs if not any(_rows_equal(row, other) for other in ours)][:5]
+    """Rows that come more often on one side; nearly equal ones are told apart only if nothing else is."""
+    extra, missing = _surplus(ours, theirs), _surplus(theirs, ours)
+    if not extra and not missing:
+        extra, missing = ([b for a, b in zip(x, y, strict=True) if not _rows_equal(a, b)][:_SHOWN]
+                          for x, y in ((theirs, ours), (ours, theirs)))  # fmt: skip
     return f"{len(ours)} rows, expected {len(theirs)}\n  not expected: {extra}\n  missing: {missing}"
+
+
+def _surplus(rows: list[tuple[Any, ...]], others: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    left = Counter(map(_order, others))
+    found: list[tuple[Any, ...]] = []
+    for row in rows:
+        left[_order(row)] -= 1
+        if left[_order(row)] < 0 and len(found) < _SHOWN:
+            found.append(row)
+    return found

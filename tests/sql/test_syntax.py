@@ -83,6 +83,7 @@ KEYWORDS = (
     "SELECT FROM WHERE GROUP BY HAVING CREATE SOURCE SINK VIEW TABLE WITH AS SET WATERMARK FOR IF NOT EXISTS INTERVAL "
     "TUMBLE HOP RANGE SLIDE WA ROWS DESCRIPTOR window_start calls ticks ts n caller x count sum CASE WHEN THEN ELSE "
     "END CAST EXTRACT BETWEEN IN LIKE IS NULL AND OR DISTINCT FILTER OVER JOIN ON UNION ORDER LIMIT TRUE VALUES PIVOT "
+    "LEFT FULL SEMI ANTI USING CROSS NATURAL ALL EXCEPT SESSION QUALIFY ROW_NUMBER() PARTITION c.ts t.n LATERAL EXISTS "
     "MAP SECOND MONTH BIGINT connector ( ) ( ) [ ] { } , , ; . * + - / // % = < > <> :: => := : | & ~ @ $ ? ! '1' 'a' "
     '"q" 1 5 0.5 1e9 99999999999999999999 -- /* */ '
 )
@@ -90,7 +91,18 @@ WORDS = [*KEYWORDS.split(), "'", '"', "$$", "\n", "\t", "\0", "é", "🙂", "'a 
 SOUP = st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join)
 QUERY = st.tuples(
     st.sampled_from(
-        ["SELECT ", "SELECT count(*) FROM calls [", "SELECT sum(", "CREATE SOURCE s (", "SELECT * FROM HOP("]
+        [
+            "SELECT ",
+            "SELECT count(*) FROM calls [",
+            "SELECT sum(",
+            "CREATE SOURCE s (",
+            "SELECT * FROM HOP(",
+            "SELECT * FROM calls c JOIN ticks t ON ",
+            "SELECT * FROM calls c, calls d WHERE c.caller = d.caller AND ",
+            "SELECT * FROM calls UNION ",
+            "SELECT * FROM calls QUALIFY ROW_NUMBER() OVER (",
+            "WITH x AS (SELECT * FROM calls) SELECT * FROM x ",
+        ]
     ),
     SOUP,
     st.sampled_from(

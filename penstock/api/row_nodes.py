@@ -1,0 +1,85 @@
+"""Nodes over whole rows from what users write: unions, functions over batches, top-n."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from penstock.api.columns import as_column
+from penstock.api.common_types import cast_to, common_type
+from penstock.api.times import Usual, time_kept
+from penstock.errors import QueryError
+from penstock.expressions import Column, Named
+from penstock.plan.nodes import BatchFunction, MapBatches, Node, Order, Project, TopN, Union
+from penstock.plan.subqueries import node_schema
+from penstock.schema import arrow_type, normalise
+
+Schema: TypeAlias = "pa.Schema | Mapping[str, str]"
+
+
+def asc(column: object, *, nulls_first: bool = False) -> Order:
+    """Smallest first, for `top`."""
+    return Order(as_column(column), False, nulls_first)
+
+
+def desc(column: object, *, nulls_first: bool = False) -> Order:
+    """Largest first, for `top`: `top(3, by=ps.desc("price"))`."""
+    return Order(as_column(column), True, nulls_first)
+
+
+def top_node(
+    node: Node, n: int, by: object, keys: Sequence[object], time: str | None, number: str | None = None
+) -> TopN:
+    if n < 1:
+        raise QueryError("a top-n needs a number of rows above zero", detail=f"n is {n}")
+    given = by if isinstance(by, list | tuple) else [by]
+    order = tuple(part if isinstance(part, Order) else asc(part) for part in given)
+    return TopN(node, tuple(map(as_column, keys)), time, order, n, number)
+
+
+def union_node(inputs: Sequence[Node]) -> Union:
+    """Columns go by position; where their types differ, all are cast to the common one."""
+    schemas = [node_schema(node) for node in inputs]
+    widths = {len(schema) for schema in schemas}
+    if len(widths) > 1:
+        raise QueryError(
+            "the inputs of a union must have equally many columns",
+            detail="; ".join(", ".join(schema.names) for schema in schemas),
+            hint="select the same columns of each, in the same order",
+        )
+    types = [[schema.field(i).type for schema in schemas] for i in range(widths.pop())]
+    wanted = [t[0] if len(set(t)) == 1 else common_type(t, f"columns {i + 1} of a union") for i, t in enumerate(types)]
+    return Union(tuple(_cast(node, schema, wanted) for node, schema in zip(inputs, schemas, strict=True)))
+
+
+def _cast(node: Node, schema: pa.Schema, wanted: Sequence[pa.DataType]) -> Node:
+    if schema.types == list(wanted):
+        return node
+    return Project(
+        node, tuple(Named(f.name, cast_to(Column(f.name), f.type, t)) for f, t in zip(schema, wanted, strict=True))
+    )
+
+
+def map_node(
+    node: Node,
+    function: Callable[[pa.Table], pa.Table],
+    schema: Schema,
+    time: str | Usual | None,
+    name: str | None = None,
+) -> MapBatches:
+    fields = schema if isinstance(schema, pa.Schema) else pa.schema([(n, arrow_type(t)) for n, t in schema.items()])
+    kept = time_kept(node, fields.names) if isinstance(time, Usual) else time
+    return MapBatches(node, BatchFunction(name or _name(function), function), normalise(fields), kept)
+
+
+def _name(function: Callable[[pa.Table], pa.Table]) -> str:
+    """What a checkpoint knows the function by."""
+    if not hasattr(function, "__qualname__"):
+        raise QueryError(
+            "a function over batches needs a name",
+            detail=f"{type(function).__name__} objects have none",
+            hint='give it one: map_batches(..., name="clean")',
+        )
+    return f"{function.__module__}.{function.__qualname__}"

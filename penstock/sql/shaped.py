@@ -1,0 +1,35 @@
+"""What a SELECT gives before its rows are numbered and duplicates are removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from penstock.expressions import Expr, Named
+from penstock.plan.nodes import Node
+from penstock.sql.conjuncts import conjuncts_of
+from penstock.sql.expression import translate
+from penstock.sql.over import Over
+from penstock.sql.result_columns import Item
+from penstock.sql.scope import Scope
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """`columns`, `over` and `qualify`, the conditions of QUALIFY, are over the rows of `node`; in all of them NUMBER
+    stands for the number of a row."""
+
+    node: Node
+    columns: tuple[Named, ...]
+    over: Over | None
+    qualify: tuple[Expr, ...]
+
+
+def qualify_of(select: exp.Select, items: tuple[Item, ...], scope: Scope) -> tuple[Expr, ...]:
+    """The conditions of QUALIFY, which may also use the aliases of the select list."""
+    clause = select.args.get("qualify")
+    if clause is None:
+        return ()
+    aliases = {item.alias: item.expression for item in items if item.alias}
+    return conjuncts_of(translate(clause.this, replace(scope, computed={**scope.computed, **aliases})))

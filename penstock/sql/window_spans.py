@@ -1,0 +1,96 @@
+"""The time column and the spans of a window."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pyarrow as pa
+from sqlglot import exp
+
+from penstock.errors import QueryError, did_you_mean
+from penstock.expressions import Expr, Literal
+from penstock.plan.columns import columns_of_node, time_type, times_of
+from penstock.plan.nodes import Node
+from penstock.sql.expression import translate
+from penstock.sql.from_clause import Stream
+from penstock.sql.interval import microseconds
+from penstock.sql.place import ScriptText
+from penstock.sql.scope import Scope, spelled
+from penstock.sql.tree import without_parentheses
+
+_LONGEST = 2**62
+_NO_TIME = "the query inside the window does not pass on the time of its source"
+
+
+def time_of(node: exp.Expr, stream: Stream) -> str:
+    """The time column, which has to be a progressing attribute: only that tells when a window is complete."""
+    times = times_of(stream.node)
+    if not times:
+        raise QueryError(_NO_TIME, hint="select the time column as it is, with or without an alias")
+    written = _written_column(node)
+    if written is None:
+        return times[0]
+    columns = columns_of_node(stream.node)
+    found = spelled(written, columns)
+    if found is None:
+        hint = did_you_mean(written, columns)
+        raise QueryError(f"unknown column `{written}` in stream `{stream.name}`", hint=hint)
+    return progressing(found, stream.node, stream.name)
+
+
+def progressing(column: str, node: Node, name: str) -> str:
+    """The column itself, if it tells the time."""
+    times = times_of(node)
+    if column in times:
+        return column
+    if not times:
+        raise QueryError(f"a window over `{column}` cannot be closed", detail=_NO_TIME)
+    known = " or ".join(f"`{time}`" for time in times)
+    attribute = "its progressing attribute," if len(times) == 1 else "its progressing attributes"
+    raise QueryError(
+        f"a window over `{column}` cannot be closed",
+        detail=f"the progress of {f'`{name}`' if name else 'the rows'} is known by {attribute} {known}",
+        hint=f"use {known}, or declare WATERMARK FOR {column} in the source",
+    )
+
+
+def _written_column(node: exp.Expr) -> str | None:
+    """`ts` or `DESCRIPTOR(ts)`; None where a window in brackets leaves it out."""
+    node = without_parentheses(node)
+    if isinstance(node, exp.Anonymous) and node.name.upper() == "DESCRIPTOR" and len(node.expressions) == 1:
+        node = node.expressions[0]
+    if isinstance(node, exp.Null):
+        return None
+    if not isinstance(node, exp.Column):
+        raise QueryError("the second argument of a window is its time column", hint="as in TUMBLE(stream, ts, ...)")
+    return str(node.name)
+
+
+def span_of(node: exp.Expr, stream: Node, text: ScriptText) -> int:
+    """A span in the unit of the stream's time."""
+    is_timestamp = pa.types.is_timestamp(time_type(stream))
+    match _constant(node, text):
+        case Literal(timedelta() as span) if is_timestamp:
+            return _limited(microseconds(span))
+        case Literal(int() as number) if not is_timestamp and not isinstance(number, bool):
+            return _limited(number)
+    if is_timestamp:
+        raise QueryError("a window over a TIMESTAMP is measured by an INTERVAL", hint="as in INTERVAL '1' MINUTE")
+    raise QueryError("a window over a BIGINT is measured by a whole number", hint="as in TUMBLE(stream, ts, 60)")
+
+
+def row_count(node: exp.Expr, text: ScriptText) -> int:
+    match _constant(node, text):
+        case Literal(int() as number) if not isinstance(number, bool):
+            return _limited(number)
+    raise QueryError("a window of rows is measured by a whole number", hint="as in [ROWS 100 SLIDE 10]")
+
+
+def _constant(node: exp.Expr, text: ScriptText) -> Expr:
+    return translate(node, Scope(text, ()))
+
+
+def _limited(span: int) -> int:
+    if abs(span) > _LONGEST:
+        raise QueryError("the window is too long", detail=f"a span is at most {_LONGEST} units of the time column")
+    return span

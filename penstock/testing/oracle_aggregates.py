@@ -1,0 +1,91 @@
+"""Aggregates in batch: rows get what says to which group they belong, and are grouped by it.
+
+Every row is unnested into each window it is in; sessions are numbered by window functions. `#time` is the integer by
+which `first` and `last` go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.expressions_text import quoted, text
+from penstock.operators.window import Window
+from penstock.operators.window_kinds import Moments, RowWindow, Session
+from penstock.plan.nodes import Aggregate, Aggregation
+from penstock.testing.oracle_relation import ROW, Relation, computed, exploded, listed, of_integer
+
+_FUNCTIONS = {"stddev": "stddev_samp", "variance": "var_samp"}
+
+
+@dataclass(frozen=True)
+class _Grouping:
+    """Rows as SQL, the columns that group them beside the keys, and SQL for the result columns that say
+    which group it is."""
+
+    rows: str
+    by: tuple[str, ...]
+    shown: dict[str, str]
+
+
+def aggregate_sql(node: Aggregate, below: Relation) -> str:
+    keys = tuple(f"#key {key.name}" for key in node.keys)
+    keyed = [f"{text(k.expression)} AS {quoted(name)}" for k, name in zip(node.keys, keys, strict=True)]
+    grouping = _grouping(node.window, below, ", ".join(["*", *keyed]), keys)
+    columns = {k.name: quoted(name) for k, name in zip(node.keys, keys, strict=True)} | grouping.shown
+    columns |= {a.name: _measure(a) for a in node.aggregates}
+    return computed(columns, f"FROM ({grouping.rows}) GROUP BY {listed((*grouping.by, *keys))}")
+
+
+def _grouping(
+    window: Window | Session | RowWindow | Moments, below: Relation, columns: str, keys: tuple[str, ...]
+) -> _Grouping:
+    match window:
+        case Window(time, size, slide, offset):
+            rows = _timed(below, columns, below.integer(time))
+            return _windows(exploded(rows, '"#time"', size, slide, offset), size, below.is_timestamp(time))
+        case RowWindow(size, slide):
+            rows = _timed(below, columns, quoted(ROW))
+            return _windows(exploded(rows, '"#time"', size, slide, 0), size, False)
+        case Session(time, gap):
+            return _sessions(below, columns, keys, time, gap)
+        case Moments(times):
+            rows = _timed(below, columns, below.integer(times[0]))
+            return _Grouping(rows, times, {time: quoted(time) for time in times})
+
+
+def _timed(below: Relation, columns: str, time: str) -> str:
+    return f'SELECT {columns}, {time} AS "#time" FROM {below.name}'
+
+
+def _windows(rows: str, size: int, is_timestamp: bool) -> _Grouping:
+    return _Grouping(rows, ("#start",), _borders('"#start"', f'"#start" + {size}', is_timestamp))
+
+
+def _borders(start: str, end: str, is_timestamp: bool) -> dict[str, str]:
+    return {"window_start": of_integer(start, is_timestamp), "window_end": of_integer(end, is_timestamp)}
+
+
+def _sessions(below: Relation, columns: str, keys: tuple[str, ...], time: str, gap: int) -> _Grouping:
+    """A session is numbered by how many have begun up to its rows. Rows of one time have one number, since the sum
+    ranges over all of that time."""
+    part = f"PARTITION BY {listed(keys)}" if keys else ""
+    in_order = f'({part} ORDER BY "#time")'
+    timed = _timed(below, columns, below.integer(time))
+    begins = f'CASE WHEN "#time" - lag("#time") OVER {in_order} < {gap} THEN 0 ELSE 1 END'
+    flagged = f'SELECT *, {begins} AS "#begins" FROM ({timed})'
+    rows = f'SELECT *, sum("#begins") OVER {in_order} AS "#session" FROM ({flagged})'
+    return _Grouping(rows, ("#session",), _borders('min("#time")', f'max("#time") + {gap}', below.is_timestamp(time)))
+
+
+def _measure(aggregation: Aggregation) -> str:
+    function = aggregation.function
+    if aggregation.argument is None:
+        return "count(*)"
+    argument = text(aggregation.argument)
+    match function:
+        case "count_distinct":
+            return f"count(DISTINCT {argument})"
+        case "first" | "last":
+            best = "min" if function == "first" else "max"
+            return f"({best}({{'t': \"#time\", 'v': {argument}}}) FILTER (WHERE ({argument}) IS NOT NULL)).v"
+    return f"{_FUNCTIONS.get(function, function)}({argument})"

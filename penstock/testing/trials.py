@@ -1,0 +1,126 @@
+"""Trials: a query over rows in memory, run in some way inside this process, against the batch answer."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import penstock as ps
+from penstock.api.streams import Stream
+from penstock.plan.nodes import Node
+from penstock.plan.subqueries import node_schema
+from penstock.sources.memory import MemoryConnector
+from penstock.testing.arrivals import random_arrivals
+from penstock.testing.oracle import batch_answer
+from penstock.testing.queries import SECOND, random_grain, random_origin, rows_from
+from penstock.testing.queries_any import any_query
+from penstock.testing.rows import assert_same_rows
+from penstock.testing.source_rows import tables_of
+from penstock.testing.ways import Way, random_way
+
+_PATIENCE = 120.0  # seconds, after which a run counts as one that never ends
+_EPOCHS = 2  # after which a run goes on in the next way
+LATE = "rows were taken for late that are not"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The sources of `node` hold their rows in memory, and none of these is late. It is run in each of the ways for
+    some epochs, one after another, from one checkpoint, and in the last one to its end. `order` and `grid` are settings
+    that must not change the answer either, but stay as they are for the life of a checkpoint.
+
+    Invariant: at least one way; all have the same `hash_bits`."""
+
+    node: Node
+    ways: tuple[Way, ...]
+    order: str = "any"
+    grid: str = "2x2"
+
+
+def random_trial(random: Random, depth: int | None = None, most_rows: int = 120) -> Trial:
+    """Up to three sources that are cut differently, so that one runs ahead of the others, and a query over them."""
+    is_bigint = random.random() < 0.2
+    origin, grain = random_origin(random), random_grain(random)
+    count = random.choice([1, 1, 2, 2, 3])
+    sources = [random_source(random, name, origin, grain, most_rows, is_bigint) for name in "abc"[:count]]
+    query = any_query(random, sources, random.randint(1, 4) if depth is None else depth)
+    order, grid = random.choice(["any", "any", "any", "in"]), random.choice(["2x2", "1x1", "1x3", "3x2"])
+    return Trial(query.node, _random_ways(random), order, grid)
+
+
+def _random_ways(random: Random) -> tuple[Way, ...]:
+    """Mostly one. The hash is part of a checkpoint, so it stays."""
+    first, *others = (random_way(random) for _ in range(random.choice([1, 1, 1, 2, 3])))
+    return (first, *(replace(way, hash_bits=first.hash_bits) for way in others))
+
+
+def random_source(
+    random: Random, name: str, origin: int, grain: int, most_rows: int, is_bigint: bool = False
+) -> Stream:
+    """A stream of random rows that arrive within some slack."""
+    slack = random.choice([0, SECOND, 15 * SECOND])
+    rows = rows_from(random, random.choice([0, 1, 4, 20, most_rows, most_rows, most_rows]), origin, grain)
+    arrivals = random_arrivals(random, rows, slack)
+    connector = MemoryConnector(
+        tuple(_with_numbers(batch) for batch in arrivals.batches) if is_bigint else arrivals.batches,
+        splits_per_batch=random.choice([1, 2, 5]),
+        one_batch_per_offer=random.random() < 0.7,
+        substreams=arrivals.substreams,
+        finishing=random.random() < 0.5,
+    )
+    progress = ps.ordered() if slack == 0 and random.random() < 0.5 else ps.slack(slack)
+    return ps.read.source(connector, time="ts", progress=progress, name=name)
+
+
+def _with_numbers(rows: pa.Table) -> pa.Table:
+    """Times as numbers."""
+    return rows.set_column(0, "ts", rows.column("ts").cast(pa.int64()))
+
+
+def difference(trial: Trial, folder: Path | None = None) -> str:
+    """How what comes out differs from the batch answer, or the error that came instead; empty where all is well."""
+    with TemporaryDirectory(prefix="penstock-trial-") as temporary:
+        try:
+            assert_same_rows(_run(trial, folder or Path(temporary)), batch_answer(trial.node, tables_of(trial.node)))
+        except AssertionError as error:
+            return str(error) or "an assertion failed\n" + traceback.format_exc()
+        except Exception:
+            return traceback.format_exc()
+    return ""
+
+
+def _run(trial: Trial, folder: Path) -> pa.Table:
+    """What a user finds in the folder of results once the input has ended, after as many starts as there are ways."""
+    ready = Stream(trial.node).to.files(str(folder / "out"))
+    options = {"master": "inline", "epoch": "1ms", "order": trial.order, "grid": trial.grid}
+    read = 0
+    for way in trial.ways:
+        limit = {} if way is trial.ways[-1] else {"until": f"{_EPOCHS} epochs"}
+        run = ready.start(str(folder / "ck"), **options, **way.settings(), **limit).wait(_PATIENCE)
+        assert not run.running, f"the run does not end: {run.stop(now=True).progress}"
+        assert run.progress.late_rows == 0, f"{run.progress.late_rows} {LATE}"
+        read += run.progress.rows_in
+        if run.progress.state == "finished":
+            break
+    rows = sum(table.num_rows for table in tables_of(trial.node).values())
+    assert read == rows, f"{read} rows were read, not {rows}"
+    found = [pq.read_table(path) for path in sorted((folder / "out").glob("*.parquet"))]
+    return pa.concat_tables([node_schema(trial.node).empty_table(), *found])
+
+
+def plainer_ways(ways: tuple[Way, ...]) -> Iterator[tuple[Way, ...]]:
+    """Without a restart; then with one of the choices as plain as can be in all ways."""
+    yield from ((way,) for way in ways if len(ways) > 1)
+    plain: dict[str, Any] = {"sites": 1, "groups_per_site": 1, "items": None, "hash_bits": 64}
+    plain |= {"item_rows": 1_000_000, "rows_per_epoch": 1_000_000}
+    for name, value in plain.items():
+        if any(getattr(way, name) != value for way in ways):
+            yield tuple(replace(way, **{name: value}) for way in ways)
