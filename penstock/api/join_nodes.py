@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.api.columns import as_column
-from penstock.api.common_types import cast_to, common_type
 from penstock.api.times import chosen_time
 from penstock.config import span
 from penstock.errors import QueryError, did_you_mean
-from penstock.expressions import Expr, Named
+from penstock.expressions import Expr
 from penstock.operators.bands import Band
-from penstock.operators.scalar import result_schema
 from penstock.plan.columns import WINDOW_START, columns_of_node
+from penstock.plan.common_types import cast_to, common_type, type_of
 from penstock.plan.naming import unique_name
 from penstock.plan.nodes import JOINS, Join, Node
 from penstock.plan.subqueries import node_schema
@@ -94,8 +93,8 @@ def _key(part: Any, inputs: int) -> tuple[Expr, ...]:
 
 def _of_one_type(inputs: Sequence[Node], part: tuple[Expr, ...]) -> tuple[Expr, ...]:
     schemas = [node_schema(node) for node in inputs]
-    types = [result_schema(s, [Named("key", key)]).field(0).type for s, key in zip(schemas, part, strict=True)]
-    wanted = common_type(types, "the keys of a join") if len(set(types)) > 1 else types[0]
+    types = [type_of(key, schema) for schema, key in zip(schemas, part, strict=True)]
+    wanted = common_type(types, "the keys of a join")
     return tuple(cast_to(key, type_, wanted) for key, type_ in zip(part, types, strict=True))
 
 

@@ -8,10 +8,10 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from penstock.api.columns import as_column
-from penstock.api.common_types import cast_to, common_type
 from penstock.api.times import Usual, time_kept
 from penstock.errors import QueryError
 from penstock.expressions import Column, Named
+from penstock.plan.common_types import cast_to, common_type
 from penstock.plan.nodes import BatchFunction, MapBatches, Node, Order, Project, TopN, Union
 from penstock.plan.subqueries import node_schema
 from penstock.schema import arrow_type, normalise
@@ -50,7 +50,7 @@ def union_node(inputs: Sequence[Node]) -> Union:
             hint="select the same columns of each, in the same order",
         )
     types = [[schema.field(i).type for schema in schemas] for i in range(widths.pop())]
-    wanted = [t[0] if len(set(t)) == 1 else common_type(t, f"columns {i + 1} of a union") for i, t in enumerate(types)]
+    wanted = [common_type(column, f"columns {i + 1} of a union") for i, column in enumerate(types)]
     return Union(tuple(_cast(node, schema, wanted) for node, schema in zip(inputs, schemas, strict=True)))
 
 

@@ -82,9 +82,15 @@ def _join_lines(operator: BandJoin | GridJoin | LastRowsJoin) -> Iterator[str]:
 
 def _band(band: Band, times: tuple[str, ...], is_timestamp: bool) -> str:
     left, right = times[band.left], times[band.right]
-    least = "" if band.before is None else f"{left} - {span_text(band.before, is_timestamp)} <= "
-    greatest = "" if band.after is None else f" <= {left} + {span_text(band.after, is_timestamp)}"
+    if band.before == band.after == 0:
+        return f"{left} = {right}"
+    least = "" if band.before is None else f"{_moved(left, -band.before, is_timestamp)} <= "
+    greatest = "" if band.after is None else f" <= {_moved(left, band.after, is_timestamp)}"
     return f"{least}{right}{greatest}" if least or greatest else f"{right} at any time"
+
+
+def _moved(time: str, by: int, is_timestamp: bool) -> str:
+    return f"{time} {'-' if by < 0 else '+'} {span_text(abs(by), is_timestamp)}" if by else time
 
 
 def _measures(measures: Iterable[Measure]) -> Iterator[str]:

@@ -64,7 +64,7 @@ def _latest(joint: Joint | None, times: Sequence[str]) -> tuple[int | None, ...]
     if joint is None:
         return (0, *[None] * (len(times) - 1))
     places = [joint.names.index(time) for time in times]
-    return tuple(joint.leads[places[0]][place] for place in places)
+    return (0, *(joint.leads[places[0]][place] for place in places[1:]))
 
 
 def _measures(node: Aggregate) -> tuple[Measure, ...]:

@@ -7,6 +7,7 @@ that is read twice is one producer with two branches, and a source that is read 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -89,6 +90,8 @@ class _Cutter:
 
     def cut(self, node: Node) -> Stream:
         """The stream that a node gives; the same one for an equal node."""
+        if isinstance(node, Source):
+            _refuse_namesake(node, [source for source, _ in self.inputs])
         name = json.dumps([describe(node), _functions(node)], sort_keys=True)
         if name not in self._known:
             self._known[name] = self._cut(node)
@@ -172,6 +175,18 @@ def _refuse_reserved(source: Source) -> None:
             f"source `{source.name}` has a column called `{reserved[0]}`",
             detail="names that begin with # are kept for Penstock itself",
             hint="give the column another name where the data is written",
+        )
+
+
+def _refuse_namesake(source: Source, others: Iterable[Source]) -> None:
+    """Of a connector that equals only itself (what Spark streams, for one) all that a checkpoint knows is its name."""
+    if type(source.connector).__eq__ is not object.__eq__:
+        return
+    if any(o.name == source.name and o.connector is not source.connector for o in others):
+        raise QueryError(
+            f"two sources are called `{source.name}`",
+            detail="they could not be told apart when the query is started again",
+            hint='give each a name of its own, as in ps.read.spark(..., name="calls")',
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock.expressions import Call, Expr
-from penstock.sql.common_type import cast_to, common_type, type_of
+from penstock.plan.common_types import cast_to, common_type, type_of
 from penstock.sql.unit import Unit
 
 KeyPart = tuple[Expr, ...]  # one expression for each input, over the rows of the query
@@ -100,7 +100,7 @@ def typed(key: Key, units: Sequence[Unit]) -> tuple[KeyPart, tuple[Expr, ...]]:
     """
     own = [unit.inside(expression) for unit, expression in zip(units, key.part, strict=True)]
     types = [type_of(expression, unit.schema) for unit, expression in zip(units, own, strict=True)]
-    wanted = common_type(types, "a join compares")
+    wanted = common_type(types, "the keys of a join")
     part = tuple(cast_to(expression, has, wanted) for expression, has in zip(own, types, strict=True))
     is_implied = len(key.equalities) == 1 or (key.is_plain and len(set(types)) == 1)
     return part, () if is_implied else key.equalities

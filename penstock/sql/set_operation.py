@@ -9,9 +9,9 @@ from sqlglot import exp
 from penstock.errors import QueryError
 from penstock.expressions import Column, Named
 from penstock.plan.columns import columns_of_node, times_of
+from penstock.plan.common_types import cast_to, common_type
 from penstock.plan.nodes import Distinct, Node, Project, Union
 from penstock.plan.subqueries import node_schema
-from penstock.sql.common_type import cast_to, common_type
 from penstock.sql.from_clause import Context, stream_of_plan, whole
 from penstock.sql.refusals import check_set_operation
 from penstock.sql.tree import extra_parts, placing
@@ -54,8 +54,7 @@ def union_of(nodes: Sequence[Node]) -> Union:
         raise QueryError("the parts of a UNION have different numbers of columns", detail=f"they have {counts}")
     schemas = [node_schema(node) for node in nodes]
     wanted = [
-        common_type([schema.types[i] for schema in schemas], f"column {i + 1} of a UNION has the types")
-        for i in range(widths.pop())
+        common_type([schema.types[i] for schema in schemas], f"columns {i + 1} of a UNION") for i in range(widths.pop())
     ]
     return Union(tuple(_typed(node, schema.types, wanted) for node, schema in zip(nodes, schemas, strict=True)))
 

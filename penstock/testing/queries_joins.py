@@ -95,9 +95,9 @@ def _of_one_time(*drafts: Draft) -> bool:
 
 
 def _within(drawing: Drawing, unit: int) -> int | tuple[int, int] | None:
-    """Narrow bands, some of them all before or all after; seldom none."""
+    """Narrow bands, some of them all before or all after, one that no times fit; seldom none."""
     narrow: list[int | tuple[int, int]] = [0, 1, unit, 5 * unit, (0, 2 * unit), (unit, 0), (5 * unit, 0)]
-    narrow += [(-unit, 4 * unit), (2 * unit, -unit)]
+    narrow += [(-unit, 4 * unit), (2 * unit, -unit), (-unit, 0)]
     return None if drawing.random.random() < 0.07 else drawing.random.choice(narrow)
 
 

@@ -10,10 +10,10 @@ import pytest
 from penstock.testing.fuzz import report_of
 from penstock.testing.trials import random_trial
 
-CASES = int(os.environ.get("PENSTOCK_CASES") or 150)
+CASES = int(os.environ.get("PENSTOCK_CASES") or 200)
 
 
 @pytest.mark.parametrize("case", range(CASES))
 def test_any_query_of_any_operators_gives_the_batch_answer(case: int, random: Random) -> None:
-    trial = random_trial(random, most_rows=60)
+    trial = random_trial(random, most_rows=40)
     assert not (found := report_of(trial, f"case {case}", tries=100)), found

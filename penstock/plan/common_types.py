@@ -1,4 +1,4 @@
-"""Columns of different types that are to be compared or put below each other: the type that holds both."""
+"""The type that values of several types are brought to before they are compared or stand in one column."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from penstock.operators.scalar import result_schema
 from penstock.schema import sql_type
 
 
+def type_of(expression: Expr, schema: pa.Schema) -> pa.DataType:
+    """The type of an expression over rows of this schema."""
+    return result_schema(schema, (Named("value", expression),)).field(0).type
+
+
 def common_type(types: Sequence[pa.DataType], what: str) -> pa.DataType:
-    """The type that values of all these types can be cast to; an error where there is none."""
+    """The one type that all of these become without a cast being written, as DuckDB has it; an error, about `what`,
+    where there is none."""
+    if len(set(types)) == 1:
+        return types[0]
     if len(set(map(_family, types))) > 1:
-        raise QueryError(
-            f"{what} have types that cannot be compared",
-            detail=" and ".join(dict.fromkeys(map(sql_type, types))),
-            hint='cast one of them, as in ps.col("a").cast("VARCHAR")',
-        )
-    schema = pa.schema([(f"c{n}", type_) for n, type_ in enumerate(types)])
-    either = Call("coalesce", tuple(Column(name) for name in schema.names))
-    return result_schema(schema, [Named("either", either)]).field(0).type
+        names = " and ".join(dict.fromkeys(map(sql_type, types)))
+        raise QueryError(f"{what} have types that cannot be compared", detail=names, hint="cast one of them")
+    schema = pa.schema([(f"c{i}", type_) for i, type_ in enumerate(types)])
+    return type_of(Call("coalesce", tuple(map(Column, schema.names))), schema)
 
 
 def _family(type_: pa.DataType) -> str:
