@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -62,9 +63,9 @@ class SparkConnector:
         return AdapterReader(self)
 
     def attach(self, checkpoint: Path) -> None:
-        """Start the streaming query; its own checkpoint lies inside Penstock's."""
+        """Start the streaming query; its own checkpoint lies inside Penstock's, apart from those of other sources."""
         writer = self.frame.writeStream.foreachBatch(self._offer_batch).trigger(**self.trigger)
-        query = writer.option("checkpointLocation", str(checkpoint / "spark")).start()
+        query = writer.option("checkpointLocation", str(checkpoint / "spark" / quote(self.name, safe=""))).start()
         self.handoff.query = query
 
     def detach(self) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 
 import pyarrow as pa
 from pyspark import RDD, TaskContext
@@ -13,7 +14,7 @@ from pyspark.sql import Row
 
 from penstock.engine.job import EpochJob, Message, RouteTask
 from penstock.engine.level import partition_of, run_route
-from penstock.runtime.handoff import Batch
+from penstock.runtime.adapter import BatchSplit
 from penstock.schema import conform
 from penstock.sources.bad_rows import divert_null_times
 from penstock.sources.base import ReadResult
@@ -27,10 +28,20 @@ def addressed(job: EpochJob, messages: Iterable[Message]) -> Iterator[Addressed]
     return ((partition_of(message, job.width), message) for message in messages)
 
 
-def routed_batch(job: EpochJob, example: RouteTask, batch: Batch) -> RDD[Addressed]:
-    """The messages of all partitions of a batch; `example` is the route task of any of them."""
-    task = replace(example, split=None)  # type: ignore[arg-type]  # the batch itself stays at the driver
-    packed = batch.frame.mapInArrow(partial(_route_partition, job, task), "partition int, message binary")
+def routes_by_batch(routes: Sequence[RouteTask]) -> list[list[RouteTask]]:
+    """The route tasks of each micro-batch, one per partition and in their order."""
+    of_batches = [route for route in routes if isinstance(route.split, BatchSplit)]
+    return [list(tasks) for _, tasks in groupby(of_batches, key=lambda route: route.input)]
+
+
+def routed_batch(job: EpochJob, first: RouteTask, partitions_before: int) -> RDD[Addressed]:
+    """The messages of all partitions of a batch. `first` is the route task of its first partition, which is partition
+    number `partitions_before` of the whole step: tasks know themselves by that number."""
+    assert isinstance(first.split, BatchSplit)
+    frame = first.split.batch.frame
+    # The batch itself stays at the driver.
+    task = replace(first, ordinal=first.ordinal - partitions_before, split=None)  # type: ignore[arg-type]
+    packed = frame.mapInArrow(partial(_route_partition, job, task), "partition int, message binary")
     return packed.rdd.map(_unpacked)
 
 
@@ -39,7 +50,7 @@ def _route_partition(job: EpochJob, task: RouteTask, batches: Iterable[pa.Record
     arrived = list(batches)
     whole = pa.Table.from_batches(arrived) if arrived else source.schema.empty_table()
     split = _PartitionSplit(conform(whole, source.schema, "the Spark source"), source.time)
-    ordinal = context.partitionId() if context else 0
+    ordinal = task.ordinal + (context.partitionId() if context else 0)
     for partition, message in addressed(job, run_route(job, replace(task, ordinal=ordinal, split=split))):
         packed = CPickleSerializer().dumps(message)
         yield pa.record_batch([pa.array([partition], pa.int32()), pa.array([packed], pa.binary())], schema=_MESSAGES)

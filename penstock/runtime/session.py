@@ -43,9 +43,17 @@ def spark_context(master: str, name: str = "penstock", options: dict[str, str] |
         os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setMaster(master).setAppName(name)
+    if master.startswith("local"):
+        conf.setIfMissing("spark.executorEnv.PYTHONPATH", _module_folders())
     for key, value in {**_EMBEDDED, **(options or {})}.items():
         conf.setIfMissing(key, value)
     if SparkContext._gateway is not None:
         return SparkContext(conf=conf)  # the JVM of an earlier context is still there
     conf.setIfMissing("spark.driver.extraJavaOptions", jvm_options())
     return SparkContext(conf=conf, gateway=quiet_gateway(conf))
+
+
+def _module_folders() -> str:
+    """Where this process finds modules. A function of one of them travels by name, so workers on this host look for it
+    in the same places."""
+    return os.pathsep.join(dict.fromkeys(str(Path(entry).absolute()) for entry in sys.path))

@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock as ps
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, QueryError
 from penstock.testing import Way, assert_same_rows, batch_answer
 
 pytestmark = pytest.mark.spark
@@ -41,9 +41,14 @@ def frame(session: SparkSession, folder: Path) -> DataFrame:
     return reader.parquet(str(folder))
 
 
-def query(source: DataFrame, bounded: bool) -> ps.Stream:
+def streamed(source: DataFrame, name: str, bounded: bool = True) -> ps.Stream:
     # Files written within a millisecond are read in any order, so the slack covers them all.
-    rows = ps.read.spark(source, time="ts", progress=ps.slack("10m"), trigger={"availableNow": True}, bounded=bounded)
+    trigger = {"availableNow": True}
+    return ps.read.spark(source, time="ts", progress=ps.slack("10m"), trigger=trigger, bounded=bounded, name=name)
+
+
+def query(source: DataFrame, bounded: bool) -> ps.Stream:
+    rows = streamed(source, "spark", bounded)
     return rows.group_by("k").window(ps.sliding("20s", every="5s")).agg(n=ps.count(), mean=ps.avg("v"))
 
 
@@ -71,6 +76,25 @@ def test_a_restart_goes_on_after_the_last_committed_batch(session: SparkSession,
     assert run.progress.rows_in == second.num_rows
     want = batch_answer(stream.node, {"spark": pa.concat_tables([first, second])})
     assert_same_rows(published(tmp_path / "out"), want)
+
+
+def test_two_streaming_frames_and_a_table_in_one_query(session: SparkSession, way: Way, tmp_path: Path) -> None:
+    tables = {name: write_files(tmp_path / name, numbers) for name, numbers in (("a", range(5)), ("b", range(2)))}
+    a, b = (streamed(frame(session, tmp_path / name), name) for name in ("a", "b"))
+    table = tables["a"].filter(pa.compute.less(tables["a"].column("v"), 0.1)).sort_by("ts")
+    few = ps.read.batches([table], time="ts", progress=ps.ordered(), splits_per_batch=3, name="few")
+    joined = ps.join_all([few, a, b], "k", within="2s").select("ts", "k", "v", v2="v_2", v3="v_3")
+    run = joined.to.files(str(tmp_path / "out")).start(str(tmp_path / "ck"), **way.settings()).wait(120)
+    assert (run.progress.state, run.progress.late_rows) == ("finished", 0)
+    assert_same_rows(published(tmp_path / "out"), batch_answer(joined.node, {**tables, "few": table}), str(way))
+
+
+def test_streaming_frames_of_one_name_are_refused(session: SparkSession, tmp_path: Path) -> None:
+    write_files(tmp_path / "in", range(1))
+    first, second = (streamed(frame(session, tmp_path / "in"), "spark") for _ in range(2))
+    assert first.join(first, "k", within="1s").times
+    with pytest.raises(QueryError, match="two sources are called `spark`"):
+        first.join(second, "k", within="1s")
 
 
 def test_a_checkpoint_fed_by_another_streaming_query_is_refused(session: SparkSession, tmp_path: Path) -> None:

@@ -28,10 +28,13 @@ from penstock.testing.crashes import (
     assert_exact,
     finish,
     launch,
+    operator_scenario,
     random_scenario,
     run_until_death,
     step_to_end,
 )
+from penstock.testing.operator_queries import operator_queries
+from penstock.testing.queries import SECOND
 from penstock.testing.ways import Way
 
 pytestmark = pytest.mark.spark
@@ -76,6 +79,18 @@ def test_a_worker_killed_in_the_middle_of_an_epoch(
     finish(scenario, place, FEW_SITES, **_on_spark())
     assert marker.exists(), "no worker was killed"
     assert_exact(scenario, place)
+
+
+@pytest.mark.parametrize(("point", "query"), [("site.worked", "full join with a condition"), ("run.torn", "left join")])
+def test_a_worker_killed_in_the_middle_of_an_epoch_of_a_join(
+    point: str, query: str, worker_faults: dict[str, str], random: Random, place: Place
+) -> None:
+    scenario = operator_scenario(random, operator_queries(SECOND)[query])
+    marker = place.root / "fired"
+    worker_faults.update(PENSTOCK_FAULT=f"{point}@2:kill", PENSTOCK_FAULT_ONCE=str(marker))
+    finish(scenario, place, FEW_SITES, **_on_spark())
+    assert marker.exists(), "no worker was killed"
+    assert_exact(scenario, place, scenario.stream.explain())
 
 
 def test_workers_that_die_every_time_end_the_run_and_hurt_nothing(

@@ -1,7 +1,9 @@
-"""A second oracle: Spark SQL in batch, over the same rows, agrees with what Penstock published."""
+"""A second oracle: Spark SQL in batch, over the same rows, agrees with what Penstock published and with DuckDB."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -11,12 +13,17 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from spark_oracle import NotInSpark, batch_session, frames_of, spark_answer
 
 import penstock as ps
-from penstock.testing import Way, assert_same_rows
+from penstock.testing import Way, assert_same_rows, batch_answer
 from penstock.testing.queries import SECOND, cut, disordered, random_rows
+from penstock.testing.source_rows import tables_of
+from penstock.testing.trial_text import trial_text
+from penstock.testing.trials import Trial, difference, random_trial
 
 pytestmark = pytest.mark.spark
+SAMPLE, DEEPEST, MOST_ROWS = 25, 3, 60
 
 
 @pytest.mark.parametrize(("size", "slide"), [("10 seconds", "10 seconds"), ("30 seconds", "5 seconds")])
@@ -59,3 +66,22 @@ def test_spark_sql_in_batch_gives_the_same_rows(
 
 def _as_arrow(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table([table.column(f.name).cast(f.type) for f in schema], schema=schema)
+
+
+def test_random_queries_of_all_operators(spark: SparkContext, random: Random) -> None:
+    session = batch_session(SparkSession(spark))
+    for number, (trial, by_spark) in enumerate(islice(_answers(session, random), SAMPLE)):
+        by_duckdb = batch_answer(trial.node, tables_of(trial.node))
+        context = trial_text(trial, f"query {number}", "Spark and DuckDB give different rows")
+        assert_same_rows(by_spark, by_duckdb, context)
+        assert not (told := difference(trial)), trial_text(trial, f"query {number}", told)
+
+
+def _answers(session: SparkSession, random: Random) -> Iterator[tuple[Trial, pa.Table]]:
+    """Random queries with Spark's answers; those that Spark cannot say are left out."""
+    while True:
+        trial = random_trial(random, random.randint(1, DEEPEST), MOST_ROWS)
+        try:
+            yield trial, spark_answer(trial.node, frames_of(session, trial.node, tables_of(trial.node)))
+        except NotInSpark:
+            continue
