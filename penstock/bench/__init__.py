@@ -1,5 +1,6 @@
-"""The benchmark: the same questions to Penstock and its peers, timed, every result checked against the batch answer.
+"""The benchmarks: the same questions to Penstock and its peers, and to Penstock in order and out of order; every result
+is checked against the batch answer.
 
-Takes workloads and system names, gives measurements. Only `spark_native` imports pyspark, and only `penstock_system`
-uses Penstock itself, through its public API. Nothing but the command line imports this package.
+Takes workloads and system names, or experiments on order, and gives measurements. Only `spark_native` imports pyspark;
+only `penstock_system` and what is about order use Penstock itself. Nothing but the command line imports this package.
 """

@@ -119,7 +119,7 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print the measurements as JSON on stdout.")] = False,
     rows: Annotated[int | None, typer.Option("--rows", min=1, help="Rows of input.", show_default=False)] = None,
     repeat: Annotated[
-        int | None, typer.Option("--repeat", min=1, help="Trials of each system: 3, of an order 1.", show_default=False)
+        int | None, typer.Option("--repeat", min=1, help="Trials of each system: 3, for order 1.", show_default=False)
     ] = None,
     systems: Annotated[
         list[str] | None, typer.Option("--system", help="Which systems take part; can be repeated; otherwise all.")
@@ -134,9 +134,10 @@ def bench(
 ) -> None:
     """Measure Penstock and its peers on the same questions, with every result checked."""
     with ending_well():
-        if names == [ORDER]:
-            from penstock.cli.bench_order import run_order_and_report
+        if ORDER in (names or []) or report or quick:
+            from penstock.cli.bench_order import refuse_other_than_order, run_order_and_report
 
+            refuse_other_than_order(names or [], {"--rows": rows, "--system": systems})
             code = run_order_and_report(quick, repeat or 1, report, as_json)
         else:
             from penstock.cli.bench import run_and_report

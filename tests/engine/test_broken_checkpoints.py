@@ -83,7 +83,7 @@ def test_a_missing_run_is_named(half_done: Scenario, place: Place, way: Way) -> 
 def test_a_checkpoint_of_another_query_is_refused_and_unhurt(
     half_done: Scenario, place: Place, way: Way, random: Random
 ) -> None:
-    other = Scenario(half_done.batches, half_done.slack, half_done.stream.where(ps.lit(1) > 0))
+    other = Scenario(half_done.stream.where(ps.lit(1) > 0))
     with pytest.raises(CheckpointError, match="belongs to another query") as caught:
         launch(other, place, way).wait()
     assert "query.json" in caught.value.detail

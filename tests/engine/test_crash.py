@@ -18,6 +18,7 @@ from penstock.testing.crashes import (
     Scenario,
     another_way,
     assert_exact,
+    die_again_and_again,
     finish,
     newest_manifest,
     random_scenario,
@@ -31,11 +32,6 @@ EACH_POINT = [(p, n) for p in FaultPoint for n in (1, 2, 3) if p is not FaultPoi
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # an exception loses no pages
-
-
-def _random_fault(random: Random) -> Fault:
-    nth = random.choice([1, 2, 4, 8, random.randint(1, 40)])
-    return Fault(random.choice(list(FaultPoint)), nth, random.choice(["crash", "crash", "error"]))
 
 
 def _is(point: FaultPoint) -> str:
@@ -53,13 +49,9 @@ def test_one_death(point: FaultPoint, nth: int, random: Random, scenario: Scenar
 
 @pytest.mark.parametrize("case", range(90))
 def test_deaths_in_a_row(case: int, random: Random, scenario: Scenario, place: Place, way: Way) -> None:
-    story = []
-    for fault in [_random_fault(random) for _ in range(random.choice([2, 2, 3, 5]))]:
-        died = run_until_death(scenario, place, way, fault)
-        story.append(f"{fault} {died or 'not reached'}, {way}")
-        way = another_way(random, way)
+    way, story = die_again_and_again(scenario, place, way, random, random.choice([2, 2, 3, 5]))
     finish(scenario, place, way)
-    assert_exact(scenario, place, "\n".join(story))
+    assert_exact(scenario, place, story)
 
 
 @pytest.mark.parametrize("first", [FaultPoint.MANIFEST_LINKED, FaultPoint.COMMITTED], ids=_is)

@@ -26,7 +26,10 @@ from penstock.testing.crashes import (
     newest_manifest,
     random_scenario,
     run_in_child,
+    seeded_scenario,
 )
+from penstock.testing.operator_queries import operator_queries
+from penstock.testing.queries import SECOND
 from penstock.testing.ways import Way
 
 EACH_POINT = [(p, n) for p in FaultPoint for n in (1, 3) if p is not FaultPoint.RECOVERED or n == 1]
@@ -40,8 +43,10 @@ def server() -> ForkServerContext:
     return context
 
 
-def _run(server: ForkServerContext, seed: str, place: Place, way: Way, fault: str | None) -> int | None:
-    child = server.Process(target=run_in_child, args=(seed, str(place.root), way, fault))
+def _run(
+    server: ForkServerContext, seed: str, place: Place, way: Way, fault: str | None, operator: str | None = None
+) -> int | None:
+    child = server.Process(target=run_in_child, args=(seed, str(place.root), way, fault, operator))
     child.start()
     child.join()
     return child.exitcode
@@ -65,6 +70,17 @@ def test_kills_in_a_row(case: int, random: Random, tmp_path: Path, way: Way, ser
     scenario = random_scenario(Random(seed))
     finish(scenario, place, way)
     assert_exact(scenario, place)
+
+
+@pytest.mark.parametrize("case", range(8))
+def test_kills_of_any_operator(case: int, random: Random, tmp_path: Path, way: Way, server: ForkServerContext) -> None:
+    place, seed, operator = Place(tmp_path), str(random.random()), random.choice(list(operator_queries(SECOND)))
+    for point in random.sample(list(FaultPoint), 2):
+        assert _run(server, seed, place, way, str(Fault(point, 2, "kill")), operator) in (0, -signal.SIGKILL)
+        way = another_way(random, way)
+    scenario = seeded_scenario(seed, operator)
+    finish(scenario, place, way)
+    assert_exact(scenario, place, f"{operator}, {way}")
 
 
 def test_fault_of_the_environment_kills_a_whole_process_once(random: Random, tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_a4_death_in_an_epoch_of_nothing_but_punctuation(
     batches = (pa.concat_tables(scenario.batches), empty, empty)
     source = ps.read.batches(batches, time="ts", progress=ps.slack(0), one_batch_per_offer=True)
     stream = source.group_by("k").window(ps.tumbling("10s")).agg(n=ps.count())
-    plain = Scenario(batches, 0, stream)
+    plain = Scenario(stream)
     way = replace(way, items=1, item_rows=20)  # so that work is left for the epochs without rows
     with pytest.raises(InjectedCrash):
         launch(plain, place, way, on_event=_after_epoch(1, lambda: arm(point))).wait()

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.engine.storing import alive
 from penstock.errors import EvaluationError, QueryError
 from penstock.operators.aggregate import WindowAggregate
 from penstock.operators.measures import PARTIALS_OF, Measure
@@ -26,13 +27,13 @@ def over(column: pa.Array, function: str, window: Window | None = None, times: l
     """The results of an aggregate without keys, over rows at the given times (all at zero unless told)."""
     rows = pa.table({"ts": pa.array(times or [0] * len(column), pa.int64()), "v": column})
     aggregate = WindowAggregate((), window or Window("ts", 10, 10), (Measure("m", function, "v"),), rows.schema)
-    return aggregate.close(aggregate.partials(rows), BEGIN, END)["m"].to_pylist()
+    return aggregate.close(aggregate.prepare(0, rows), BEGIN, END)["m"].to_pylist()
 
 
 def counting(window: Window, times: list[int]) -> tuple[WindowAggregate, pa.Table]:
     rows = pa.table({"k": pa.array(["a"] * len(times), pa.string()), "ts": pa.array(times, pa.int64())})
     aggregate = WindowAggregate(("k",), window, (COUNT,), rows.schema)
-    return aggregate, aggregate.partials(rows)
+    return aggregate, aggregate.prepare(0, rows)
 
 
 def counts(results: pa.Table) -> list[tuple[int, int]]:
@@ -101,11 +102,11 @@ def test_rows_in_no_window_are_dropped() -> None:
 
 def test_nothing_in_nothing_out() -> None:
     aggregate, partials = counting(Window("ts", 10, 5), [])
-    for table in (partials, aggregate.combine([]), aggregate.combine([partials, partials])):
+    for table in (partials, aggregate.combine(0, []), aggregate.combine(0, [partials, partials])):
         assert table.schema == aggregate.partial_schema
         assert table.num_rows == 0
     assert aggregate.close(partials, BEGIN, END) == aggregate.result_schema.empty_table()
-    assert aggregate.alive(partials, END).num_rows == 0
+    assert alive(partials, aggregate.expired_below(0, (END,))).num_rows == 0
 
 
 @pytest.mark.parametrize("window", [Window("ts", 7, 7, 3), Window("ts", 10, 4, 3), Window("ts", 4, 10, 9)])
@@ -125,34 +126,34 @@ def test_the_limits_of_time(window: Window) -> None:
     assert dict(counts(aggregate.close(partials, BEGIN, END))) == expected
     assert counts(aggregate.close(partials, BEGIN, at(MIN_TIME))) == []
     assert counts(aggregate.close(partials, at(MAX_TIME), END)) == []
-    assert aggregate.alive(partials, at(MIN_TIME)) is partials
-    assert aggregate.alive(partials, END).num_rows == 0
+    assert alive(partials, aggregate.expired_below(0, (at(MIN_TIME),))) is partials
+    assert alive(partials, aggregate.expired_below(0, (END,))).num_rows == 0
 
 
 def test_marks() -> None:
     aggregate, _ = counting(Window("ts", 10, 5), [])
-    assert aggregate.output_mark(at(14)) == at(5)
-    assert aggregate.output_mark(at(15)) == at(10)
-    assert aggregate.output_mark(BEGIN) == BEGIN
-    assert aggregate.output_mark(END) == END
-    assert [aggregate.expired_below(m) for m in (at(14), at(15), BEGIN, END)] == [5, 10, MIN_TIME, MAX_TIME]
+    assert aggregate.output_marks((at(14),))[0] == at(5)
+    assert aggregate.output_marks((at(15),))[0] == at(10)
+    assert aggregate.output_marks((BEGIN,))[0] == BEGIN
+    assert aggregate.output_marks((END,))[0] == END
+    assert [aggregate.expired_below(0, (m,)) for m in (at(14), at(15), BEGIN, END)] == [5, 10, MIN_TIME, MAX_TIME]
 
 
 def test_alive_copies_only_what_it_must() -> None:
     aggregate, partials = counting(Window("ts", 10, 5), [0, 7, 12])
-    assert aggregate.alive(partials, at(9)) is partials
-    assert aggregate.alive(partials, at(10))[TIME].to_pylist() == [5, 10]
+    assert alive(partials, aggregate.expired_below(0, (at(9),))) is partials
+    assert alive(partials, aggregate.expired_below(0, (at(10),)))[TIME].to_pylist() == [5, 10]
 
 
 def test_combine_of_one_table_copies_nothing() -> None:
     aggregate, partials = counting(Window("ts", 10, 5), [0, 7, 12])
-    assert aggregate.combine([partials, partials.slice(0, 0)]) is partials
+    assert aggregate.combine(0, [partials, partials.slice(0, 0)]) is partials
 
 
 def test_zeros_and_nans_are_one_key() -> None:
     rows = pa.table({"k": [-0.0, 0.0, float("nan"), -float("nan"), None], "ts": pa.array([0] * 5, pa.int64())})
     aggregate = WindowAggregate(("k",), Window("ts", 1, 1), (COUNT,), rows.schema)
-    results = aggregate.close(aggregate.partials(rows), BEGIN, END)
+    results = aggregate.close(aggregate.prepare(0, rows), BEGIN, END)
     assert sorted((str(r["k"]), r["n"]) for r in results.to_pylist()) == [("0.0", 2), ("None", 1), ("nan", 2)]
 
 
@@ -169,8 +170,8 @@ def test_a_sum_overflows_only_as_a_whole() -> None:
 def test_a_part_of_a_sum_may_be_wider_than_64_bits() -> None:
     rows = pa.table({"ts": pa.array([0, 0, 0, 0, 0], pa.int64()), "v": pa.array([2**63 - 1] * 3 + [-(2**63)] * 2)})
     aggregate = WindowAggregate((), Window("ts", 10, 10), (Measure("m", "sum", "v"),), rows.schema)
-    parts = [aggregate.partials(rows.slice(0, 3)), aggregate.partials(rows.slice(3))]
-    assert aggregate.close(aggregate.combine(parts), BEGIN, END)["m"].to_pylist() == [2**63 - 3]
+    parts = [aggregate.prepare(0, rows.slice(0, 3)), aggregate.prepare(0, rows.slice(3))]
+    assert aggregate.close(aggregate.combine(0, parts), BEGIN, END)["m"].to_pylist() == [2**63 - 3]
 
 
 def test_decimal_sums_are_wider_than_64_bits() -> None:

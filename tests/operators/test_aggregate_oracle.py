@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.engine.storing import alive
 from penstock.operators.aggregate import WindowAggregate
 from penstock.operators.measures import PARTIALS_OF, Measure
 from penstock.operators.window import Window
@@ -124,27 +125,27 @@ def check_sorted(aggregate: WindowAggregate, partials: pa.Table) -> None:
 
 def stream(aggregate: WindowAggregate, pieces: list[pa.Table], slacks: list[int]) -> pa.Table:
     """Runs the pieces as epochs. After each the mark is as high as the rows still to come allow, less some slack."""
-    state, mark, results = aggregate.combine([]), BEGIN, []
+    state, mark, results = aggregate.combine(0, []), BEGIN, []
     for i, piece in enumerate(pieces):
         coming = [int(time_values(p["ts"]).min()) for p in pieces[i + 1 :] if p.num_rows]
         after = max(mark, at(min(coming) - slacks[i]) if coming else END)
         state = arrive(aggregate, state, piece)
         results.append(aggregate.close(state, mark, after))
         assert not results[-1].num_rows or time_values(results[-1]["window_start"]).min() >= promised(aggregate, mark)
-        state, mark = aggregate.alive(state, after), after
+        state, mark = alive(state, aggregate.expired_below(0, (after,))), after
     assert state.num_rows == 0
     return pa.concat_tables(results)
 
 
 def promised(aggregate: WindowAggregate, mark: Mark) -> int:
-    return aggregate.output_mark(mark).at
+    return aggregate.output_marks((mark,))[0].at
 
 
 def arrive(aggregate: WindowAggregate, state: pa.Table, piece: pa.Table) -> pa.Table:
     """Two producers send the halves of a piece; the state is read as two slices."""
     half, cut = piece.num_rows // 2, state.num_rows // 3
-    blobs = [aggregate.partials(part) for part in (piece.slice(0, half), piece.slice(half))]
-    state = aggregate.combine([state.slice(0, cut), *blobs, state.slice(cut)])
+    blobs = [aggregate.prepare(0, part) for part in (piece.slice(0, half), piece.slice(half))]
+    state = aggregate.combine(0, [state.slice(0, cut), *blobs, state.slice(cut)])
     for table in (*blobs, state):
         check_sorted(aggregate, table)
     return state

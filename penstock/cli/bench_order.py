@@ -1,0 +1,41 @@
+"""`penstock bench order`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from penstock.bench.order import run_order
+from penstock.bench.order_experiments import FULL, QUICK
+from penstock.bench.order_page import write_report
+from penstock.bench.order_report import as_json, as_tables
+from penstock.cli.errors_shown import FAILED
+from penstock.errors import ConfigError
+
+
+def refuse_other_than_order(names: Sequence[str], options: Mapping[str, object]) -> None:
+    """This benchmark is run by itself, and has a size of its own."""
+    foreign = [name for name in names if name != "order"] + [name for name, value in options.items() if value]
+    if "order" not in names or foreign:
+        raise ConfigError(
+            "`order` is a benchmark of its own, and --report and --quick belong to it",
+            detail=f"it does not go with {', '.join(foreign)}" if foreign else "it was not named",
+            hint="penstock bench order --quick --report DIR",
+        )
+
+
+def run_order_and_report(quick: bool, repeat: int, report: Path | None, json: bool) -> int:
+    """The exit code is not 0 where a result is wrong or a bar is missed."""
+    tell = partial(print, file=sys.stderr, flush=True)
+    compared = run_order(size=QUICK if quick else FULL, repeat=repeat, tell=tell)
+    if json:
+        print(as_json(compared))
+    else:
+        Console().print(as_tables(compared))
+    if report is not None:
+        tell(f"report: {write_report(compared, report)}")
+    return 0 if all(comparison.holds for comparison in compared) else FAILED
