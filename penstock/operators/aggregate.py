@@ -20,6 +20,7 @@ from penstock.operators.aggregate_segments import Indices, Segments
 from penstock.operators.arrange import arranged, times_of
 from penstock.operators.base import Done, Marks, Portion, Stored
 from penstock.operators.measures import Measure, PartialColumns, partials_of
+from penstock.operators.shapes import OnePort
 from penstock.operators.window import Times, Window
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, at, saturate
 from penstock.schema import is_time_type, require_column, sql_type, time_array, time_values
@@ -30,7 +31,7 @@ __all__ = ["Measure", "WindowAggregate"]
 
 
 @dataclass(frozen=True)
-class WindowAggregate:
+class WindowAggregate(OnePort):
     """A windowed group-by over rows of `input_schema`. Rows have times, none of them null, between `window.earliest`
     and `window.latest`. `hash_bits` below 64 makes keys collide, for tests."""
 
@@ -74,14 +75,6 @@ class WindowAggregate:
                 *(pa.field(m.name, m.result_type(self.input_schema)) for m in self.measures),
             ]
         )
-
-    @property
-    def ports(self) -> int:
-        return 1
-
-    @property
-    def tracks(self) -> int:
-        return 1
 
     @property
     def probes(self) -> bool:

@@ -12,15 +12,14 @@ from penstock.operators.aggregate_order import group_by_pane
 from penstock.operators.aggregate_segments import Indices, Segments
 from penstock.operators.arrange import arranged, hashes_of, merged, times_of
 from penstock.operators.base import Done, Marks, Portion, Stored
-from penstock.operators.completed import completed_below
-from penstock.operators.row_layout import RowLayout
+from penstock.operators.shapes import WholeRows
 from penstock.progress.mark import Mark
 from penstock.schema import time_values
 from penstock.state.hash import Words, canonical_keys, check_key_type, hash_columns, is_text, key_words
 
 
 @dataclass(frozen=True)
-class DistinctRows:
+class DistinctRows(WholeRows):
     """Rows of `input_schema`, each once: a null equals a null, NaN equals NaN, and zero is without a sign. A row is
     remembered until the mark passes its `time`, which it has in common with all rows that equal it. `hash_bits` below
     64 makes rows collide, for tests."""
@@ -34,31 +33,8 @@ class DistinctRows:
             check_key_type(field.type, field.name)
 
     @property
-    def ports(self) -> int:
-        return 1
-
-    @property
-    def tracks(self) -> int:
-        return 1
-
-    @property
     def probes(self) -> bool:
         return True
-
-    @property
-    def result_schema(self) -> pa.Schema:
-        return self.input_schema
-
-    @property
-    def reach(self) -> int:
-        return 0
-
-    @property
-    def output_times(self) -> tuple[str, ...]:
-        return (self.time,)
-
-    def state_schema(self, port: int) -> pa.Schema:
-        return self._layout.state_schema
 
     def prepare(self, port: int, rows: pa.Table) -> pa.Table:
         times = time_values(rows.column(self.time))
@@ -86,19 +62,6 @@ class DistinctRows:
         new = self._new(portion.stored[0], portion.fresh[0])
         results = (self._layout.restored(new),) if new.num_rows else ()
         return Done(results, (_remembered(new, portion.upto[0]),))
-
-    def expired_below(self, port: int, marks: Marks) -> int:
-        return completed_below(marks[0])
-
-    def span(self, port: int) -> int:
-        return 1
-
-    def output_marks(self, marks: Marks) -> Marks:
-        return marks
-
-    @property
-    def _layout(self) -> RowLayout:
-        return RowLayout(self.input_schema, self.time)
 
     def _new(self, stored: Sequence[Stored], fresh: pa.Table) -> pa.Table:
         """One of each kind of fresh rows that is not stored."""

@@ -11,8 +11,8 @@ import pyarrow as pa
 from penstock.operators.aggregate_segments import Indices
 from penstock.operators.arrange import merged, sorted_with, times_of
 from penstock.operators.base import Done, Marks, Portion
-from penstock.operators.completed import completed, completed_below, completes
-from penstock.operators.row_layout import RowLayout
+from penstock.operators.completed import completed, completes
+from penstock.operators.shapes import WholeRows
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
 from penstock.operators.window import Times
 from penstock.schema import time_values
@@ -22,7 +22,7 @@ _PIECE = 1 << 20  # rows of a piece of the result
 
 
 @dataclass(frozen=True)
-class Reorder:
+class Reorder(WholeRows):
     """Gives the rows of `input_schema` in order of `time`; rows of one time by their values. The order is total, so
     all rows have one hash, and live at one site."""
 
@@ -30,31 +30,8 @@ class Reorder:
     input_schema: pa.Schema
 
     @property
-    def ports(self) -> int:
-        return 1
-
-    @property
-    def tracks(self) -> int:
-        return 1
-
-    @property
     def probes(self) -> bool:
         return False
-
-    @property
-    def result_schema(self) -> pa.Schema:
-        return self.input_schema
-
-    @property
-    def reach(self) -> int:
-        return 0
-
-    @property
-    def output_times(self) -> tuple[str, ...]:
-        return (self.time,)
-
-    def state_schema(self, port: int) -> pa.Schema:
-        return self._layout.state_schema
 
     def prepare(self, port: int, rows: pa.Table) -> pa.Table:
         return self.prepare_arranged(port, self.arrange(port, rows))
@@ -75,19 +52,6 @@ class Reorder:
     def work(self, portion: Portion) -> Done:
         rows = completed(portion.stored[0], portion.after[0], portion.upto[0])
         return Done(self._in_order(rows), (self._layout.state_schema.empty_table(),))
-
-    def expired_below(self, port: int, marks: Marks) -> int:
-        return completed_below(marks[0])
-
-    def span(self, port: int) -> int:
-        return 1
-
-    def output_marks(self, marks: Marks) -> Marks:
-        return marks
-
-    @property
-    def _layout(self) -> RowLayout:
-        return RowLayout(self.input_schema, self.time)
 
     def _in_order(self, tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
         held = merged(tables, self._layout.state_schema)

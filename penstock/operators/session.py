@@ -31,6 +31,7 @@ from penstock.operators.session_partials import (
     take,
     words_of,
 )
+from penstock.operators.shapes import OnePort
 from penstock.operators.window import Times
 from penstock.operators.window_kinds import Session
 from penstock.progress.mark import MAX_TIME, Mark, saturate
@@ -42,7 +43,7 @@ FIRST = "#first"  # the first time of a fragment; #time is its last one
 
 
 @dataclass(frozen=True)
-class SessionAggregate:
+class SessionAggregate(OnePort):
     """A group-by over sessions of rows of `input_schema`. No time is null, and each is at least `reach` away from the
     limits of a 64-bit time. `hash_bits` below 64 makes keys collide, for tests."""
 
@@ -55,14 +56,6 @@ class SessionAggregate:
     def __post_init__(self) -> None:
         check_time(self.input_schema, self.window.time, "a session")
         self._partials.check([*self.keys, "window_start", "window_end", *(m.name for m in self.measures)])
-
-    @property
-    def ports(self) -> int:
-        return 1
-
-    @property
-    def tracks(self) -> int:
-        return 1
 
     @property
     def probes(self) -> bool:

@@ -16,6 +16,7 @@ from penstock.expressions import Expr
 from penstock.operators.arrange import arranged_schema, merged, order_of, times_of
 from penstock.operators.bands import Band, Leads, leads
 from penstock.operators.base import Done, Marks, Portion, Stored
+from penstock.operators.shapes import TwoPorts
 from penstock.operators.theta_cells import by_cell, cell_rows_between, together
 from penstock.operators.theta_condition import Part, check_condition, parts_of
 from penstock.operators.theta_grid import Grid, check_grid, copied, lanes_of, sent_cells, spread
@@ -28,7 +29,7 @@ from penstock.state.directory import HashRange
 
 
 @dataclass(frozen=True)
-class GridJoin:
+class GridJoin(TwoPorts):
     """The inner join of two inputs on any condition.
 
     The columns of the two schemas have different names, helpers that begin with # excepted; `payload` are those of each
@@ -48,14 +49,6 @@ class GridJoin:
         check_inputs(self.schemas, self.times, self.payload)
         check_condition(self.condition, self.schemas)
         check_grid(self.grid)
-
-    @property
-    def ports(self) -> int:
-        return 2
-
-    @property
-    def tracks(self) -> int:
-        return 2
 
     @property
     def probes(self) -> bool:

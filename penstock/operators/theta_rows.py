@@ -17,6 +17,7 @@ from penstock.errors import QueryError
 from penstock.expressions import Expr
 from penstock.operators.arrange import arranged_schema, merged, order_of, sorted_with, times_of
 from penstock.operators.base import Done, Marks, Portion, Stored
+from penstock.operators.shapes import TwoPorts
 from penstock.operators.theta_condition import Part, check_condition, parts_of
 from penstock.operators.theta_pairs import Encounter, joined
 from penstock.operators.theta_schema import check_inputs, output_time, result_schema, stored_columns
@@ -29,7 +30,7 @@ ROW = "#row"  # the number of a row within its input
 
 
 @dataclass(frozen=True)
-class LastRowsJoin:
+class LastRowsJoin(TwoPorts):
     """The inner join of two inputs, of which the last `last_rows` rows each are looked back at, on any condition.
 
     `schemas`, `times`, `payload` and `condition` are as in GridJoin; both schemas have the number of the row as #row.
@@ -51,14 +52,6 @@ class LastRowsJoin:
             require_column(schema, ROW, "the inputs of a join over the last rows")
         if min(self.last_rows) < 0:
             raise QueryError("a join cannot look back at fewer than no rows", detail=f"{min(self.last_rows)} rows")
-
-    @property
-    def ports(self) -> int:
-        return 2
-
-    @property
-    def tracks(self) -> int:
-        return 2
 
     @property
     def probes(self) -> bool:

@@ -15,6 +15,7 @@ from penstock.operators.arrange import hashes_of, sorted_with, times_of
 from penstock.operators.base import Done, Marks, Portion
 from penstock.operators.completed import completed, completed_below, completes
 from penstock.operators.row_layout import RowLayout
+from penstock.operators.shapes import OnePort
 from penstock.operators.sort_words import is_sortable, sort_words
 from penstock.operators.top_cut import Members, first_rows, in_order, members_of
 from penstock.operators.window import Times
@@ -33,7 +34,7 @@ class OrderColumn:
 
 
 @dataclass(frozen=True)
-class TopRows:
+class TopRows(OnePort):
     """Of the rows of `input_schema` with equal `keys` and `time` (None: with equal keys) the first `n` in `order`.
 
     Ties are broken by the values of `columns`, ascending, nulls last. The result has `columns` and, behind them, the
@@ -60,14 +61,6 @@ class TopRows:
         if self.number in self.columns:
             hint = "give one of them another name"
             raise QueryError(f"two columns of the result are called `{self.number}`", hint=hint)
-
-    @property
-    def ports(self) -> int:
-        return 1
-
-    @property
-    def tracks(self) -> int:
-        return 1
 
     @property
     def probes(self) -> bool:
