@@ -16,11 +16,11 @@ setup:  ## a virtual environment with everything installed, and Java
 	@PYTHON=$(PYTHON) tools/setup.sh
 
 test: setup  ## all tests: first without Spark, then with it
-	@tools/timed.sh "unit and property tests" $(BIN)/python -m pytest -m "not spark and not slow" --durations=15
+	@tools/timed.sh "unit and property tests" $(BIN)/python -m pytest -m "not spark and not slow" -n auto --dist worksteal --durations=15
 	@tools/timed.sh "Spark tests" $(BIN)/python -m pytest -m "spark and not slow" --durations=15
 
 test-unit: setup  ## the tests without Spark
-	@tools/timed.sh "unit and property tests" $(BIN)/python -m pytest -m "not spark and not slow" --durations=15
+	@tools/timed.sh "unit and property tests" $(BIN)/python -m pytest -m "not spark and not slow" -n auto --dist worksteal --durations=15
 
 test-spark: setup  ## the tests with Spark
 	@tools/timed.sh "Spark tests" $(BIN)/python -m pytest -m "spark and not slow" --durations=15

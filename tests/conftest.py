@@ -14,6 +14,7 @@ from penstock.testing import Way, random_way
 from penstock.testing.crashes import Place, Scenario, random_scenario
 
 SEED = int(os.environ.get("PENSTOCK_SEED") or Random().randrange(10**9))
+os.environ["PENSTOCK_SEED"] = str(SEED)  # the workers of this run take the same one
 
 
 def pytest_report_header() -> str:
