@@ -1,4 +1,7 @@
-"""A trial as text, in the manner of a .case file: the query, how it is run, and the rows in the order they arrive."""
+"""A trial as text: a case for a .case file, or, where there is no SQL for the query, something in the manner of one.
+
+Either has the query, how it is run, and the rows in the order they arrive.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,34 @@ from penstock.errors import PenstockError
 from penstock.expressions import Call, Case, Cast, Column, Literal, Named
 from penstock.expressions_text import text
 from penstock.plan.nodes import BatchFunction, Node, Source, inputs_of
+from penstock.testing.case_text import sections
 from penstock.testing.source_rows import connector_of, sources_of
+from penstock.testing.trial_sql_case import case_of
+from penstock.testing.trial_sql_words import NoSql
 from penstock.testing.trials import Trial
 
 
 def trial_text(trial: Trial, title: str, difference: str) -> str:
-    ways = "\n".join([*map(str, trial.ways), f"order={trial.order!r}, grid={trial.grid!r}"])
+    """A case that can be run where the query has SQL, with all else that is known as free text under its title."""
+    try:
+        case = case_of(trial)
+    except NoSql as missing:
+        return _like_a_case(trial, f"{title}\nThis cannot be run as a case: {missing}", difference)
+    told = [("difference", difference), ("tree", node_text(trial.node)), ("plan", _plan(trial.node))]
+    told += [("ways", _ways(trial)), ("sources", "\n".join(map(_source_head, sources_of(trial.node).values())))]
+    about = [f"{name}:\n{textwrap.indent(body, '  ')}" for name, body in told]
+    inputs = [(f"input {name}", rows) for name, rows in case.inputs.items()]
+    return "\n\n".join([f"=== {title}", *about, sections([("query", case.query), *inputs])])
+
+
+def _like_a_case(trial: Trial, head: str, difference: str) -> str:
     sources = "\n".join(_source_text(source) for source in sources_of(trial.node).values())
-    parts = [("query", node_text(trial.node)), ("plan", _plan(trial.node)), ("ways", ways), ("input", sources)]
-    return "\n\n".join(
-        [f"=== {title}", *(f"--- {name}\n{body}" for name, body in [*parts, ("difference", difference)])]
-    )
+    parts = [("query", node_text(trial.node)), ("plan", _plan(trial.node)), ("ways", _ways(trial)), ("input", sources)]
+    return "\n\n".join([f"=== {head}", *(f"--- {name}\n{body}" for name, body in [*parts, ("difference", difference)])])
+
+
+def _ways(trial: Trial) -> str:
+    return "\n".join([*map(str, trial.ways), f"order={trial.order!r}, grid={trial.grid!r}"])
 
 
 def node_text(node: Node) -> str:
@@ -61,11 +81,15 @@ def _plan(node: Node) -> str:
         return f"none: {error}"
 
 
-def _source_text(source: Source) -> str:
+def _source_head(source: Source) -> str:
     connector = connector_of(source)
     head = f"source {source.name}, time {source.time}, {source.progress}, splits_per_batch={connector.splits_per_batch}"
-    lines = [f"{head}, one_batch_per_offer={connector.one_batch_per_offer}, finishing={connector.finishing}"]
-    lines.append(f"  {' | '.join(source.schema.names)}")
+    return f"{head}, one_batch_per_offer={connector.one_batch_per_offer}, finishing={connector.finishing}"
+
+
+def _source_text(source: Source) -> str:
+    connector = connector_of(source)
+    lines = [_source_head(source), f"  {' | '.join(source.schema.names)}"]
     for number, batch in enumerate(connector.batches, 1):
         of = f" of {connector.substreams[number - 1]}" if connector.substreams else ""
         lines += [f"batch {number}{of}", *_rows_text(batch)]

@@ -1,0 +1,62 @@
+"""A trial as a case: a script of SQL that has been planned, and the rows of its sources.
+
+A case runs to its end in one go: of several ways it has the settings of the last. Its sources offer one batch in each
+epoch, whatever those of the trial do, and do not tell that a substream is finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+from penstock.errors import PenstockError
+from penstock.expressions import Literal
+from penstock.expressions_text import text
+from penstock.plan.subqueries import node_schema
+from penstock.sql import parse_script
+from penstock.testing.case_source import CaseConnectors
+from penstock.testing.source_rows import sources_of
+from penstock.testing.trial_sql import select_of
+from penstock.testing.trial_sql_sources import input_text, source_sql
+from penstock.testing.trial_sql_words import NoSql
+from penstock.testing.trials import Trial
+from penstock.testing.ways import Way
+
+
+@dataclass(frozen=True)
+class TrialCase:
+    """The `--- query` of a case, and its inputs by name."""
+
+    query: str
+    inputs: Mapping[str, str]
+
+
+def case_of(trial: Trial) -> TrialCase:
+    """The case, whose query has a plan with the columns of the trial; NoSql where there is none."""
+    sources = sources_of(trial.node)
+    names = [name for source in sources.values() for name in (source.name, *source.schema.names)]
+    if unsuitable := [name for name in names if not name.isidentifier()]:
+        raise NoSql(f"the input of a case has no way to write the name {unsuitable[0]!r}")
+    query = "\n".join([*_settings(trial), *map(source_sql, sources.values()), select_of(trial.node)])
+    case = TrialCase(query, {name: input_text(source) for name, source in sources.items()})
+    _check(case, trial)
+    return case
+
+
+def _settings(trial: Trial) -> Iterator[str]:
+    """What differs from the settings that a case is run with. How many rows an epoch has is as it is written."""
+    chosen = asdict(trial.ways[-1]) | {"order": trial.order, "grid": trial.grid}
+    usual = asdict(Way()) | {"order": "any", "grid": "2x2"}
+    for name, value in chosen.items():
+        if name != "rows_per_epoch" and value != usual[name]:
+            yield f"SET {name} = {text(Literal(value))};"
+
+
+def _check(case: TrialCase, trial: Trial) -> None:
+    try:
+        planned = parse_script(case.query, connectors=CaseConnectors(case.inputs)).queries[0][1]
+        found, wanted = node_schema(planned), node_schema(trial.node)
+    except PenstockError as error:
+        raise NoSql(f"SQL refuses the query: {error.what}") from error
+    if not found.equals(wanted):
+        raise NoSql(f"SQL gives the columns {found.names}, not {wanted.names}")
