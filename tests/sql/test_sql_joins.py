@@ -275,7 +275,12 @@ def test_aggregates_can_be_joined() -> None:
         ("SELECT * FROM a JOIN a ON TRUE", "two streams are called `a`", "an alias", "a ON"),
         (f"SELECT x.k FROM a JOIN b ON {ON}", "unknown stream `x`", "`a`", "x.k"),
         (f"SELECT b.w FROM a SEMI JOIN b ON {ON}", "unknown stream `b`", "", "b.w"),
-        ("SELECT * FROM a JOIN b ON a.s = b.k AND a.ts = b.ts", "the keys of a join have types that cannot be compared", "cast", "b ON"),
+        (
+            "SELECT * FROM a JOIN b ON a.s = b.k AND a.ts = b.ts",
+            "the keys of a join have types that cannot be compared",
+            "cast",
+            "b ON",
+        ),
         (
             "SELECT * FROM a LEFT JOIN b ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 DAY",
             "a left join needs an equality",
