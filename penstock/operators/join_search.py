@@ -19,6 +19,8 @@ from penstock.operators.window import Times
 from penstock.state.hash import Words
 
 _PROBES = 1 << 13  # probes searched for at a time
+_SAMPLED = 64  # of so many hashes one is in the sample: they fill a few lines of the cache
+_SPARSE = 32  # rows for each probe, from which on the sample pays
 _PAIRS = 1 << 17  # pairs made at a time: all memory of a join beyond its input is in proportion to this
 
 
@@ -94,7 +96,7 @@ def _groups(hashes: Words, wanted: Words) -> tuple[Indices, Indices]:
 
 
 def _groups_of_different(hashes: Words, wanted: Words) -> tuple[Indices, Indices]:
-    first = np.searchsorted(hashes, wanted)
+    first = first_at_or_above(hashes, wanted)
     if not len(hashes):
         return first, first
     steps = 0  # doubled until they lead out of every group: most groups are small, and their rows are near
@@ -104,6 +106,18 @@ def _groups_of_different(hashes: Words, wanted: Words) -> tuple[Indices, Indices
     for step in _halving(steps):
         end += np.multiply(_is_in_group(hashes, wanted, end + (step - 1)), step, dtype=np.int64)
     return first, end
+
+
+def first_at_or_above(hashes: Words, wanted: Words) -> Indices:
+    """Where each of the wanted hashes would stand. Among many more hashes than can be cached, a sample of them is
+    searched first, and then the few rows between two of the sample, which lie side by side."""
+    if len(hashes) < _SPARSE * len(wanted):
+        return np.searchsorted(hashes, wanted)
+    low = np.searchsorted(np.ascontiguousarray(hashes[_SAMPLED - 1 :: _SAMPLED]), wanted) * _SAMPLED
+    for step in _halving(_SAMPLED.bit_length() - 1):
+        behind = hashes.take(low + (step - 1), mode="clip") < wanted
+        low += np.multiply(behind, step, dtype=np.int64)
+    return np.minimum(low, len(hashes))
 
 
 def _is_in_group(hashes: Words, wanted: Words, rows: Indices) -> Flags:

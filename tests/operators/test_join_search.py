@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from penstock.operators import join_search
 from penstock.operators.join_pieces import Piece, piece_of
 from penstock.operators.join_probes import Probes, probes
-from penstock.operators.join_search import candidates
+from penstock.operators.join_search import candidates, first_at_or_above
 from penstock.progress.mark import MAX_TIME, MIN_TIME, saturate
 
 HASHES = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])
@@ -84,3 +86,14 @@ def test_many_probes_in_a_large_state() -> None:
     sums = np.cumsum(np.pad(table, ((0, 0), (1, 0))), axis=1)
     rows = wanted.astype(np.int64)
     assert (counts == sums[rows, np.minimum(at + 3, 100)] - sums[rows, np.maximum(at - 3, 0)]).all()
+
+
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 127, 128, 1000, 4096])
+@pytest.mark.parametrize("different", [1, 5, 2**64 - 1])
+def test_a_sampled_search_finds_what_a_plain_one_does(count: int, different: int, random: Random) -> None:
+    values = [random.randint(0, different) for _ in range(count)]
+    hashes = np.sort(np.array(values, dtype=np.uint64))
+    asked = [0, 2**64 - 1, different // 2, *values[:2]] + [random.randint(0, different) for _ in range(20)]
+    for number in (1, len(asked)):  # a few of them are searched for by a sample, many at once
+        wanted = np.sort(np.array(asked[:number], dtype=np.uint64))
+        assert first_at_or_above(hashes, wanted).tolist() == np.searchsorted(hashes, wanted).tolist()
