@@ -15,6 +15,7 @@ from penstock.engine.job import (
     SiteReport,
     TaskFailure,
     branch_name,
+    producers_of,
     route_producer,
     site_producer,
 )
@@ -65,8 +66,4 @@ def _misread(job: EpochJob, report: SiteReport, attempts: dict[str, str]) -> Ite
 def _feeding(job: EpochJob, subquery: int) -> Iterator[tuple[str, int]]:
     """The producers that feed a subquery, each with the branch by which it does."""
     for feed in job.program.feeds(subquery):
-        if feed.is_input:
-            producers = [route_producer(n) for n, index in enumerate(job.route_inputs) if index == feed.producer]
-        else:
-            producers = [site_producer(feed.producer, n) for n in range(job.directories[feed.producer].sites)]
-        yield from ((producer, feed.branch_number) for producer in producers)
+        yield from ((producer, feed.branch_number) for producer in producers_of(job, feed))

@@ -57,7 +57,7 @@ class Branches:
             if branch.target != SINK:
                 subquery = self._subquery(branch)
                 rows = together(subquery, branch.port, tables) if tables else None
-                marks = tuple(following.mark(header.marks) for following in branch.tracks) if header.marks else ()
+                marks = branch.followed(header.marks) if header.marks else ()
                 of_branch = replace(header, branch=number, port=branch.port, marks=marks)
                 yield from blobs_for_sites(rows, self._job.directories[branch.target], subquery, of_branch)
 

@@ -86,13 +86,11 @@ def has_pending(manifest: Manifest, program: Program) -> bool:
 
 def _marks_into(manifest: Manifest, program: Program, subquery: Subquery) -> Marks:
     """The punctuation that a subquery's producers have come to, track by track."""
-    known: list[list[Mark]] = [[] for _ in range(subquery.operator.tracks)]
-    for feed in program.feeds(subquery.number):
-        for marks in _marks_of(manifest, program, feed):
-            for track, following in enumerate(feed.branch.tracks, feed.branch.first_track):
-                known[track].append(following.mark(marks))
-    marks = tuple(map(low_water_mark, known))
-    return (low_water_mark(marks),) * len(marks) if subquery.ordered else marks
+    return subquery.track_marks(
+        (feed.branch, feed.branch.followed(marks))
+        for feed in program.feeds(subquery.number)
+        for marks in _marks_of(manifest, program, feed)
+    )
 
 
 def _marks_of(manifest: Manifest, program: Program, feed: Feed) -> list[Marks]:

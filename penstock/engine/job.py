@@ -7,7 +7,7 @@ from pathlib import Path
 
 from penstock.checkpoint.manifest import SiteState, Staged
 from penstock.errors import PenstockError
-from penstock.plan.program import Program
+from penstock.plan.program import Feed, Program
 from penstock.progress.mark import BEGIN, Mark
 from penstock.progress.rules import Seen
 from penstock.sources.base import Split
@@ -147,3 +147,10 @@ def branch_name(producer: str, branch: int) -> str:
 
 def site_producer(subquery: int, site: int) -> str:
     return f"subquery-{subquery}-site-{site}"
+
+
+def producers_of(job: EpochJob, feed: Feed) -> list[str]:
+    """The tasks of an epoch that a branch starts from: the splits of an input, or the sites of a subquery."""
+    if feed.is_input:
+        return [route_producer(n) for n, index in enumerate(job.route_inputs) if index == feed.producer]
+    return [site_producer(feed.producer, site) for site in range(job.directories[feed.producer].sites)]

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from penstock.engine.blob import Blob, Header
 from penstock.engine.branches import together
-from penstock.engine.job import EpochJob, branch_name
+from penstock.engine.job import EpochJob, branch_name, producers_of
 from penstock.operators.base import Copying, Marks
 from penstock.plan.program import Feed, Subquery
-from penstock.progress.mark import BEGIN, END, Mark, at
+from penstock.progress.mark import BEGIN, END, at
 from penstock.progress.substreams import advance, low_water_mark, stream_mark
 from penstock.state.directory import HashRange
 
@@ -83,32 +83,28 @@ def _renumbered(rows: pa.Table, column: str, first: int) -> pa.Table:
 
 def site_marks(job: EpochJob, subquery: Subquery, headers: Sequence[Header]) -> Marks:
     """The bounds, track by track, up to which no more rows can come to the site, by the punctuation of this epoch."""
-    known: list[list[Mark]] = [[] for _ in range(subquery.operator.tracks)]
-    for feed in job.program.feeds(subquery.number):
-        marks = _input_marks(job, feed, headers) if feed.is_input else _feeder_marks(feed, headers)
-        for track, mark in enumerate(marks, feed.branch.first_track):
-            known[track].append(mark)
-    marks = tuple(map(low_water_mark, known))
-    return (low_water_mark(marks),) * len(marks) if subquery.ordered else marks
+    return subquery.track_marks((f.branch, _told(job, f, headers)) for f in job.program.feeds(subquery.number))
 
 
-def _input_marks(job: EpochJob, feed: Feed, headers: Iterable[Header]) -> Marks:
+def _told(job: EpochJob, feed: Feed, headers: Iterable[Header]) -> Marks:
+    """What a branch tells of the tracks that it feeds."""
+    producers = set(producers_of(job, feed))
+    heard = [h for h in headers if h.producer in producers and h.branch == feed.branch_number]
+    return feed.branch.followed(_input_marks(job, feed.producer, heard)) if feed.is_input else _least(feed, heard)
+
+
+def _input_marks(job: EpochJob, index: int, headers: Sequence[Header]) -> Marks:
     """By time, and by the numbers of rows: all that were given out have come."""
-    index = feed.producer
     known, rule = job.sources[index], job.program.inputs[index].progress
-    mine = [h for h in headers if h.ordinal >= 0 and job.route_inputs[h.ordinal] == index]
-    of_branch = [h for h in mine if h.branch == feed.branch_number]
-    seen = [h.seen for h in of_branch if h.seen is not None]
+    seen = [h.seen for h in headers if h.seen is not None]
     by_time = stream_mark(advance(rule, known.marks, seen, known.finished), known.ended, known.floor)
-    by_number = END if known.ended else at(known.rows + sum(h.numbered for h in of_branch))
-    return tuple(following.mark((by_time, by_number)) for following in feed.branch.tracks)
+    return (by_time, END if known.ended else at(known.rows + sum(h.numbered for h in headers)))
 
 
-def _feeder_marks(feed: Feed, headers: Iterable[Header]) -> Marks:
-    """The least over the sites of the subquery that feeds this one; nothing is known while one has not been heard."""
-    prefix = f"subquery-{feed.producer}-site-"
-    told = [h.marks for h in headers if h.producer.startswith(prefix) and h.branch == feed.branch_number]
-    return tuple(map(low_water_mark, zip(*told, strict=True))) if told else (BEGIN,) * len(feed.branch.tracks)
+def _least(feed: Feed, headers: Sequence[Header]) -> Marks:
+    """The least over the sites of the subquery that feeds this one; nothing is known while none has been heard."""
+    told = zip(*(h.marks for h in headers), strict=True)
+    return tuple(map(low_water_mark, told)) if headers else (BEGIN,) * len(feed.branch.tracks)
 
 
 def state_rows(subquery: Subquery, port: int, rows: pa.Table | None) -> pa.Table:

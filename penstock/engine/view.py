@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from penstock.engine.storing import Storage, of_port
 from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks, Operator, Portion, Stored
 from penstock.state.directory import Hashes, HashRange
-from penstock.state.runs import TIME, Slice
+from penstock.state.runs import TIME, Slice, restrict
 
 
 class StateView:
@@ -39,11 +39,11 @@ class StateView:
         if not self._operator.probes:
             return False
         fresh = any(len(_inside(hashes, part)) for hashes in self._hashes)
-        return fresh or any(self._storage.read(p).num_rows for p in _cut(self._state.pending, part))
+        return fresh or any(self._storage.read(p).num_rows for p in restrict(self._state.pending, [part]))
 
     def cuts(self, part: HashRange, most_rows: int) -> list[HashRange]:
         """The range cut into parts of about `most_rows` rows each, never inside one hash."""
-        columns = [hashes_of(self._storage.read(piece)) for piece in _cut(self._worked_through(), part)]
+        columns = [hashes_of(self._storage.read(piece)) for piece in restrict(self._worked_through(), [part])]
         columns += [_inside(hashes, part) for hashes in self._hashes]
         count = -(-sum(map(len, columns)) // most_rows)
         longest = max(columns, key=len)
@@ -58,10 +58,13 @@ class StateView:
     def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:
         """All that the operator has on a range of hashes."""
         ports = range(self._operator.ports)
-        stored = [[self._storage.stored(p) for p in _cut(of_port(self._state.slices, n), part)] for n in ports]
+        state = self._state
+        stored = [[self._storage.stored(p) for p in restrict(of_port(state.slices, n), [part])] for n in ports]
         arrived = [self.fresh[n][part.rows(self._hashes[n])] for n in ports]
         if self._operator.probes:
-            waiting = [[self._storage.read(p) for p in _cut(of_port(self._state.pending, n), part)] for n in ports]
+            waiting = [
+                [self._storage.read(p) for p in restrict(of_port(self._state.pending, n), [part])] for n in ports
+            ]
             unworked = [self._operator.combine(n, [*waiting[n], arrived[n]]) for n in ports]
             return Portion(tuple(stored), tuple(unworked), after, upto)
         for n in ports:
@@ -84,10 +87,3 @@ def _as_stored(rows: pa.Table) -> list[Stored]:
 
 def _inside(hashes: Hashes, part: HashRange) -> Hashes:
     return hashes[part.rows(hashes)]
-
-
-def _cut(slices: Iterable[Slice], part: HashRange) -> Iterator[Slice]:
-    """The parts of the slices that lie in a range."""
-    for piece in slices:
-        if common := piece.range.intersect(part):
-            yield Slice(piece.run, common)

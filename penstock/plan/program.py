@@ -6,7 +6,7 @@ later subquery, or at the sink. A producer that feeds two places is run once and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from penstock.operators.window import Window
 from penstock.plan.nodes import BatchFunction
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, at
 from penstock.progress.rules import Rule
+from penstock.progress.substreams import low_water_mark
 
 SINK = -1  # the target of a branch that ends at the sink
 ROW_NUMBER = "#row"  # the column with the number of a row, where a subquery wants it
@@ -103,6 +104,10 @@ class Branch:
     first_track: int = 0
     tracks: tuple[Following, ...] = ()
 
+    def followed(self, marks: Marks) -> Marks:
+        """What the consumer is told of the producer's marks: one for each track that the branch feeds."""
+        return tuple(following.mark(marks) for following in self.tracks)
+
 
 @dataclass(frozen=True)
 class Input:
@@ -135,6 +140,16 @@ class Subquery:
     def takes_rows(self) -> bool:
         """Whether rows travel to it as they are, and are prepared at the site."""
         return self.ordered or self.numbers is not None
+
+    def track_marks(self, told: Iterable[tuple[Branch, Marks]]) -> Marks:
+        """The mark of every track, from what each branch tells of those that it feeds; a track that nobody feeds has
+        ended. In order, all tracks are as far as the last of them."""
+        known: list[list[Mark]] = [[] for _ in range(self.operator.tracks)]
+        for branch, marks in told:
+            for track, mark in enumerate(marks, branch.first_track):
+                known[track].append(mark)
+        least = tuple(map(low_water_mark, known))
+        return (low_water_mark(least),) * len(least) if self.ordered else least
 
 
 @dataclass(frozen=True)
