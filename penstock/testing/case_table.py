@@ -55,7 +55,7 @@ def table_text(table: pa.Table) -> str:
     if not table.num_rows:
         return "nothing"
     rows = sorted((tuple(row.values()) for row in table.to_pylist()), key=_order)
-    return "\n".join(_aligned([table.column_names, *([_cell(v) for v in row] for row in rows)]))
+    return "\n".join(aligned([table.column_names, *([_cell(v) for v in row] for row in rows)]))
 
 
 def _order(row: tuple[Any, ...]) -> list[tuple[int, Any]]:
@@ -84,7 +84,7 @@ def _double(value: float) -> str:
     return f"{written}.0" if written.lstrip("-").isdigit() else written
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,7 @@ from penstock.plan.nodes import Source
 from penstock.progress.rules import Slack
 from penstock.schema import sql_type
 from penstock.sources.memory import MemoryConnector
+from penstock.testing.case_table import aligned
 from penstock.testing.source_rows import connector_of
 from penstock.testing.trial_sql_words import NoSql, listed, span
 
@@ -42,19 +43,14 @@ def _epoch(connector: MemoryConnector, n: int) -> Iterator[str]:
     if not rows.num_rows:
         yield "  nothing"
         return
-    header, *lines = _aligned([rows.column_names, *([_cell(v) for v in row.values()] for row in rows.to_pylist())])
+    cells = [rows.column_names, *([_cell(v) for v in row.values()] for row in rows.to_pylist())]
+    header, *lines = (f"  {line}" for line in aligned(cells))
     yield header
     borders = sorted({rows.num_rows * k // parts for k in range(parts + 1)})
     for first, last in pairwise(borders):
         if first or connector.substreams:
             yield " ".join(["split", *connector.substreams[n : n + 1]])
         yield from lines[first:last]
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return [f"  {line}".rstrip() for line in lines]
 
 
 def _cell(value: Any) -> str:

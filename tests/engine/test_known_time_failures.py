@@ -5,7 +5,6 @@ silent, each as a test of every operator. The letters and numbers are those of t
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from epoch_bench import Bench
+from held_clock import Clock
 from small_streams import Batch, answer, rows, stream
 
 import penstock as ps
 from penstock.api.streams import Stream
-from penstock.engine import loop as loop_module
 from penstock.plan.nodes import JOINS
 from penstock.plan.subqueries import compile_query
 from penstock.progress.mark import MAX_TIME, MIN_TIME
@@ -149,24 +148,6 @@ def _as_numbers(table: pa.Table) -> pa.Table:
 
 
 # -- C12: silent sources -----------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Clock:
-    """Stands in for the module `time` in the loop."""
-
-    now: float = 0.0
-    perf_counter = staticmethod(time.perf_counter)
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    held = Clock()
-    monkeypatch.setattr(loop_module, "time", held)
-    return held
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -11,33 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from epoch_bench import NOTHING, Bench, tens, times
+from held_clock import Clock
 
 import penstock as ps
 from penstock.api.streams import Stream
-from penstock.engine import loop as loop_module
 from penstock.engine.commit import source_marks
 from penstock.engine.loop import Outcome
 from penstock.progress.mark import BEGIN, END, MIN_TIME, at
 from penstock.testing import Way, assert_same_rows, batch_answer
-
-
-@dataclass
-class Clock:
-    """Stands in for the module `time` in the loop."""
-
-    now: float = 0.0
-    perf_counter = staticmethod(time.perf_counter)
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    held = Clock()
-    monkeypatch.setattr(loop_module, "time", held)
-    return held
-
 
 # -- substreams --------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,16 @@
+"""What tests of the engine have in common."""
+
+from __future__ import annotations
+
+import pytest
+from held_clock import Clock
+
+from penstock.engine import loop
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time of the loop, in the hands of the test."""
+    held = Clock()
+    monkeypatch.setattr(loop, "time", held)
+    return held
