@@ -216,7 +216,10 @@ def test_a_row_read_again_goes_to_the_same_cells(random: Random) -> None:
 
 
 def test_an_inequality_writes_down_few_pairs(monkeypatch: pytest.MonkeyPatch, random: Random) -> None:
-    """Of a million pairs within the band the comparison leaves a thousand; no more are written down."""
+    """Of a million pairs within the band the comparison leaves a thousand; no more are written down where it is sorted.
+
+    How many pairs are so few that nothing is sorted depends on the cuts of epochs, so the test sorts always.
+    """
     written: list[int] = []
     candidates = theta_pairs._written
 
@@ -226,10 +229,11 @@ def test_an_inequality_writes_down_few_pairs(monkeypatch: pytest.MonkeyPatch, ra
         return found
 
     monkeypatch.setattr(theta_pairs, "_written", counted)
+    monkeypatch.setattr(theta_pairs, "_SORTING", 0)
     left = rows(random, LEFT, 1000, 100).set_column(1, "x", pa.array(range(1000)))
     right = rows(random, RIGHT, 1000, 100).set_column(1, "y", pa.array([1] * 1000, pa.int32()))
     check(grid_join(call("<", "x", "y"), ANY, grid=(1, 1)), left, right, random)
-    assert 1000 <= sum(written) < 20_000
+    assert sum(written) == 1000
 
 
 @pytest.mark.parametrize(
