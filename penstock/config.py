@@ -41,7 +41,9 @@ class Settings:
     what an epoch takes in (None: as much as fits its length). `items`, `item_rows` and `deadline_seconds` bound the
     work of a site in an epoch (None: no bound). `order` "in" makes mergers hold rows back and work in order of time, as
     order-sensitive Python functions need it. `grid` is the cells a theta join is spread over, rows by columns; it stays
-    as it is for the life of a checkpoint. `hash_bits` below 64 provokes collisions, for tests.
+    as it is for the life of a checkpoint. `exchange` "direct" keeps workers between epochs and hands blobs over in
+    memory where all workers are on this host; "spark" makes every epoch a job of its own. `hash_bits` below 64 provokes
+    collisions, for tests.
     """
 
     sites: int = 2
@@ -57,6 +59,7 @@ class Settings:
     bad: str = ""
     order: str = "any"
     grid: str = "2x2"
+    exchange: str = "direct"
     hash_bits: int = 64
     attempts_per_epoch: int = 5
 
@@ -66,6 +69,7 @@ class Settings:
         _require(self.epoch_seconds > 0, "epoch", self.epoch_seconds, "a span above zero")
         _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
         _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
+        _require(self.exchange in ("direct", "spark"), "exchange", self.exchange, "'direct' or 'spark'")
         _require(_GRID.fullmatch(self.grid) is not None, "grid", self.grid, "rows x columns, as in '2x3'")
         for optional in ("rows_per_epoch", "items"):
             value = getattr(self, optional)

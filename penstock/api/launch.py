@@ -84,7 +84,7 @@ def default_master() -> str:
 def executor_for(settings: Settings) -> Executor:
     if settings.master == INLINE:
         return InlineExecutor()
-    from penstock.runtime.executor import SparkExecutor  # imported late: the inline engine must not wait for Spark
+    from penstock.runtime.choice import executor_on  # imported late: the inline engine must not wait for Spark
     from penstock.runtime.session import spark_context
 
-    return SparkExecutor(spark_context(settings.master))
+    return executor_on(spark_context(settings.master), settings.exchange)

@@ -27,7 +27,7 @@ def blobs_for_sites(
         share = None
         if rows is not None and hashes is not None and ranges:
             share = pa.concat_tables([rows[part.rows(hashes)] for part in ranges])
-        yield Message(subquery.number, site, Blob(header, share).encode())
+        yield Message(subquery.number, site, Blob(header, share))
 
 
 def _ranges_sent(directory: Directory, operator: Operator, port: int) -> list[list[HashRange]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from penstock.engine.blob import Blob
 from penstock.engine.job import EpochJob, Message, Report, RouteTask
 from penstock.engine.level import partition_of, run_level, run_route
 
@@ -13,7 +14,7 @@ class InlineExecutor:
         messages = [m for task in routes for m in run_route(job, task)]
         for level in range(len(job.program.subqueries)):
             messages = list(_one_level(job, level, messages))
-        return [m.content for m in messages if not isinstance(m.content, bytes)]
+        return [m.content for m in messages if not isinstance(m.content, Blob)]
 
     def cancel(self) -> None:
         """Nothing: an epoch in this process is short, and ends by itself."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.checkpoint.manifest import SiteState, Staged
+from penstock.engine.blob import Blob
 from penstock.errors import PenstockError
 from penstock.plan.program import Feed, Program
 from penstock.progress.mark import BEGIN, Mark
@@ -133,7 +134,7 @@ class Message:
 
     subquery: int
     site: int
-    content: bytes | Report
+    content: Blob | Report
 
 
 def route_producer(ordinal: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from penstock.engine.blob import decode
+from penstock.engine.blob import Blob
 from penstock.engine.job import (
     CONTROL,
     EpochJob,
@@ -29,10 +29,10 @@ def run_route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
 
 
 def run_level(job: EpochJob, level: int, partition: int, messages: Iterable[Message]) -> Iterator[Message]:
-    blobs = []
+    blobs: list[Blob] = []
     for message in messages:
-        if message.subquery == level and isinstance(message.content, bytes):
-            blobs.append(decode(message.content))
+        if message.subquery == level and isinstance(message.content, Blob):
+            blobs.append(message.content)
         else:
             yield message
     if partition < job.directories[level].sites:

@@ -14,13 +14,14 @@ from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext, cloudpickle
 from pyspark.errors import PySparkException
 
+from penstock.engine.blob import Blob
 from penstock.engine.job import EpochJob, Report, RouteTask
 from penstock.engine.level import run_level, run_route
-from penstock.errors import PenstockError, QueryError
 from penstock.plan.program import Program
 from penstock.runtime.adapter import BatchSplit
 from penstock.runtime.allocator import keep_freed_memory
 from penstock.runtime.batch_route import Addressed, addressed, routed_batch, routes_by_batch
+from penstock.runtime.failures import cannot_travel, task_failed
 from penstock.runtime.shuffles import forget_shuffles
 
 
@@ -40,9 +41,9 @@ class SparkExecutor:
             exchanged = chain.partitionBy(job.width, _identity)
             chain = exchanged.mapPartitionsWithIndex(partial(_run_partition, job, level))
         try:
-            return [m.content for _, m in chain.collect() if not isinstance(m.content, bytes)]
+            return [m.content for _, m in chain.collect() if not isinstance(m.content, Blob)]
         except (Py4JJavaError, PySparkException) as error:  # the second where there is a SparkSession in this process
-            raise _task_failed(job, error) from error
+            raise task_failed(job.epoch, _told(error)) from error
         finally:
             forget_shuffles(chain)
 
@@ -52,7 +53,7 @@ class SparkExecutor:
             try:
                 cloudpickle.dumps(program)
             except Exception as error:  # whatever the values of a closure raise
-                raise _cannot_travel(error) from error
+                raise cannot_travel(error) from error
             self._pickled = program
 
     def _routed(self, job: EpochJob, routes: Sequence[RouteTask]) -> RDD[Addressed]:
@@ -90,27 +91,5 @@ def _run_partition(job: EpochJob, level: int, partition: int, inbox: Iterable[Ad
     return addressed(job, run_level(job, level, partition, (message for _, message in inbox)))
 
 
-def _cannot_travel(error: Exception) -> QueryError:
-    return QueryError(
-        "a Python function of the query cannot travel to the workers",
-        detail=f"{type(error).__name__}: {error}",
-        hint="make what it needs inside of it (locks, open files and connections stay where they are), "
-        "or run without Spark, with master inline",
-    )
-
-
-def _task_failed(job: EpochJob, error: Py4JJavaError | PySparkException) -> PenstockError:
-    told = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
-    return PenstockError(
-        f"a task of epoch {job.epoch} failed again and again",
-        detail=_python_part(str(told))[:500],
-        hint="the checkpoint is unhurt: mend the cause and start the query again",
-    )
-
-
-def _python_part(message: str) -> str:
-    """The line of the Python exception in a Java message: the first one behind a traceback that is not indented. Where
-    there is none, the first line."""
-    before, traceback, behind = message.rpartition("Traceback (most recent call last):\n")
-    lines = behind.splitlines() if traceback else message.strip().splitlines()
-    return next((line for line in lines if line and not line[0].isspace()), before.strip())
+def _told(error: Py4JJavaError | PySparkException) -> str:
+    return str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from penstock.engine.blob import Header, decode
+from penstock.engine.blob import Header
 from penstock.engine.deliver import blobs_for_sites
 from penstock.operators.arrange import hashes_of
 from penstock.operators.bands import Band
@@ -28,7 +28,7 @@ def test_a_row_of_a_theta_join_travels_once_per_site(port: int, sites: int, grid
     messages = blobs_for_sites(spread, directory, Subquery(0, join, ()), Header("p", "a", port=port))
     received = []
     for message in messages:
-        home, sent = directory.ranges_of(message.site), decode(message.content).rows  # type: ignore[arg-type]
+        home, sent = directory.ranges_of(message.site), message.content.rows  # type: ignore[union-attr]
         if sent is not None:
             values = sent.column(f"v{port}").to_pylist()
             assert len(values) == len(set(values)), "a row travelled twice to one site"

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from penstock.engine.blob import Blob
 from penstock.engine.inline import InlineExecutor, _one_level
 from penstock.engine.job import EpochJob, Message, Report, RouteTask, SiteReport, route_producer, site_producer
 from penstock.engine.level import run_route
@@ -28,7 +29,7 @@ Spoil = Callable[[Messages, Callable[[], Messages]], Messages]
 
 
 def _is_blob(message: Message) -> bool:
-    return isinstance(message.content, bytes)
+    return isinstance(message.content, Blob)
 
 
 def _some_blobs_of_another_attempt(first: Messages, again: Callable[[], Messages]) -> Messages:
@@ -78,7 +79,7 @@ class _Spoiling(InlineExecutor):
         for level in range(len(job.program.subqueries)):
             inbox = messages
             messages = self._sent(level + 1, lambda level=level, inbox=inbox: list(_one_level(job, level, inbox)))
-        return [m.content for m in messages if not isinstance(m.content, bytes)]
+        return [m.content for m in messages if not isinstance(m.content, Blob)]
 
     def _sent(self, level: int, send: Callable[[], Messages]) -> Messages:
         sent = send()
@@ -119,7 +120,7 @@ def test_the_last_subquery_may_be_of_any_attempt_since_nobody_reads_it(random: R
             first, second = (list(_one_level(job, 1, inbox)) for _ in range(2))
             last = [m.content for m in second if isinstance(m.content, SiteReport) and m.content.subquery == 1]
             again = {report.producer: report for report in last if report.site == 1}
-            contents = [m.content for m in first if not isinstance(m.content, bytes)]
+            contents = [m.content for m in first if not isinstance(m.content, Blob)]
             return [again.get(content.producer, content) for content in contents]
 
     told = step_to_end(scenario, place, Way(), OneSiteAgain())

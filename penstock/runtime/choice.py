@@ -1,0 +1,21 @@
+"""Which executor runs the epochs of a query."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark import SparkContext
+
+from penstock.engine.loop import Executor
+from penstock.runtime import parcels
+from penstock.runtime.crew_executor import CrewExecutor
+from penstock.runtime.executor import SparkExecutor
+
+_ONE_HOST = re.compile(r"local(\[.*\])?")
+
+
+def executor_on(context: SparkContext, exchange: str) -> Executor:
+    """`exchange` is the setting of that name."""
+    if exchange == "direct" and parcels.available() and _ONE_HOST.fullmatch(context.master):
+        return CrewExecutor(context)
+    return SparkExecutor(context)

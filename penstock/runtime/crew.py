@@ -1,0 +1,126 @@
+"""The crew: one Spark job whose tasks stay, one on every core, and serve epochs until they are dismissed.
+
+Starting a job of two stages costs Spark more than the work of a small epoch. Here Spark starts the workers, once, and
+epochs reach them over sockets that only this user can open.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from multiprocessing.connection import Client, Connection, Listener, wait
+
+from pyspark import InheritableThread, SparkContext, cloudpickle
+
+from penstock.plan.program import Program
+from penstock.runtime.crew_member import Broken, Done, Request, serve
+
+NOBODY = -1
+PATIENCE = 10.0  # seconds to wait for all members: the cores may be taken by other jobs
+
+
+class CrewLost(Exception):
+    """A member has died or could not answer: nothing that this crew did in the running epoch counts."""
+
+
+class Crew:
+    """Invariant: every line has at most one request that is not answered yet."""
+
+    def __init__(self, lines: Sequence[Connection], group: str) -> None:
+        self._lines, self.group = list(lines), group
+        self.program: Program | None = None  # what all members know
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def ask(self, member: int, request: Request) -> None:
+        self.ask_raw(member, cloudpickle.dumps(request))
+
+    def ask_raw(self, member: int, request: bytes) -> None:
+        try:
+            self._lines[member].send_bytes(request)
+        except OSError as error:
+            raise CrewLost(f"worker {member} has gone: {error}") from error
+
+    def answers(self) -> Iterator[tuple[int, Done]]:
+        """The answers that are there; waits for the first."""
+        for line in wait(self._lines):
+            member = self._lines.index(line)  # type: ignore[arg-type]
+            yield member, self._answer(member)
+
+    def _answer(self, member: int) -> Done:
+        try:
+            answer: Done | Broken = self._lines[member].recv()
+        except (EOFError, OSError) as error:
+            raise CrewLost(f"worker {member} died") from error
+        if isinstance(answer, Broken):
+            raise CrewLost(answer.trace)
+        return answer
+
+    def dismiss(self) -> None:
+        """Hang up: members end when they have done what they are at, and whoever waits for them is told. Safe at any
+        time, from any thread."""
+        for line in self._lines:
+            # Closing would not wake a thread that waits on the line.
+            with suppress(OSError), socket.socket(fileno=os.dup(line.fileno())) as end:
+                end.shutdown(socket.SHUT_RDWR)
+
+
+def hire(context: SparkContext, members: int) -> Crew | None:
+    """A crew of as many members; None where they do not come, for the cores are taken."""
+    group, key = f"penstock-crew-{secrets.token_hex(8)}", secrets.token_bytes(32)
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-") as folder,  # for this user alone
+        Listener(os.path.join(folder, "line"), authkey=key, backlog=members) as listener,
+    ):
+        host = partial(_host, context, group, listener.address, key, members)
+        InheritableThread(target=host, name="penstock-crew", daemon=True).start()
+        lines = _arrived(listener, key, members)
+    crew = Crew([lines[number] for number in sorted(lines)], group)
+    if len(lines) == members:
+        return crew
+    crew.dismiss()
+    context.cancelJobGroup(group)
+    return None
+
+
+def _host(context: SparkContext, group: str, address: str, key: bytes, members: int) -> None:
+    """The job of the crew; it is over when the last member has gone."""
+    context.setJobGroup(group, "workers that stay, and serve epochs", interruptOnCancel=False)
+    hosted = context.parallelize(range(members), members).mapPartitionsWithIndex(
+        partial(_hosted, address, key, members)
+    )
+    with suppress(Exception):  # whoever waits for a member notices that it has died
+        hosted.collect()
+
+
+def _hosted(address: str, key: bytes, members: int, number: int, _: object) -> Iterator[object]:
+    serve(address, key, number, members)
+    return iter(())
+
+
+def _arrived(listener: Listener, key: bytes, members: int) -> dict[int, Connection]:
+    """The lines of the members that come in time, by their numbers."""
+    lines: dict[int, Connection] = {}
+    timer = threading.Timer(PATIENCE, _ring, args=(listener.address, key))
+    timer.start()
+    while len(lines) < members:
+        line = listener.accept()
+        number = line.recv()
+        if number == NOBODY:
+            break
+        lines[number] = line
+    timer.cancel()
+    return lines
+
+
+def _ring(address: str, key: bytes) -> None:
+    """Wakes whoever waits for members: the time is over."""
+    with suppress(OSError), Client(address, authkey=key) as line:
+        line.send(NOBODY)

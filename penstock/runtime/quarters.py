@@ -1,0 +1,97 @@
+"""Where the crew of a context lives, between epochs and between queries.
+
+A crew holds all cores of its context. It steps aside as soon as another job wants them, and is hired again later.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark import SparkContext
+
+from penstock.runtime.crew import Crew, hire
+
+LOOK_AROUND = 0.1  # seconds between looks for other jobs
+ASIDE = 3.0  # seconds to stay away after another job wanted the cores
+
+
+class Quarters:
+    """Invariant: whoever uses or changes the crew has the lock; so epochs of several queries take turns."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._lock = threading.Lock()
+        self._crew: Crew | None = None
+        self._equipment: Any = None
+        self._away_until = 0.0
+        self._jobs: set[int] = set()  # those that host our crews
+
+    @contextmanager
+    def crew(self) -> Iterator[Crew | None]:
+        """The crew, for one epoch; None where the cores are wanted by others."""
+        with self._lock:
+            if self._crew is not None and (self._others_wait() or self._equipment != self._wanted_equipment()):
+                self._dismiss()
+            if self._crew is None and time.monotonic() >= self._away_until and not self._others_wait():
+                self._hire()
+            yield self._crew
+
+    def lost(self, crew: Crew) -> None:
+        """The crew is of no use any more; the next epoch gets another one. Also from a thread without the lock."""
+        crew.dismiss()
+        if self._crew is crew:
+            self._crew = None
+
+    def close(self) -> None:
+        if (crew := self._crew) is not None:
+            self.lost(crew)
+
+    def _hire(self) -> None:
+        self._equipment = self._wanted_equipment()
+        self._crew = hire(self._context, self._context.defaultParallelism)
+        if self._crew is None:
+            self._away_until = time.monotonic() + ASIDE
+        else:
+            self._jobs.update(self._context.statusTracker().getJobIdsForGroup(self._crew.group))
+            threading.Thread(target=self._watch, args=(self._crew,), name="penstock-crew-watch", daemon=True).start()
+
+    def _dismiss(self) -> None:
+        self.close()
+        self._away_until = time.monotonic() + ASIDE if self._others_wait() else 0.0
+
+    def _wanted_equipment(self) -> object:
+        """What workers were started with: a change means new ones, as it does to Spark."""
+        return dict(self._context.environment), tuple(self._context._python_includes)
+
+    def _others_wait(self) -> bool:
+        return not self._jobs.issuperset(self._context.statusTracker().getActiveJobsIds())
+
+    def _watch(self, crew: Crew) -> None:
+        """While no epoch runs, somebody has to notice other jobs, too."""
+        while self._crew is crew:
+            time.sleep(LOOK_AROUND)
+            if self._context._jsc is None:
+                self.lost(crew)  # the context was stopped
+            elif self._others_wait() and self._lock.acquire(blocking=False):
+                try:
+                    if self._crew is crew:
+                        self._dismiss()
+                finally:
+                    self._lock.release()
+
+
+_quarters: dict[str, Quarters] = {}
+
+
+def quarters_of(context: SparkContext) -> Quarters:
+    """The one of a context, whatever queries it runs."""
+    name = context.applicationId
+    if name not in _quarters:
+        _quarters[name] = Quarters(context)
+        atexit.register(_quarters[name].close)
+    return _quarters[name]
