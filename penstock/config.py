@@ -37,7 +37,8 @@ class Settings:
     """How a query is run; what it computes is the query's own matter.
 
     `master` is a Spark master, or "inline" for the engine inside this process. `epoch_seconds` is the length an epoch
-    aims at while there is a backlog, and the pause between looks at a source that has nothing. `rows_per_epoch` fixes
+    aims at while there is a backlog, and the time from one to the next while there is none (None: half a second, and as
+    soon as epochs take only a part of the time). `rows_per_epoch` fixes
     what an epoch takes in (None: as much as fits its length). `items`, `item_rows` and `deadline_seconds` bound the
     work of a site in an epoch (None: no bound). `order` "in" makes mergers hold rows back and work in order of time, as
     order-sensitive Python functions need it. `grid` is the cells a theta join is spread over, rows by columns; it stays
@@ -48,7 +49,7 @@ class Settings:
 
     sites: int = 2
     master: str = "local[*]"
-    epoch_seconds: float = 2.0
+    epoch_seconds: float | None = None
     rows_per_epoch: int | None = None
     item_rows: int = 1_000_000
     items: int | None = None
@@ -66,7 +67,6 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("sites", "item_rows", "groups_per_site", "attempts_per_epoch"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above zero")
-        _require(self.epoch_seconds > 0, "epoch", self.epoch_seconds, "a span above zero")
         _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
         _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
         _require(self.exchange in ("direct", "spark"), "exchange", self.exchange, "'direct' or 'spark'")
@@ -74,6 +74,7 @@ class Settings:
         for optional in ("rows_per_epoch", "items"):
             value = getattr(self, optional)
             _require(value is None or value >= 1, optional, value, "a whole number above zero")
+        _require(self.epoch_seconds is None or self.epoch_seconds > 0, "epoch", self.epoch_seconds, "a span above zero")
 
     @property
     def cells(self) -> tuple[int, int]:

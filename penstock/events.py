@@ -22,6 +22,29 @@ class EpochCommitted:
 
 
 @dataclass(frozen=True)
+class TaskTimed:
+    """A task of an epoch: "route" or "site", on which worker, begun so many seconds into the epoch, by the clocks of
+    driver and worker. The `steps` add up to no more than `seconds`."""
+
+    name: str
+    kind: str
+    worker: str
+    started: float
+    seconds: float
+    steps: dict[str, float]
+
+
+@dataclass(frozen=True)
+class EpochTimed:
+    """Where the time of an epoch went: at the driver, whose step "run" is the wait for all tasks, and in each task."""
+
+    epoch: int
+    seconds: float
+    driver: dict[str, float]
+    tasks: tuple[TaskTimed, ...]
+
+
+@dataclass(frozen=True)
 class EpochDropped:
     """An epoch was run and thrown away, and will be run again."""
 
@@ -44,4 +67,4 @@ class RunFinished:
     epoch: int
 
 
-Event = EpochCommitted | EpochDropped | RunRecovered | RunFinished
+Event = EpochCommitted | EpochTimed | EpochDropped | RunRecovered | RunFinished

@@ -38,7 +38,8 @@ STATEMENTS = Path(__file__).with_name("statements.sql")
 _MEANING = {
     "sites": "how many tasks the state of a subquery is spread over; may change at a restart",
     "master": "a Spark master such as `local[*]` or `spark://host:7077`, or `inline`: in this process, without Spark",
-    "epoch_seconds": "the length an epoch aims at with a backlog, and the pause between looks at a source without",
+    "epoch_seconds": "the length an epoch aims at with a backlog, and the time from one to the next without; "
+    "None: 0.5 with a backlog, and without one short pauses after short epochs",
     "rows_per_epoch": "what an epoch takes in; None: as much as fits its length",
     "item_rows": "a work item of a site has about so many rows",
     "items": "a site does at most so many items in an epoch; None: no bound",
@@ -49,6 +50,8 @@ _MEANING = {
     "bad": "folder of the bad rows; empty: `bad` in the checkpoint",
     "order": "`in`: rows reach operators, Python functions and the sink in order of time; fixed for a checkpoint",
     "grid": "the cells of a theta join, rows x columns; fixed for a checkpoint",
+    "exchange": "`direct`: workers stay between epochs and hand rows over in memory, where all are on this host; "
+    "`spark`: every epoch is a job of Spark, with its shuffle",
     "hash_bits": "below 64 provokes hash collisions, for tests; fixed for a checkpoint",
     "attempts_per_epoch": "how often an epoch is run whose tasks disagree, before the run fails",
 }

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.api.until import Until
+from penstock.balance.pace import Pace
 from penstock.engine.loop import EpochLoop, Outcome
 from penstock.errors import PenstockError, did_you_mean
 from penstock.events import EpochCommitted, EpochDropped, Event
@@ -91,7 +92,7 @@ class Run:
         self,
         loop: EpochLoop,
         ears: Ears,
-        pace: float,
+        pace: Pace,
         until: Until,
         results: MemoryResults | None,
         close: Callable[[], None],
@@ -202,7 +203,7 @@ class Run:
     def _rest(self, outcome: Outcome, began: float) -> None:
         """Keep the pace of epochs; with a backlog the next one begins at once."""
         if outcome is Outcome.IDLE or not self._progress.waiting:
-            self._stop.wait(max(0.0, self._pace - (time.monotonic() - began)))
+            self._stop.wait(self._pace.pause(outcome is not Outcome.IDLE, time.monotonic() - began))
 
     def _end(self, state: str) -> None:
         self._progress = replace(self._progress, state=state, seconds=self._progress.elapsed)

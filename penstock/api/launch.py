@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.api.handle import Ears, Run
 from penstock.api.until import parse_until
+from penstock.balance.pace import Pace
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings, span
 from penstock.engine.inline import InlineExecutor
@@ -37,7 +38,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     ears = Ears([listener] if listener else [])
     executor: Executor | None = None
     try:
-        executor = executor_for(settings)
+        executor = executor_for(settings, handed_over=bool(_attached(query)))
         loop = EpochLoop(query, store, executor, settings, ears.hear)
         for source in _attached(query):
             source.attach(store.root)
@@ -45,7 +46,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
         _close(query, executor, store)
         raise
     pace = HANDOFF_PACE if _attached(query) else settings.epoch_seconds
-    return Run(loop, ears, pace, until, results, lambda: _close(query, executor, store))
+    return Run(loop, ears, Pace(pace), until, results, lambda: _close(query, executor, store))
 
 
 def _temporary_checkpoint() -> str:
@@ -81,10 +82,11 @@ def default_master() -> str:
     return os.environ.get(MASTER_VARIABLE) or Settings().master
 
 
-def executor_for(settings: Settings) -> Executor:
+def executor_for(settings: Settings, handed_over: bool = False) -> Executor:
+    """`handed_over`: some source hands its rows over, by jobs of Spark that need the cores which a crew would hold."""
     if settings.master == INLINE:
         return InlineExecutor()
     from penstock.runtime.choice import executor_on  # imported late: the inline engine must not wait for Spark
     from penstock.runtime.session import spark_context
 
-    return executor_on(spark_context(settings.master), settings.exchange)
+    return executor_on(spark_context(settings.master), settings.exchange == "direct" and not handed_over)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+EPOCH_SECONDS = 0.5  # the length to aim at where none is given
 FIRST_ROWS = 250_000
 LEAST_ROWS = 10_000
 MOST_ROWS = 8_000_000
-MOST_GROWTH = 4
+MOST_GROWTH = 2
 FIXED_COSTS = 3  # an epoch is at least so many times as long as its fixed cost
 
 

@@ -82,6 +82,16 @@ class EpochJob:
 
 
 @dataclass(frozen=True)
+class TaskTime:
+    """When a task began, by the clock of its host, how long it took, and where that time went."""
+
+    worker: str
+    started: float
+    seconds: float
+    steps: dict[str, float]
+
+
+@dataclass(frozen=True)
 class RouteReport:
     """What reading a split came to. `rows_out` are those that went to the sink."""
 
@@ -95,7 +105,7 @@ class RouteReport:
     rows_bad: int
     numbered: int
     staged: tuple[Staged, ...]
-    seconds: float
+    time: TaskTime
 
 
 @dataclass(frozen=True)
@@ -114,7 +124,7 @@ class SiteReport:
     rows_out: int
     items: int
     pending: bool
-    seconds: float
+    time: TaskTime
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from penstock.balance.admission import Admission, FixedAdmission
+from penstock.balance.admission import EPOCH_SECONDS, Admission, FixedAdmission
 from penstock.checkpoint.durable import write_new
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import FORMAT, Manifest, SiteState, SourceState, SubqueryState, Totals
@@ -23,6 +23,7 @@ from penstock.engine.job import EpochJob, Limits, Report, RouteReport, RouteTask
 from penstock.engine.marks import starting_marks
 from penstock.engine.outputs import Outputs
 from penstock.engine.rescale import rescaled
+from penstock.engine.stopwatch import Stopwatch, epoch_timed
 from penstock.errors import CheckpointError, PenstockError
 from penstock.events import EpochCommitted, EpochDropped, Event, RunFinished, RunRecovered
 from penstock.plan.fingerprint import describe, fingerprint
@@ -70,7 +71,7 @@ class EpochLoop:
         self.outputs = Outputs(query, settings, checkpoint)
         self.abandoned = False
         fixed = settings.rows_per_epoch
-        self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds)
+        self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds or EPOCH_SECONDS)
         self._readers: tuple[Reader, ...] = tuple(s.connector.open(s.schema, s.time) for s in query.sources)  # type: ignore[attr-defined]
         self._activity = begun(len(query.sources), time.monotonic())
         self.manifest = self._recover()
@@ -132,26 +133,38 @@ class EpochLoop:
         """Run one epoch if there is anything to do."""
         if self.manifest.finished:
             return Outcome.FINISHED
-        started = time.perf_counter()
+        watch = Stopwatch()
         offers = [self._offer(index) for index in range(len(self._readers))]
         bounds = self._floors(offers)
         if not self._worth_running(offers, bounds):
             return Outcome.IDLE
         routes = self._routes(offers)
         job = self._plan(offers, routes, bounds)
+        watch.lap("plan")
         reach(FaultPoint.PLANNED)
         reports = self._run(job, routes)
         reach(FaultPoint.JOB_DONE)
+        watch.lap("run")
         before, after = self.manifest, next_manifest(self.manifest, job, offers, reports)
+        self._make_true(job, after, watch)
+        self._conclude(before, after, offers, watch.seconds, busy_seconds(reports))
+        self._tell(epoch_timed(after.epoch, watch, reports))
+        if after.finished:
+            self._tell(RunFinished(after.epoch))
+        return Outcome.FINISHED if after.finished else Outcome.WORKED
+
+    def _make_true(self, job: EpochJob, after: Manifest, watch: Stopwatch) -> None:
+        """Commit, publish, and clean up behind."""
         self.checkpoint.commit(after, {job.outputs[file.output].folder for file in after.staged})
         reach(FaultPoint.COMMITTED)
         self.manifest = after
+        watch.lap("commit")
         self.outputs.publish(after)
         self._tell_sources()
+        watch.lap("publish")
         self.checkpoint.collect(self.outputs.staging().values())
         reach(FaultPoint.COLLECTED)
-        self._conclude(before, after, offers, time.perf_counter() - started, busy_seconds(reports))
-        return Outcome.FINISHED if after.finished else Outcome.WORKED
+        watch.lap("collect")
 
     def _offer(self, index: int) -> Offer:
         """What a source gives to the coming epoch; those that have not ended share what it may take in."""
@@ -242,8 +255,6 @@ class EpochLoop:
                 pending=has_pending(after, self.query.program),
             )
         )
-        if after.finished:
-            self._tell(RunFinished(after.epoch))
 
 
 def _nothing_yet(directory: Directory, tracks: int) -> SubqueryState:

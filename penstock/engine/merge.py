@@ -19,14 +19,15 @@ from penstock.state.directory import HashRange
 
 @dataclass(frozen=True)
 class Arrived:
-    """What came to a site in an epoch: `rows[port]` in the form in which they travel, None where none came.
+    """What came to a site in an epoch: `rows[port]` are tables in the form in which they travel, each of them sorted;
+    one at most, unless the operator keeps times apart.
 
     `read` maps each branch of a producer to the attempt that was read: to several, joined by a plus sign, where blobs
     of more than one attempt came, which the driver will not commit.
     """
 
     read: dict[str, str]
-    rows: tuple[pa.Table | None, ...]
+    rows: tuple[tuple[pa.Table, ...], ...]
     headers: tuple[Header, ...]
 
 
@@ -40,13 +41,18 @@ def merge(job: EpochJob, subquery: Subquery, site: int, blobs: Iterable[Blob]) -
     headers = tuple(blob.header for blob in ordered)
     tables = _tables_by_port(job, subquery, ordered, headers)
     home = job.directories[subquery.number].ranges_of(site)
-    rows = tuple(_received(subquery, port, part, home) if part else None for port, part in enumerate(tables))
+    rows = tuple(_received(subquery, port, part, home) for port, part in enumerate(tables))
     return Arrived(read, rows, headers)
 
 
-def _received(subquery: Subquery, port: int, tables: Sequence[pa.Table], home: Sequence[HashRange]) -> pa.Table:
-    rows, operator = together(subquery, port, tables), subquery.operator
-    return operator.received(port, rows, home) if isinstance(operator, Copying) else rows
+def _received(
+    subquery: Subquery, port: int, tables: Sequence[pa.Table], home: Sequence[HashRange]
+) -> tuple[pa.Table, ...]:
+    operator = subquery.operator
+    if not tables or (operator.keeps_times_apart and not subquery.takes_rows):
+        return tuple(tables)
+    rows = together(subquery, port, tables)
+    return (operator.received(port, rows, home) if isinstance(operator, Copying) else rows,)
 
 
 def _tables_by_port(
@@ -107,9 +113,8 @@ def _least(feed: Feed, headers: Sequence[Header]) -> Marks:
     return tuple(map(low_water_mark, told)) if headers else (BEGIN,) * len(feed.branch.tracks)
 
 
-def state_rows(subquery: Subquery, port: int, rows: pa.Table | None) -> pa.Table:
+def state_rows(subquery: Subquery, port: int, tables: Iterable[pa.Table]) -> list[pa.Table]:
     """Rows that travelled, as state rows."""
-    operator = subquery.operator
-    if rows is None:
-        return operator.state_schema(port).empty_table()
-    return operator.prepare_arranged(port, rows) if subquery.takes_rows else rows
+    if not subquery.takes_rows:
+        return list(tables)
+    return [subquery.operator.prepare_arranged(port, rows) for rows in tables]

@@ -27,21 +27,21 @@ class Held:
 
 
 def release(
-    storage: Storage, state: SiteState, arrived: Sequence[pa.Table | None], upto: Mark, may: Callable[[], bool]
-) -> tuple[tuple[pa.Table | None, ...], Held]:
+    storage: Storage, state: SiteState, arrived: Sequence[Sequence[pa.Table]], upto: Mark, may: Callable[[], bool]
+) -> tuple[tuple[tuple[pa.Table, ...], ...], Held]:
     """Merge what has arrived with what is held. Gives, for each port, the rows below the low-water mark `upto`, as they
-    travelled (None: there are none), and what is still held."""
-    through: list[pa.Table | None] = []
+    travelled, in one table or none, and what is still held."""
+    through: list[tuple[pa.Table, ...]] = []
     held: list[Slice] = []
-    for port, fresh in enumerate(arrived):
+    for port, tables in enumerate(arrived):
         waiting = of_port(state.held, port)
         parts = [_between(storage.read(p), state.released, upto) for p in waiting if _reached(p, upto)]
-        if fresh is not None:
+        for fresh in tables:
             parts.append(_below(fresh, upto))
             waiting += storage.write(port, _not_below(fresh, upto))
         held += storage.compacted(waiting, port, _bound(upto), 0, _merged, may)
         filled = [part for part in parts if part.num_rows]
-        through.append(merged(filled, filled[0].schema) if filled else None)
+        through.append((merged(filled, filled[0].schema),) if filled else ())
     return tuple(through), Held(tuple(held), upto)
 
 

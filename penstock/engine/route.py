@@ -5,7 +5,6 @@ Lateness is judged here, once, before anything else is done with a row.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterator
 
@@ -14,20 +13,27 @@ from penstock.engine.blob import Header
 from penstock.engine.branches import Branches
 from penstock.engine.job import CONTROL, EpochJob, Message, RouteReport, RouteTask, route_producer
 from penstock.engine.reading import SplitReading
+from penstock.engine.stopwatch import Stopwatch
 
 
 def route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
     """All messages of one split: a blob for every site of the subqueries it feeds, and its report."""
-    started = time.perf_counter()
+    watch = Stopwatch()
     producer, reading = route_producer(task.ordinal), SplitReading(job, task)
     branches = Branches(job, job.program.inputs[task.input].branches, producer)
     for rows in reading.on_time():
+        watch.lap("read")
         branches.take(rows)
+        watch.lap("prepare")
     reach(FaultPoint.ROUTE_READ)
+    watch.lap("read")
     diverted = reading.stage_diverted()
     reach(FaultPoint.ROUTE_DIVERTED)
     header = Header(producer, uuid.uuid4().hex, ordinal=task.ordinal, seen=reading.seen, numbered=reading.numbered)
+    staged = (*diverted, *branches.staged())
+    watch.lap("write")
     yield from branches.messages(header)
+    watch.lap("exchange")
     report = RouteReport(
         producer=header.producer,
         attempt=header.attempt,
@@ -38,7 +44,7 @@ def route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
         rows_late=reading.late,
         rows_bad=reading.bad,
         numbered=reading.numbered,
-        staged=(*diverted, *branches.staged()),
-        seconds=time.perf_counter() - started,
+        staged=staged,
+        time=watch.task_time(),
     )
     yield Message(CONTROL, task.ordinal, report)

@@ -5,7 +5,6 @@ Intake is never deferred: what has arrived is in files at the end of the step, w
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -19,6 +18,7 @@ from penstock.engine.job import CONTROL, EpochJob, Message, SiteReport, site_pro
 from penstock.engine.marks import behind, least, moved_to
 from penstock.engine.merge import Arrived, merge, site_marks, state_rows
 from penstock.engine.ordered import Held, release
+from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.storing import Storage, alive, of_port
 from penstock.engine.view import StateView
 from penstock.engine.worklist import Deadline, items, nothing_due
@@ -42,25 +42,30 @@ class _Step:
         self._branches = Branches(job, self._subquery.branches, self._producer)
         self._storage = Storage(job.runs, job.epoch, f"q{subquery}-s{site}")
         self._deadline = Deadline(job.limits)
+        self._watch = Stopwatch()
         self._done: list[HashRange] = []
         self._kept: list[list[pa.Table]] = [[] for _ in range(self._operator.ports)]
 
     def run(self, blobs: Iterable[Blob]) -> Iterator[Message]:
-        started = time.perf_counter()
+        watch = self._watch
         arrived = merge(self._job, self._subquery, self._site, blobs)
         upto = site_marks(self._job, self._subquery, arrived.headers)
         reach(FaultPoint.SITE_MERGED)
         rows, held = self._let_through(arrived, upto)
+        watch.lap("merge")
         fresh = [state_rows(self._subquery, port, part) for port, part in enumerate(rows)]
         view = StateView(self._storage, self._operator, self._state, fresh)
         marks = self._work(view, upto)
         staged = self._branches.staged()
+        watch.lap("emit")
         reach(FaultPoint.SITE_WORKED)
         state = self._new_state(view, marks, held)
+        watch.lap("keep")
         reach(FaultPoint.SITE_DONE)
         reached = least(marks, self._operator.tracks)
         header = Header(self._producer, self._attempt, marks=self._operator.output_marks(reached))
         yield from self._branches.messages(header)
+        watch.lap("exchange")
         report = SiteReport(
             producer=self._producer,
             attempt=self._attempt,
@@ -69,15 +74,15 @@ class _Step:
             read=arrived.read,
             state=state,
             staged=staged,
-            rows_in=sum(table.num_rows for table in fresh),
+            rows_in=sum(table.num_rows for tables in fresh for table in tables),
             rows_out=self._branches.rows_out,
             items=self._deadline.done,
             pending=behind(reached, upto) or bool(state.pending),
-            seconds=time.perf_counter() - started,
+            time=watch.task_time(),
         )
         yield Message(CONTROL, self._site, report)
 
-    def _let_through(self, arrived: Arrived, upto: Marks) -> tuple[Sequence[pa.Table | None], Held]:
+    def _let_through(self, arrived: Arrived, upto: Marks) -> tuple[Sequence[Sequence[pa.Table]], Held]:
         """What the merger gives to the operator, and what it holds back."""
         if not self._subquery.ordered:
             return arrived.rows, Held()
@@ -91,12 +96,15 @@ class _Step:
             marks = moved_to(marks, free, upto)
         for item in self._deadline.take(work):
             done = self._operator.work(view.portion(item.range, item.after, upto))
-            for results in done.results:
+            for results in done.results:  # made one by one, so that they are not all held at once
+                self._watch.lap("work")
                 self._branches.take(results)
+                self._watch.lap("emit")
             for kept, rows in zip(self._kept, done.keep, strict=True):
                 kept.append(rows)
             self._done.append(item.range)
             marks = moved_to(marks, item.range, upto)
+        self._watch.lap("work")
         return marks
 
     def _new_state(self, view: StateView, marks: tuple[RangeMark, ...], held: Held) -> SiteState:
@@ -111,9 +119,11 @@ class _Step:
         self._storage.keep_open(self._names_in_use(state))
         return state
 
-    def _settled(self, port: int, fresh: pa.Table, expired_below: int) -> list[Slice]:
+    def _settled(self, port: int, fresh: Sequence[pa.Table], expired_below: int) -> list[Slice]:
         operator = self._operator
-        new = [*self._kept[port]] if operator.probes else [fresh, *self._kept[port]]
+        new = [*self._kept[port]] if operator.probes else [*fresh, *self._kept[port]]
+        if operator.keeps_times_apart:
+            new = [alive(rows, expired_below) for rows in new]
         rows = alive(operator.combine(port, new), expired_below)
         slices = of_port(self._state.slices, port) + self._storage.write(port, rows)
         return self._storage.compacted(

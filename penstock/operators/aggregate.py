@@ -16,7 +16,7 @@ import pyarrow as pa
 from penstock.errors import QueryError
 from penstock.operators.aggregate_order import group_by_key, group_by_pane
 from penstock.operators.aggregate_panes import closing_starts, in_some_window, windows_over
-from penstock.operators.aggregate_segments import Indices, Segments
+from penstock.operators.aggregate_segments import Indices, Segments, one_by_one
 from penstock.operators.arrange import arranged, times_of
 from penstock.operators.base import Done, Marks, Portion, Stored
 from penstock.operators.measures import Measure, PartialColumns, partials_of
@@ -81,6 +81,10 @@ class WindowAggregate(OnePort):
         return False
 
     @property
+    def keeps_times_apart(self) -> bool:
+        return True
+
+    @property
     def reach(self) -> int:
         return self.window.size + self.window.slide
 
@@ -137,6 +141,8 @@ class WindowAggregate(OnePort):
         if starts is None or not table.num_rows:
             return self.result_schema.empty_table()
         hashes, panes, keys = self._split(table)
+        if self.window.size == self.window.slide:  # every partial is a window
+            return self._result_table(table, keys, one_by_one(table.num_rows), panes)
         order, heads = group_by_key(hashes, panes, _words(keys))
         arranged = panes if order is None else panes[order]
         windows, window_starts = windows_over(self.window, arranged, heads, order, starts)

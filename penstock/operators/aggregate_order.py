@@ -18,6 +18,8 @@ from penstock.state.hash import Words
 Flags = npt.NDArray[np.bool_]
 
 _BLOCK = 1 << 15  # rows compared at a time
+_SPARE_BITS = 4  # so many bits above those of a row number keep different hashes with one prefix rare
+_MOST_PUT_RIGHT = 0.02  # the share of rows out of order above which sorting them once more is not cheap
 
 
 def group_by_pane(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -> Segments:
@@ -73,16 +75,40 @@ def _differ_inside(heads: Flags, keys: Sequence[Words], order: Indices | None) -
 def order_by_hash_and_time(hashes: Words, panes: Indices, width: int = 1) -> tuple[Indices | None, Words]:
     """The order (None: as it stands), and the hashes in it. `panes` are multiples of `width` apart.
 
-    Tries the cheapest way first. Each of the first two sorts by a prefix of the hash, which nearly always puts the
-    whole of it in order too; that is verified."""
+    Sorts by a prefix of the hash and the pane in one number, and puts right what the prefix leaves undecided."""
     if _in_order(hashes, panes):
         return None, hashes
     ranks, bits = _ranks(panes, width)
-    for attempt in (_order_with_row_numbers, _order_by_prefix):
-        order = attempt(hashes, ranks, bits)
-        if order is not None and _never_falls(ordered := hashes[order]):
-            return order, ordered
-    order = np.lexsort((panes, hashes))
+    row_bits = len(hashes).bit_length()
+    if 64 - bits - row_bits >= row_bits + _SPARE_BITS:
+        return _put_right(_order_with_row_numbers(hashes, ranks, bits + row_bits), hashes, panes, bits + row_bits)
+    # The times take too many bits to be packed with row numbers. Mostly rows come in order of time anyway.
+    order = _order_with_row_numbers(hashes, np.zeros(1, np.uint64), row_bits)
+    if _share_out_of_order(hashes[order], panes[order]) > _MOST_PUT_RIGHT:
+        order = np.argsort(_prefixes(hashes, bits) | ranks)
+        row_bits = bits
+    return _put_right(order, hashes, panes, row_bits)
+
+
+def _share_out_of_order(hashes: Words, panes: Indices) -> float:
+    sample = slice(0, _BLOCK)
+    steps = hashes[sample][1:] == hashes[sample][:-1]
+    return float(np.mean(steps & (panes[sample][1:] < panes[sample][:-1]))) if len(steps) else 0.0
+
+
+def _put_right(order: Indices, hashes: Words, panes: Indices, low_bits: int) -> tuple[Indices, Words]:
+    """An order by hash without its lowest bits, made one by hash and time. Only rows that share a prefix with some that
+    are not in order are sorted again."""
+    ordered, times = hashes[order], panes[order]
+    steps = ordered[1:] ^ ordered[:-1]
+    falls = (ordered[1:] < ordered[:-1]) | ((steps == 0) & (times[1:] < times[:-1]))
+    if not falls.any():
+        return order, ordered
+    prefixes = np.cumsum(np.concatenate(([0], steps >> np.uint64(low_bits) != 0)))
+    wrong = np.zeros(int(prefixes[-1]) + 1, dtype=np.bool_)
+    wrong[prefixes[1:][falls]] = True
+    places = np.flatnonzero(wrong[prefixes])
+    order[places] = order[places][np.lexsort((times[places], ordered[places]))]
     return order, hashes[order]
 
 
@@ -105,24 +131,18 @@ def _ranks(panes: Indices, width: int) -> tuple[Words, int]:
     return ranks, int(ranks.max()).bit_length()
 
 
-def _order_with_row_numbers(hashes: Words, ranks: Words, bits: int) -> Indices | None:
-    """Sorts numbers made of hash prefix, pane and row, which is several times faster than sorting row numbers by a key.
-    None if the prefix would be so short that ties are likely."""
+def _order_with_row_numbers(hashes: Words, ranks: Words, low_bits: int) -> Indices:
+    """Sorts numbers made of hash prefix, pane and row, which is several times faster than sorting row numbers by a
+    key. The `low_bits` of a hash make room for the other two."""
     row_bits = len(hashes).bit_length()
-    if 64 - bits - row_bits < 2 * row_bits:
-        return None
-    packed = ranks << np.uint64(row_bits)
+    packed = _prefixes(hashes, low_bits)
+    packed |= ranks << np.uint64(row_bits)
     packed |= np.arange(len(hashes), dtype=np.uint64)
-    packed |= _prefixes(hashes, bits + row_bits)
     packed.sort()
     packed &= np.uint64((1 << row_bits) - 1)
     return packed.view(np.int64)
 
 
-def _order_by_prefix(hashes: Words, ranks: Words, bits: int) -> Indices:
-    return np.argsort(_prefixes(hashes, bits) | ranks)
-
-
 def _prefixes(hashes: Words, low_bits: int) -> Words:
     """The hashes with their lowest bits cleared."""
-    return hashes & ~np.uint64((1 << low_bits) - 1)
+    return hashes & ~np.uint64((1 << low_bits) - 1) if low_bits < 64 else np.zeros_like(hashes)

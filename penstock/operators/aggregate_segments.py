@@ -71,13 +71,17 @@ class Segments:
 
     def _reduce(self, operation: np.ufunc, values: Values) -> Values:
         if self._single:
-            return values[self.first_rows]
+            return values if self._is_all_of(values) else values[self.first_rows]
         arranged = values if self.order is None else values[self.order]
         if self._contiguous and self.hi[-1] == len(arranged):
             return np.asarray(operation.reduceat(arranged, self.lo))
         # Pairs of borders give the ranges at the even places. One value is added behind, as a border may be the end.
         borders = np.stack((self.lo, self.hi), axis=1).ravel()
         return np.asarray(operation.reduceat(np.append(arranged, arranged[:1]), borders)[::2])
+
+    def _is_all_of(self, values: Values) -> bool:
+        """Whether single ranges are just the rows as they stand."""
+        return self.order is None and len(self) == len(values) and self._contiguous
 
     def spread(self, values: Values) -> Values:
         """One value per range, repeated for each of its rows."""
@@ -99,6 +103,12 @@ class Segments:
             part = Segments(self.order, self.lo[first:last], self.hi[first:last])
             at = starts[first:last] - starts[first]
             yield Segments(part.rows(), at, at + part.sizes)
+
+
+def one_by_one(rows: int) -> Segments:
+    """Every row is a range of its own."""
+    places = np.arange(rows)
+    return Segments(None, places, places + 1)
 
 
 def valid_mask(array: pa.Array) -> npt.NDArray[np.bool_] | None:

@@ -85,6 +85,12 @@ class Operator(Protocol):
         ...
 
     @property
+    def keeps_times_apart(self) -> bool:
+        """Whether `combine` only ever puts rows of one #time together: then those that are no longer needed may be left
+        out before. It does not hold for operators that probe."""
+        ...
+
+    @property
     def result_schema(self) -> pa.Schema: ...
 
     @property

@@ -56,6 +56,10 @@ class BandJoin:
         return True
 
     @property
+    def keeps_times_apart(self) -> bool:
+        return False
+
+    @property
     def result_schema(self) -> pa.Schema:
         sides = range(1 if self.kind in ("semi", "anti") else self.ports)
         return pa.schema([self.schemas[side].field(name) for side in sides for name in self.payload[side]])

@@ -63,6 +63,10 @@ class MomentsAggregate:
         return False
 
     @property
+    def keeps_times_apart(self) -> bool:
+        return False
+
+    @property
     def result_schema(self) -> pa.Schema:
         times = [self.input_schema.field(time) for time in self.times]
         return pa.schema([*self._partials.key_fields, *times, *self._partials.measure_fields])

@@ -20,6 +20,10 @@ class OnePort:
     def tracks(self) -> int:
         return 1
 
+    @property
+    def keeps_times_apart(self) -> bool:
+        return False
+
 
 class TwoPorts:
     """Two inputs, each with its punctuation."""
@@ -31,6 +35,10 @@ class TwoPorts:
     @property
     def tracks(self) -> int:
         return 2
+
+    @property
+    def keeps_times_apart(self) -> bool:
+        return False
 
 
 class WholeRows(OnePort):

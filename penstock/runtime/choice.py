@@ -14,8 +14,8 @@ from penstock.runtime.executor import SparkExecutor
 _ONE_HOST = re.compile(r"local(\[.*\])?")
 
 
-def executor_on(context: SparkContext, exchange: str) -> Executor:
-    """`exchange` is the setting of that name."""
-    if exchange == "direct" and parcels.available() and _ONE_HOST.fullmatch(context.master):
+def executor_on(context: SparkContext, direct: bool) -> Executor:
+    """One that hands blobs over in memory, if that is wanted and possible."""
+    if direct and parcels.available() and _ONE_HOST.fullmatch(context.master):
         return CrewExecutor(context)
     return SparkExecutor(context)

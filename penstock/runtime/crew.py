@@ -32,8 +32,8 @@ class CrewLost(Exception):
 class Crew:
     """Invariant: every line has at most one request that is not answered yet."""
 
-    def __init__(self, lines: Sequence[Connection], group: str) -> None:
-        self._lines, self.group = list(lines), group
+    def __init__(self, lines: Sequence[Connection], group: str, host: threading.Thread) -> None:
+        self._lines, self.group, self._host = list(lines), group, host
         self.program: Program | None = None  # what all members know
 
     def __len__(self) -> int:
@@ -71,6 +71,10 @@ class Crew:
             with suppress(OSError), socket.socket(fileno=os.dup(line.fileno())) as end:
                 end.shutdown(socket.SHUT_RDWR)
 
+    def wait_until_gone(self) -> None:
+        """After `dismiss`: until its job is over, which takes long only where a member is in the middle of a task."""
+        self._host.join(PATIENCE)
+
 
 def hire(context: SparkContext, members: int) -> Crew | None:
     """A crew of as many members; None where they do not come, for the cores are taken."""
@@ -79,10 +83,11 @@ def hire(context: SparkContext, members: int) -> Crew | None:
         tempfile.TemporaryDirectory(prefix="penstock-") as folder,  # for this user alone
         Listener(os.path.join(folder, "line"), authkey=key, backlog=members) as listener,
     ):
-        host = partial(_host, context, group, listener.address, key, members)
-        InheritableThread(target=host, name="penstock-crew", daemon=True).start()
+        job = partial(_host, context, group, listener.address, key, members)
+        host = InheritableThread(target=job, name="penstock-crew", daemon=True)
+        host.start()
         lines = _arrived(listener, key, members)
-    crew = Crew([lines[number] for number in sorted(lines)], group)
+    crew = Crew([lines[number] for number in sorted(lines)], group, host)
     if len(lines) == members:
         return crew
     crew.dismiss()

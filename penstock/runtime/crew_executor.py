@@ -10,7 +10,6 @@ from pyspark import SparkContext, cloudpickle
 
 from penstock.engine.job import EpochJob, Report, RouteTask
 from penstock.errors import PenstockError
-from penstock.runtime.adapter import BatchSplit
 from penstock.runtime.crew import Crew, CrewLost
 from penstock.runtime.crew_member import Begin, Done, Level, Request, Route
 from penstock.runtime.executor import SparkExecutor
@@ -22,8 +21,7 @@ TRIES = 4  # as often as Spark tries a task on a cluster
 
 
 class CrewExecutor:
-    """Runs epochs on a context whose workers are all on this host. Micro-batches of Structured Streaming live in the
-    JVM, so epochs with any are jobs of Spark, too."""
+    """Runs epochs on a context whose workers are all on this host."""
 
     def __init__(self, context: SparkContext) -> None:
         self._quarters = quarters_of(context)
@@ -32,24 +30,28 @@ class CrewExecutor:
         self._cancelled = False
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
-        self._cancelled = False
-        if any(isinstance(route.split, BatchSplit) for route in routes):
-            return self._jobs.run(job, routes)
-        trace = ""
+        self._cancelled, told = False, ""
         for _ in range(TRIES):
-            with self._quarters.crew() as self._crew:
-                if self._crew is None:
+            with self._quarters.crew() as crew:
+                if crew is None:
                     break
                 try:
-                    return _Epoch(self._crew, job).run(routes)
+                    return self._on_crew(crew, job, routes)
                 except CrewLost as error:
-                    self._quarters.lost(self._crew)
-                    trace = str(error)
+                    self._quarters.lost(crew)
+                    told = str(error)
             if self._cancelled:
                 raise PenstockError(f"epoch {job.epoch} was given up")
         else:
-            raise task_failed(job.epoch, trace)
+            raise task_failed(job.epoch, told)
         return self._jobs.run(job, routes)
+
+    def _on_crew(self, crew: Crew, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
+        self._crew = crew
+        try:
+            return _Epoch(crew, job).run(routes)
+        finally:
+            self._crew = None
 
     def cancel(self) -> None:
         self._cancelled = True

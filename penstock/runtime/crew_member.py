@@ -6,12 +6,13 @@ the process.
 
 from __future__ import annotations
 
-import pickle
 import traceback
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Client, Connection
+
+from pyspark.serializers import CPickleSerializer
 
 from penstock.engine.blob import Blob
 from penstock.engine.job import EpochJob, Message, Report, RouteTask
@@ -76,7 +77,7 @@ def _answer_all(line: Connection, member: Member) -> None:
     while True:
         request = line.recv_bytes()
         try:
-            answer: Done | Broken = member.answer(pickle.loads(request))
+            answer: Done | Broken = member.answer(CPickleSerializer().loads(request))
         except Exception:  # the driver decides what to do about it
             answer = Broken(traceback.format_exc())
         line.send(answer)

@@ -30,6 +30,7 @@ class Quarters:
         self._equipment: Any = None
         self._away_until = 0.0
         self._jobs: set[int] = set()  # those that host our crews
+        self._watcher: threading.Thread | None = None
 
     @contextmanager
     def crew(self) -> Iterator[Crew | None]:
@@ -48,8 +49,12 @@ class Quarters:
             self._crew = None
 
     def close(self) -> None:
+        """At the end of the process: no thread of ours is left behind."""
         if (crew := self._crew) is not None:
             self.lost(crew)
+            crew.wait_until_gone()
+        if self._watcher is not None:
+            self._watcher.join()
 
     def _hire(self) -> None:
         self._equipment = self._wanted_equipment()
@@ -58,10 +63,12 @@ class Quarters:
             self._away_until = time.monotonic() + ASIDE
         else:
             self._jobs.update(self._context.statusTracker().getJobIdsForGroup(self._crew.group))
-            threading.Thread(target=self._watch, args=(self._crew,), name="penstock-crew-watch", daemon=True).start()
+            self._watcher = threading.Thread(target=self._watch, args=(self._crew,), name="penstock-watch", daemon=True)
+            self._watcher.start()
 
     def _dismiss(self) -> None:
-        self.close()
+        if self._crew is not None:
+            self.lost(self._crew)
         self._away_until = time.monotonic() + ASIDE if self._others_wait() else 0.0
 
     def _wanted_equipment(self) -> object:

@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.checkpoint.durable import make_private_folder, sync_file
 from penstock.checkpoint.manifest import Staged
 from penstock.plan.nodes import Connector
+
+_SAMPLE = 2048
 
 
 class SinkConnector(Connector, Protocol):
@@ -53,11 +57,11 @@ class RowWriter:
         if rows.num_rows == 0:
             return
         if self._writer is None:
-            self._open()
+            self._open(rows)
         self._writer.write_table(rows)  # type: ignore[union-attr]
         self.rows += rows.num_rows
 
-    def _open(self) -> None:
+    def _open(self, first: pa.Table) -> None:
         make_private_folder(self._path.parent)
         self._file = pa.OSFile(os.fspath(self._path), "wb")
         if self._path.suffix == ".parquet":
@@ -65,7 +69,7 @@ class RowWriter:
                 self._file,
                 self._schema,
                 compression="lz4",
-                use_dictionary=_repeating(self._schema),
+                use_dictionary=_repeating(first),
                 write_statistics=False,
             )
         else:
@@ -81,6 +85,8 @@ class RowWriter:
         return Staged(output, self._path.name, self.rows)
 
 
-def _repeating(schema: pa.Schema) -> list[str]:
-    """The columns whose values are likely to repeat: a dictionary makes them smaller, and any other column slower."""
-    return [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_timestamp(f.type)]
+def _repeating(rows: pa.Table) -> list[str]:
+    """The columns whose values repeat, by a sample: a dictionary makes them smaller, and any other column slower."""
+    sample = rows.take(pa.array(np.linspace(0, rows.num_rows - 1, min(rows.num_rows, _SAMPLE), dtype=np.int64)))
+    kinds = [f.name for f in rows.schema if pa.types.is_string(f.type) or pa.types.is_timestamp(f.type)]
+    return [name for name in kinds if 2 * pc.count_distinct(sample.column(name)).as_py() <= sample.num_rows]

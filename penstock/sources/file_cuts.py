@@ -36,7 +36,7 @@ class FileCuts:
         layout = self.layout(file)
         taken: list[FileSplit] = []
         while at < layout.end:
-            to = layout.cut(at, min(self._split_rows, max(1, room)))
+            to = layout.cut(at, self._even_share(layout.rows(at, layout.end), room))
             rows = layout.rows(at, to)
             if rows > room and (taken or not must):
                 break
@@ -44,6 +44,11 @@ class FileCuts:
                 taken.append(self._split(file, at, to, rows))
             at, room = to, room - rows
         return taken, at
+
+    def _even_share(self, left: int, room: int) -> int:
+        """What one split takes of the rows that are left, so that the splits of a file are of about one size."""
+        rows = max(1, min(left, room))
+        return -(-rows // -(-rows // self._split_rows))
 
     def _split(self, file: FileId, start: int, end: int, rows: int) -> FileSplit:
         format_ = self._format_of(file.path)

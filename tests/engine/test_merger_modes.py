@@ -282,9 +282,9 @@ def test_every_row_is_let_through_once_as_soon_as_the_mark_has_passed_it(
         fresh = [random.randrange(mark, mark + 30) for _ in range(random.randrange(6))]
         mark += random.choice([0, 1, 10])
         upto = at(mark) if epoch < 11 else END
-        given = _arranged(random, fresh) if fresh else None
-        (rows,), held = release(Storage(tmp_path, epoch, "s"), state, [given], upto, lambda: True)
-        through += [] if rows is None else times_of(rows).tolist()
+        given = [_arranged(random, fresh)] if fresh else []
+        (tables,), held = release(Storage(tmp_path, epoch, "s"), state, [given], upto, lambda: True)
+        through += [time for rows in tables for time in times_of(rows).tolist()]
         arrived += fresh
         assert sorted(through) == sorted(t for t in arrived if upto.ended or t < mark)
         state = SiteState((), (), (), held.slices, held.released)

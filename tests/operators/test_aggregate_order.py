@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.operators import aggregate_order
-from penstock.operators.aggregate_order import group_by_key, group_by_pane
+from penstock.operators.aggregate_order import group_by_key, group_by_pane, order_by_hash_and_time
 
 # Hashes that differ in their lowest bits only defeat every sort by prefix.
 HASHES = [0, 1, 2, 3, 2**63, 2**63 + 1, 2**64 - 1]
@@ -37,15 +37,27 @@ def test_rows_in_order_are_left_alone() -> None:
     assert group_by_pane(hashes, panes, 10, [hashes]).order is None
 
 
-@pytest.mark.parametrize("shortcut", ["_order_with_row_numbers", "_order_by_prefix"])
-def test_each_shortcut_sorts(shortcut: str) -> None:
-    random = np.random.default_rng(3)
-    hashes = random.integers(0, 2**64, 50, dtype=np.uint64)[random.integers(0, 50, 1000)]
-    panes = random.integers(-20, 20, 1000) * 10
-    order = getattr(aggregate_order, shortcut)(hashes, *aggregate_order._ranks(panes, 10))
-    expected = np.lexsort((panes, hashes))
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=60),
+    st.integers(0, 63),
+    st.sampled_from([1, 2**40, 2**63]),
+    st.sampled_from([0.0, 0.02, 1.0]),
+)
+def test_rows_are_sorted_by_hash_and_time(
+    rows: list[tuple[int, int]], cleared: int, coarse: int, most_put_right: float
+) -> None:
+    hashes = np.array([h >> cleared << cleared for h, _ in rows], dtype=np.uint64)
+    times = np.array([t // coarse * coarse for _, t in rows], dtype=np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aggregate_order, "_MOST_PUT_RIGHT", most_put_right)
+        order, ordered = order_by_hash_and_time(hashes, times)
+    order = np.arange(len(rows)) if order is None else order
+    expected = np.lexsort((times, hashes))
+    assert sorted(order.tolist()) == list(range(len(rows)))
+    assert np.array_equal(ordered, hashes[expected])
     assert np.array_equal(hashes[order], hashes[expected])
-    assert np.array_equal(panes[order], panes[expected])
+    assert np.array_equal(times[order], times[expected])
 
 
 def test_colliding_keys_are_untangled() -> None:

@@ -1,0 +1,49 @@
+"""Where the time of a task or of the driver goes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterable
+
+from penstock.engine.job import RouteReport, SiteReport, TaskTime
+from penstock.events import EpochTimed, TaskTimed
+
+
+class Stopwatch:
+    """Invariant: the `steps` add up to the time from its start to the last lap, so nothing is counted twice."""
+
+    def __init__(self) -> None:
+        self.started = time.time()
+        self._began = self._last = time.perf_counter()
+        self.steps: dict[str, float] = {}
+
+    def lap(self, step: str) -> None:
+        """What has passed since the last lap belongs to this step."""
+        now = time.perf_counter()
+        self.steps[step] = self.steps.get(step, 0.0) + now - self._last
+        self._last = now
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._began
+
+    def task_time(self) -> TaskTime:
+        return TaskTime(f"{socket.gethostname()}:{os.getpid()}", self.started, self.seconds, self.steps)
+
+
+def epoch_timed(epoch: int, driver: Stopwatch, reports: Iterable[RouteReport | SiteReport]) -> EpochTimed:
+    """What an epoch took, seen from its beginning."""
+    tasks = tuple(
+        TaskTimed(
+            name=report.producer,
+            kind="route" if isinstance(report, RouteReport) else "site",
+            worker=report.time.worker,
+            started=report.time.started - driver.started,
+            seconds=report.time.seconds,
+            steps=report.time.steps,
+        )
+        for report in reports
+    )
+    return EpochTimed(epoch, driver.seconds, driver.steps, tasks)
