@@ -10,6 +10,7 @@ from penstock.engine.loop import Executor
 from penstock.runtime import parcels
 from penstock.runtime.crew_executor import CrewExecutor
 from penstock.runtime.executor import SparkExecutor
+from penstock.runtime.quarters import quarters_of
 
 _ONE_HOST = re.compile(r"local(\[.*\])?")
 
@@ -17,5 +18,5 @@ _ONE_HOST = re.compile(r"local(\[.*\])?")
 def executor_on(context: SparkContext, direct: bool) -> Executor:
     """One that hands blobs over in memory, if that is wanted and possible."""
     if direct and parcels.available() and _ONE_HOST.fullmatch(context.master):
-        return CrewExecutor(context)
+        return CrewExecutor(quarters_of(context), SparkExecutor(context))
     return SparkExecutor(context)

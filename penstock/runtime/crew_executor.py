@@ -4,28 +4,40 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Protocol
 
-from pyspark import SparkContext, cloudpickle
+from pyspark import cloudpickle
 
 from penstock.engine.job import EpochJob, Report, RouteTask
+from penstock.engine.loop import Executor
 from penstock.errors import PenstockError
 from penstock.runtime.crew import Crew, CrewLost
 from penstock.runtime.crew_member import Begin, Done, Level, Request, Route
-from penstock.runtime.executor import SparkExecutor
 from penstock.runtime.failures import cannot_travel, task_failed
 from penstock.runtime.parcels import Parcel
-from penstock.runtime.quarters import quarters_of
 
 TRIES = 4  # as often as Spark tries a task on a cluster
 
 
-class CrewExecutor:
-    """Runs epochs on a context whose workers are all on this host."""
+class Housing(Protocol):
+    """Where a crew lives."""
 
-    def __init__(self, context: SparkContext) -> None:
-        self._quarters = quarters_of(context)
-        self._jobs = SparkExecutor(context)
+    def crew(self) -> AbstractContextManager[Crew | None]:
+        """The crew, for one epoch, and for nobody else at the same time; None where there is none now."""
+        ...
+
+    def lost(self, crew: Crew) -> None:
+        """The crew is of no use any more."""
+        ...
+
+
+class CrewExecutor:
+    """Runs epochs on the crew of `quarters`, and by `jobs` while there is none."""
+
+    def __init__(self, quarters: Housing, jobs: Executor) -> None:
+        self._quarters, self._jobs = quarters, jobs
         self._crew: Crew | None = None  # the one that an epoch of this query is running on
         self._cancelled = False
 
