@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark import SparkContext
 
+from penstock.runtime.quarters import quarters_of
 from penstock.runtime.session import spark_context
 
 MASTER = "local[2,4]"  # a task may fail three times; plain local[2] never tries again
@@ -18,4 +19,5 @@ def spark() -> Iterator[SparkContext]:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     context = spark_context(MASTER)
     yield context
+    quarters_of(context).close()
     context.stop()
