@@ -59,3 +59,7 @@ clean:  ## removes what tests, demos and builds leave behind, but not .venv
 .PHONY: docs
 docs: setup  ## rewrites docs/reference.md from the code
 	$(BIN)/python tools/reference.py
+
+.PHONY: flink
+flink:  ## Apache Flink, a peer of the benchmark, in an environment of its own; needs a JDK, downloads 500 MB
+	@PYTHON=$(PYTHON) tools/flink.sh

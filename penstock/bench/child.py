@@ -36,13 +36,14 @@ class Job:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What came of it. `result_path` is a folder of Parquet files."""
+    """What came of it. `result_path` is a folder of Parquet files; the rest is as in `Outcome`."""
 
     seconds: float
     rows_in: int
     rows_out: int
     peak_memory_bytes: int
     result_path: str
+    epochs: int = 0
 
 
 def execute(job: Job) -> RunResult:
@@ -67,8 +68,8 @@ def _warm_up(system: System, job: Job, data: Path) -> None:
 def _measure(system: System, job: Job) -> RunResult:
     out = _empty(Path(job.scratch) / "out")
     with PeakMemory() as memory:
-        outcome = system.run(workload_named(job.workload), Path(job.data_dir), out)
-    return RunResult(outcome.seconds, outcome.rows_in, outcome.rows_out, memory.peak, outcome.result_path)
+        did = system.run(workload_named(job.workload), Path(job.data_dir), out)
+    return RunResult(did.seconds, did.rows_in, did.rows_out, memory.peak, did.result_path, did.epochs)
 
 
 def _empty(folder: Path) -> Path:

@@ -9,11 +9,11 @@ import duckdb
 
 from penstock.bench.oracle import batch_answer, rows_in, session
 from penstock.bench.systems import Limits, Outcome, System, count_rows
-from penstock.bench.workloads import Workload
+from penstock.bench.workload import Workload
 
 
 class DuckdbBatch:
-    """The batch answer, written as one Parquet file."""
+    """The batch answer over the same files, written as one Parquet file in whatever order is fastest."""
 
     name = "duckdb"
 

@@ -1,47 +1,81 @@
-"""Penstock as a system under measurement, through its public API only."""
+"""Penstock as a system under measurement: SQL over files in, files out, as a user would run it."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
 
-import penstock as ps
-from penstock.bench.systems import Limits, Outcome, System
-from penstock.bench.workloads import SLACK_SECONDS, WindowAggregate, Workload
+from penstock.api.script import read_script
+from penstock.api.streams import Ready
+from penstock.bench.bench_stream import FILES
+from penstock.bench.streams import stream_named
+from penstock.bench.systems import Limits, Outcome, System, count_rows
+from penstock.bench.workload import SLACK_SECONDS, Workload
 
 
 class Penstock:
-    """The same workloads on Penstock, with as many sites as cores and a fresh checkpoint per run."""
+    """As many sites as cores and a fresh checkpoint per run. `file_epochs`: an epoch takes a file of every stream,
+    instead of as much as Penstock chooses itself."""
 
-    name = "penstock"
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, name: str, limits: Limits, file_epochs: bool = False, master: str | None = None) -> None:
+        self.name = name
+        self._limits, self._file_epochs = limits, file_epochs
+        self._master = master or f"local[{limits.cores}]"
 
     def prepare(self) -> None:
         """The first run starts the Spark session, and it stays: the warm-up run pays for it."""
 
     def run(self, workload: Workload, data_dir: Path, out_dir: Path) -> Outcome:
-        result, cores = out_dir / "rows", self._limits.cores
-        ready = _window_aggregate(workload.query, data_dir).to.files(str(result))
+        result = out_dir / "rows"
+        options = {"rows_per_epoch": _rows_of_a_file_each(workload, data_dir)} if self._file_epochs else {}
         # The clock is the harness's own, as for the peers: `run.progress.seconds` leaves out planning and opening.
         began = time.perf_counter()
-        run = ready.start(checkpoint=str(out_dir / "checkpoint"), sites=cores, master=f"local[{cores}]")
+        run = query_of(workload, data_dir, result).start(
+            str(out_dir / "checkpoint"), sites=self._limits.cores, master=self._master, **options
+        )
         run.wait()
         seconds = time.perf_counter() - began
-        return Outcome(seconds, run.progress.rows_in, run.progress.rows_out, str(result))
+        progress = run.progress
+        return Outcome(seconds, progress.rows_in, progress.rows_out, str(result), progress.epochs)
 
     def close(self) -> None:
         """The session ends with the process."""
 
 
 def penstock(limits: Limits, scratch: Path) -> System:
-    return Penstock(limits)
+    return Penstock("penstock", limits)
 
 
-def _window_aggregate(query: WindowAggregate, data_dir: Path) -> ps.Stream:
-    pattern = str(data_dir / query.stream / "*.parquet")
-    rows = ps.read.files(pattern, time="ts", progress=ps.slack(f"{SLACK_SECONDS}s"))
-    key = ps.col("k") if query.key_modulo is None else ps.col("k") % query.key_modulo
-    window = ps.sliding(f"{query.size}s", every=f"{query.slide}s")
-    return rows.group_by(k=key).window(window).agg(n=ps.count(), s=ps.sum("v"))
+def penstock_files(limits: Limits, scratch: Path) -> System:
+    return Penstock("penstock-files", limits, file_epochs=True)
+
+
+def script_text(workload: Workload, data_dir: Path, result: Path) -> str:
+    """The whole script: a source for every stream, and the workload's query into files."""
+    sources = [_source(stream, data_dir / stream / "*.parquet") for stream in workload.streams]
+    sink = f"CREATE SINK result WITH (connector = 'files', path = {_quoted(result)}) AS {workload.penstock}"
+    return ";\n".join([*sources, sink])
+
+
+def query_of(workload: Workload, data_dir: Path, result: Path) -> Ready:
+    """The workload's query, with its results as files in the folder `result`."""
+    (query,) = read_script(script_text(workload, data_dir, result), workload.name).queries
+    return query.ready
+
+
+def _source(stream: str, files: Path) -> str:
+    time_column = stream_named(stream).time
+    return (
+        f"CREATE SOURCE {stream} (WATERMARK FOR {time_column} AS {time_column} - INTERVAL '{SLACK_SECONDS}' SECOND)"
+        f" WITH (connector = 'files', path = {_quoted(files)})"
+    )
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _rows_of_a_file_each(workload: Workload, data_dir: Path) -> int:
+    """An epoch's rows are shared equally among the sources, so the largest stream decides."""
+    rows = [count_rows(data_dir / stream) for stream in workload.streams]
+    return -(-max(rows) // FILES) * len(rows)

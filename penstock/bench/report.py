@@ -1,85 +1,74 @@
-"""Measurements as a table for the terminal and as JSON for programs."""
+"""Measurements as a table for the terminal, as JSON for programs, and as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
 
-import msgspec
+from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 
-from penstock.bench.runner import Measurement
-from penstock.bench.workloads import WORKLOADS
+from penstock.bench import report_words
+from penstock.bench.measurement import Measurement
+from penstock.bench.report_page import write_report
+from penstock.bench.report_records import Record, by_workload, records, records_json
+from penstock.bench.report_verdicts import Verdict, verdicts
 
-OURS = "penstock"
+__all__ = ["as_json", "as_table", "records", "write_report"]
 
-
-class Record(TypedDict):
-    """One system on one workload. `ratio` is Penstock's rows per second over this system's; null without Penstock."""
-
-    workload: str
-    system: str
-    rows_per_second: float
-    seconds: float
-    peak_memory_bytes: int
-    equal: bool
-    ratio: float | None
-
-
-def records(measurements: Sequence[Measurement]) -> list[Record]:
-    """One record per workload and system, in the order measured."""
-    return [_record(one, _of_system(measurements, one.workload, OURS)) for one in measurements]
+CAPTION = "seconds: median of the trials; ratio: how many times this system's rows/s Penstock reaches"
+_STYLES = {"reached": "green", "missed": "bold red", "not measured": "dim"}
 
 
 def as_json(measurements: Sequence[Measurement]) -> str:
-    return msgspec.json.format(msgspec.json.encode(records(measurements)), indent=2).decode()
+    """One object per workload and system."""
+    return records_json(records(measurements))
 
 
-def as_table(measurements: Sequence[Measurement]) -> Table:
-    """The same for reading. The ratio's base is Penstock, or the fastest Spark where Penstock was not measured."""
-    table = Table(
-        caption="ratio: how many times this system's rows/s the base reaches; base: penstock, else best spark"
-    )
+def as_table(measurements: Sequence[Measurement]) -> RenderableType:
+    """What was measured, and below it which bars were reached."""
+    found = records(measurements)
+    judged = verdicts(found)
+    return Group(_measured(found), *([_bars(judged)] if judged else []))
+
+
+def _measured(found: Sequence[Record]) -> Table:
+    table = Table(caption=CAPTION, caption_justify="left")
     for heading in ("workload", "system"):
-        table.add_column(heading)
-    for heading in ("rows/s", "seconds", "min..max", "ratio", "peak memory", "equal"):
-        table.add_column(heading, justify="right")
-    for one in measurements:
-        table.add_row(*_cells(one, _base(measurements, one.workload)))
+        table.add_column(heading, no_wrap=True)
+    for heading in ("rows/s", "seconds", "min..max", "ratio", "peak memory", "epochs"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("equal")
+    for workload, here in by_workload(found).items():
+        for number, record in enumerate(here):
+            table.add_row("" if number else workload, *_cells(record), style=_style(record))
+        table.add_section()
     return table
 
 
-def _record(one: Measurement, ours: Measurement | None) -> Record:
-    return Record(
-        workload=one.workload,
-        system=one.system,
-        rows_per_second=one.rows_per_second,
-        seconds=one.seconds,
-        peak_memory_bytes=one.peak_memory_bytes,
-        equal=one.equal,
-        ratio=None if ours is None else ours.rows_per_second / one.rows_per_second,
-    )
+def _style(record: Record) -> str | None:
+    """To refuse a question is no fault; to fail or to be wrong is."""
+    return "dim" if record.refused is not None else "red" if record.trouble else None
 
 
-def _of_system(measurements: Sequence[Measurement], workload: str, system: str) -> Measurement | None:
-    return next((one for one in measurements if (one.workload, one.system) == (workload, system)), None)
-
-
-def _base(measurements: Sequence[Measurement], workload: str) -> Measurement | None:
-    sparks = [one for one in measurements if one.workload == workload and one.system.startswith("spark")]
-    best = max(sparks, key=lambda one: one.rows_per_second, default=None)
-    return _of_system(measurements, workload, OURS) or best
-
-
-def _cells(one: Measurement, base: Measurement | None) -> list[str]:
-    fastest, slowest = one.spread
+def _cells(record: Record) -> list[str]:
     return [
-        f"{one.workload}: {WORKLOADS[one.workload].title}",
-        one.system,
-        f"{one.rows_per_second:,.0f}",
-        f"{one.seconds:.2f}",
-        f"{fastest:.2f}..{slowest:.2f}",
-        "-" if base is None else f"{base.rows_per_second / one.rows_per_second:.2f}",
-        f"{one.peak_memory_bytes / 2**20:,.0f} MiB",
-        "yes" if one.equal else f"NO: {next(trial.detail for trial in one.trials if not trial.equal)}",
+        record.system,
+        report_words.rate(record),
+        report_words.seconds(record),
+        report_words.spread(record),
+        report_words.ratio(record),
+        report_words.memory(record),
+        report_words.epochs(record),
+        escape(report_words.result(record)),
     ]
+
+
+def _bars(judged: Sequence[Verdict]) -> Table:
+    table = Table(title="bars", title_justify="left")
+    for heading in ("workload", "against", "bar", "measured", ""):
+        table.add_column(heading)
+    for verdict in judged:
+        cells = (verdict.bar.workload, verdict.bar.peer, verdict.bar.text, escape(verdict.text))
+        table.add_row(*cells, f"[{_STYLES[verdict.outcome]}]{verdict.outcome}[/]")
+    return table

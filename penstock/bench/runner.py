@@ -1,23 +1,28 @@
 """Runs the benchmark: systems take turns, every run in a process of its own, every result checked.
 
-Taking turns spreads what else the machine does over all systems; medians and spreads then say how far to trust them.
+Taking turns spreads what else the machine does over all systems; medians and spreads then say how far to trust them. A
+system that fails is not asked again, and takes nothing from the others.
 """
 
 from __future__ import annotations
 
 import shutil
-import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from penstock.bench.bench_stream import FILES
 from penstock.bench.child import Job, RunResult
 from penstock.bench.data import ensure_data
 from penstock.bench.launch import launch
+from penstock.bench.measurement import Measurement, Trial
 from penstock.bench.oracle import closed_by_watermark, equal, rows_in
-from penstock.bench.systems import Entry, Limits, system_named
-from penstock.bench.workloads import Workload, workload_named
-from penstock.errors import ConfigError
+from penstock.bench.pairs import Pair, chosen_pairs
+from penstock.bench.systems import Limits
+from penstock.bench.workload import Workload
+from penstock.errors import ConfigError, PenstockError
+
+__all__ = ["DEFAULT_ROWS", "Measurement", "Trial", "check", "run_bench"]
 
 DEFAULT_ROWS = 4_000_000
 WARM_ROWS = 100_000
@@ -25,64 +30,9 @@ WARM_ROWS = 100_000
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One checked run."""
-
-    seconds: float
-    rows_in: int
-    peak_memory_bytes: int
-    equal: bool
-    detail: str
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """All trials of one system on one workload. Invariant: at least one trial, all over the same input."""
-
-    workload: str
-    system: str
-    limits: Limits
-    trials: tuple[Trial, ...]
-
-    @property
-    def seconds(self) -> float:
-        return statistics.median(trial.seconds for trial in self.trials)
-
-    @property
-    def spread(self) -> tuple[float, float]:
-        """The fastest and the slowest trial, in seconds."""
-        return min(trial.seconds for trial in self.trials), max(trial.seconds for trial in self.trials)
-
-    @property
-    def rows_per_second(self) -> float:
-        return self.trials[0].rows_in / self.seconds
-
-    @property
-    def peak_memory_bytes(self) -> int:
-        return max(trial.peak_memory_bytes for trial in self.trials)
-
-    @property
-    def equal(self) -> bool:
-        return all(trial.equal for trial in self.trials)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A system with a workload, and the limits it is run with."""
-
-    workload: Workload
-    entry: Entry
-    limits: Limits
-
-    @property
-    def label(self) -> str:
-        return f"{self.workload.name} on {self.entry.name}"
-
-
 def run_bench(
-    workload_names: Sequence[str],
-    systems: Sequence[str],
+    workloads: Sequence[str] = (),
+    systems: Sequence[str] = (),
     rows: int = DEFAULT_ROWS,
     repeat: int = 3,
     work_dir: Path = Path("bench-work"),
@@ -91,23 +41,41 @@ def run_bench(
     files_per_trigger: Sequence[int] = (),
     tell: Tell = print,
 ) -> list[Measurement]:
-    """Measure every system on every workload. With `files_per_trigger`, Spark first tries each of these batch sizes and
-    keeps the fastest for all its trials."""
+    """Measure every system on every workload; without names, all of them. With `files_per_trigger`, Spark first tries
+    each of these batch sizes and keeps the fastest for all its trials."""
     if repeat < 1:
         raise ConfigError("a benchmark needs at least one repetition", detail=f"{repeat} asked for")
-    pairs = [
-        Pair(workload_named(workload), system_named(system), limits)
-        for workload in dict.fromkeys(workload_names)
-        for system in dict.fromkeys(systems)
-    ]
+    if rows < FILES:
+        raise ConfigError(f"a benchmark needs at least {FILES} rows", detail=f"{rows} asked for")
+    entrants = [_Entrant(pair) for pair in chosen_pairs(workloads, systems, limits)]
     bench = _Bench(work_dir, rows, tell)
-    if files_per_trigger:
-        pairs = [bench.tuned(pair, files_per_trigger) for pair in pairs]
-    rounds = [[bench.trial(pair, f"{number + 1}/{repeat}") for pair in pairs] for number in range(repeat)]
-    return [
-        Measurement(pair.workload.name, pair.entry.name, pair.limits, trials)
-        for pair, trials in zip(pairs, zip(*rounds, strict=True), strict=True)
-    ]
+    bench.tune(entrants, files_per_trigger)
+    for turn in range(repeat):
+        for entrant in entrants:
+            bench.take_turn(entrant, f"{turn + 1}/{repeat}")
+    return [entrant.measurement() for entrant in entrants]
+
+
+@dataclass
+class _Entrant:
+    """A pair on its way through the turns. Invariant: once `failed` is set, no trial is added."""
+
+    pair: Pair
+    trials: list[Trial] = field(default_factory=list)
+    failed: str | None = None
+
+    def __post_init__(self) -> None:
+        self.failed = self.pair.missing
+
+    @property
+    def runs(self) -> bool:
+        return self.failed is None and self.pair.refused is None
+
+    def measurement(self) -> Measurement:
+        pair = self.pair
+        return Measurement(
+            pair.workload.name, pair.entry.name, pair.limits, tuple(self.trials), pair.refused, self.failed
+        )
 
 
 class _Bench:
@@ -116,36 +84,58 @@ class _Bench:
     def __init__(self, work_dir: Path, rows: int, tell: Tell) -> None:
         self._work, self._rows, self._tell = work_dir.absolute(), rows, tell
 
-    def trial(self, pair: Pair, turn: str) -> Trial:
+    def take_turn(self, entrant: _Entrant, turn: str) -> None:
+        """One more trial of the entrant, or its failure."""
+        if not entrant.runs:
+            return
+        try:
+            entrant.trials.append(self._trial(entrant.pair, turn))
+        except PenstockError as error:
+            entrant.failed = str(error)
+            self._tell(f"  failed: {error}")
+
+    def tune(self, entrants: Iterable[_Entrant], candidates: Sequence[int]) -> None:
+        """Give each Spark the fastest of the batch sizes; no other system has such a setting."""
+        for entrant in entrants:
+            if candidates and entrant.runs and entrant.pair.entry.name.startswith("spark"):
+                self._tune(entrant, candidates)
+
+    def _tune(self, entrant: _Entrant, candidates: Sequence[int]) -> None:
+        limits = entrant.pair.limits
+        tried = [_Entrant(replace(entrant.pair, limits=replace(limits, files_per_trigger=n))) for n in candidates]
+        for one in tried:
+            self.take_turn(one, f"tuning, {one.pair.limits.files_per_trigger} files")
+        done = [one for one in tried if one.runs]
+        if not done:
+            entrant.failed = tried[0].failed
+        else:
+            entrant.pair = min(done, key=lambda one: one.trials[0].seconds).pair
+
+    def _trial(self, pair: Pair, turn: str) -> Trial:
         """One run of the pair, checked; its files are gone afterwards."""
         self._tell(f"{pair.label}, run {turn} ...")
-        data, warm = self._data(pair.workload, self._rows), self._data(pair.workload, min(self._rows, WARM_ROWS))
+        rows = max(FILES, round(self._rows * pair.workload.share))
+        data, warm = self._data(pair.workload, rows), self._data(pair.workload, min(rows, WARM_ROWS))
         scratch = self._work / "runs" / f"{pair.workload.name}-{pair.entry.name}"
         job = Job(pair.entry.name, pair.workload.name, str(data), str(warm), str(scratch), pair.limits)
         try:
-            result = launch(job, self._work / "logs" / f"{scratch.name}.log")
-            trial = check(pair, result, data)
+            trial = check(pair, launch(job, self._work / "logs" / f"{scratch.name}.log"), data)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         self._tell(f"  {trial.seconds:.2f} s, {trial.rows_in / trial.seconds:,.0f} rows/s, {trial.detail}")
         return trial
 
-    def tuned(self, pair: Pair, candidates: Sequence[int]) -> Pair:
-        """The pair with the fastest of the batch sizes; only Spark's own streaming has such a setting."""
-        if not pair.entry.name.startswith("spark"):
-            return pair
-        tried = [replace(pair, limits=replace(pair.limits, files_per_trigger=files)) for files in candidates]
-        return min(tried, key=lambda one: self.trial(one, f"tuning, {one.limits.files_per_trigger} files").seconds)
-
     def _data(self, workload: Workload, rows: int) -> Path:
-        return ensure_data(self._work / f"data-{'-'.join(workload.streams)}-{rows}", rows, workload.streams)
+        return ensure_data(self._work / f"data-{rows}", rows, workload.streams)
 
 
 def check(pair: Pair, result: RunResult, data: Path) -> Trial:
     """The run with its verdict: it must have read all rows and given the batch answer."""
     closed = closed_by_watermark(pair.workload, data) if pair.entry.closes == "watermark" else None
-    right, detail = equal(Path(result.result_path), pair.workload, data, closed)
-    expected = rows_in(pair.workload, data)
+    compared = equal(Path(result.result_path), pair.workload, data, closed)
+    right, detail, expected = compared.equal, compared.detail, rows_in(pair.workload, data)
     if result.rows_in != expected:
         right, detail = False, f"read {result.rows_in} of {expected} rows; {detail}"
-    return Trial(result.seconds, result.rows_in, result.peak_memory_bytes, right, detail)
+    return Trial(
+        result.seconds, result.rows_in, result.peak_memory_bytes, right, detail, result.rows_out, result.epochs
+    )

@@ -1,15 +1,12 @@
-"""Spark Structured Streaming with its own operators: the peer. The only file of this folder that imports pyspark.
+"""Spark Structured Streaming with its own operators: the peer. Asked in Spark SQL over streaming views.
 
 Settings are the best plausible ones for a small local Spark, not its defaults:
 
 - `local[cores]`, as many shuffle partitions as cores: more only adds state stores and tasks per micro-batch;
-- 8 GiB of driver memory (which is all of Spark in local mode), whole-stage code generation, Kryo, no UI, loopback;
+- 12 GiB of driver memory (which is all of Spark in local mode), whole-stage code generation, Kryo, no UI, loopback;
 - RocksDB with changelog checkpointing and without counting rows, as Spark's guide advises for speed;
 - `availableNow`, append mode, a Parquet sink, a fresh checkpoint; watermark delay of 2 s;
 - `maxFilesPerTrigger` is `Limits.files_per_trigger`; the runner can try several and keep the fastest.
-
-`spark-panes` is what an expert would write for a sliding window: one aggregate per slide, and a second one that adds
-these up per window, so that a row is not copied into every window it belongs to. A tumbling window has no panes to add.
 
 In append mode a window comes out when the watermark has passed its end. After the last file Spark runs one more
 micro-batch without data, so every window up to the final watermark does come out; the windows above it stay open.
@@ -20,15 +17,17 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming import StreamingQuery
-from pyspark.sql.types import DoubleType, LongType, StructType, TimestampType
 
-from penstock.bench.systems import Limits, Outcome, System, count_rows
-from penstock.bench.workloads import SLACK_SECONDS, WindowAggregate, Workload
+from penstock.bench.streams import BenchStream, stream_named
+from penstock.bench.systems import SYSTEMS, Limits, Outcome, System, asked, count_rows
+from penstock.bench.workload import SLACK_SECONDS, Workload
 
 ROCKSDB: dict[str, str] = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -42,16 +41,15 @@ DEFAULT_STORE: dict[str, str] = {
         "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
     ),
 }
-_SCHEMA = StructType().add("ts", TimestampType()).add("k", LongType()).add("v", DoubleType())
 
 
 class SparkNative:
     """Spark's own streaming operators with one of its state stores."""
 
-    def __init__(self, name: str, store: dict[str, str], limits: Limits, scratch: Path, panes: bool = False) -> None:
+    def __init__(self, name: str, store: dict[str, str], limits: Limits, scratch: Path) -> None:
         self.name = name
         self._settings = _settings(limits, scratch) | store
-        self._limits, self._panes = limits, panes
+        self._limits = limits
         self._spark: SparkSession | None = None
 
     def prepare(self) -> None:
@@ -65,18 +63,23 @@ class SparkNative:
 
     def run(self, workload: Workload, data_dir: Path, out_dir: Path) -> Outcome:
         assert self._spark is not None, "prepare comes first"
-        rows = _read(self._spark, data_dir / workload.query.stream, self._limits.files_per_trigger)
-        result = (_by_panes if self._panes else _by_window)(rows, workload.query)
+        for stream in workload.streams:
+            rows = _read(self._spark, stream_named(stream), data_dir, self._limits.files_per_trigger)
+            rows.createOrReplaceTempView(stream)
         began = time.perf_counter()
-        query = _start(result, out_dir)
+        query = _start(self._spark.sql(self._text(workload)), out_dir)
         query.awaitTermination()
         seconds = time.perf_counter() - began
-        rows_in = sum(int(batch["numInputRows"]) for batch in query.recentProgress)
-        return Outcome(seconds, rows_in, count_rows(out_dir / "rows"), str(out_dir / "rows"))
+        return _outcome(query, seconds, out_dir / "rows")
 
     def close(self) -> None:
         if self._spark is not None:
             self._spark.stop()
+
+    def _text(self, workload: Workload) -> str:
+        text = asked(SYSTEMS[self.name], workload)
+        assert isinstance(text, str), "only what the system does not refuse is asked"
+        return text
 
 
 def spark(limits: Limits, scratch: Path) -> System:
@@ -88,7 +91,7 @@ def spark_rocksdb(limits: Limits, scratch: Path) -> System:
 
 
 def spark_panes(limits: Limits, scratch: Path) -> System:
-    return SparkNative("spark-panes", DEFAULT_STORE, limits, scratch, panes=True)
+    return SparkNative("spark-panes", DEFAULT_STORE, limits, scratch)
 
 
 def _settings(limits: Limits, scratch: Path) -> dict[str, str]:
@@ -109,32 +112,10 @@ def _settings(limits: Limits, scratch: Path) -> dict[str, str]:
     }
 
 
-def _read(spark: SparkSession, folder: Path, files_per_trigger: int) -> DataFrame:
-    rows = spark.readStream.schema(_SCHEMA).option("maxFilesPerTrigger", files_per_trigger).parquet(str(folder))
-    return rows.withWatermark("ts", f"{SLACK_SECONDS} seconds")
-
-
-def _by_window(rows: DataFrame, query: WindowAggregate) -> DataFrame:
-    window = F.window("ts", f"{query.size} seconds", f"{query.slide} seconds")
-    grouped = rows.groupBy(_key(query).alias("k"), window.alias("window"))
-    return _result(grouped.agg(F.count(F.lit(1)).alias("n"), F.sum("v").alias("s")))
-
-
-def _by_panes(rows: DataFrame, query: WindowAggregate) -> DataFrame:
-    if query.size == query.slide:
-        return _by_window(rows, query)
-    pane = F.window("ts", f"{query.slide} seconds").alias("pane")
-    panes = rows.groupBy(_key(query).alias("k"), pane).agg(F.count(F.lit(1)).alias("n"), F.sum("v").alias("s"))
-    window = F.window(F.window_time("pane"), f"{query.size} seconds", f"{query.slide} seconds")
-    return _result(panes.groupBy("k", window.alias("window")).agg(F.sum("n").alias("n"), F.sum("s").alias("s")))
-
-
-def _result(windows: DataFrame) -> DataFrame:
-    return windows.select("k", F.col("window.start").alias("window_start"), "n", "s")
-
-
-def _key(query: WindowAggregate) -> Column:
-    return F.col("k") if query.key_modulo is None else F.col("k") % F.lit(query.key_modulo)
+def _read(spark: SparkSession, stream: BenchStream, data_dir: Path, files_per_trigger: int) -> DataFrame:
+    schema = from_arrow_schema(stream.schema, prefer_timestamp_ntz=False)  # a watermark needs TIMESTAMP
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", files_per_trigger)
+    return reader.parquet(str(data_dir / stream.name)).withWatermark(stream.time, f"{SLACK_SECONDS} seconds")
 
 
 def _start(result: DataFrame, out_dir: Path) -> StreamingQuery:
@@ -146,3 +127,14 @@ def _start(result: DataFrame, out_dir: Path) -> StreamingQuery:
         .trigger(availableNow=True)
         .start()
     )
+
+
+def _outcome(query: StreamingQuery, seconds: float, result: Path) -> Outcome:
+    read = [rows_read(batch) for batch in query.recentProgress]
+    batches = sum(rows > 0 for rows in read)
+    return Outcome(seconds, sum(read), count_rows(result), str(result), batches)
+
+
+def rows_read(batch: Mapping[str, Any]) -> int:
+    """The rows that a micro-batch took in. A stream that a query names twice is read twice, but counts once."""
+    return sum({source["description"]: int(source["numInputRows"]) for source in batch["sources"]}.values())

@@ -13,28 +13,30 @@ from typing import Literal, Protocol, cast
 
 import pyarrow.parquet as pq
 
-from penstock.bench.workloads import Workload
+from penstock.bench.workload import Refused, Workload
 from penstock.errors import ConfigError, did_you_mean
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What each system may use. The cores bind every system; `memory_gib` is the heap of Spark's JVM, and
-    `files_per_trigger` is how many input files Spark takes into one micro-batch."""
+    """What each system may use. The cores bind every system; `memory_gib` is the heap of a peer's JVM, and
+    `files_per_trigger` is how many files of each stream Spark takes into one micro-batch."""
 
     cores: int = 2
-    memory_gib: int = 8
+    memory_gib: int = 12
     files_per_trigger: int = 1
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One finished run. `seconds` is from the start of the query to its end, without the start of the system."""
+    """One finished run. `seconds` is from the start of the query to its end, without the start of the system.
+    `epochs` are the epochs or micro-batches that it took; 0 for a system that has none."""
 
     seconds: float
     rows_in: int
     rows_out: int
     result_path: str
+    epochs: int = 0
 
 
 class System(Protocol):
@@ -47,7 +49,8 @@ class System(Protocol):
         ...
 
     def run(self, workload: Workload, data_dir: Path, out_dir: Path) -> Outcome:
-        """Answer `workload` over `data_dir` from the start, writing Parquet files under `out_dir`, which is empty."""
+        """Answer `workload` over `data_dir`, which has a folder of Parquet files for each stream, from the start; write
+        Parquet files under `out_dir`, which is empty."""
         ...
 
     def close(self) -> None: ...
@@ -58,23 +61,27 @@ Factory = Callable[[Limits, Path], System]
 
 @dataclass(frozen=True)
 class Entry:
-    """A known system. `closes` says which windows it gives at the end of the input: `all`, or those at or below the
-    watermark, 2 s behind the largest event time."""
+    """A known system. `text` is the field of a workload that it is asked. `closes` says which rows it gives at the end
+    of the input: `all`, or those that the watermark has closed, 2 s behind the largest event time. A module with a
+    function `available` can say why its system cannot run here."""
 
     name: str
     module: str
     factory: str
-    closes: Literal["all", "watermark"]
+    text: Literal["penstock", "spark", "spark_panes", "flink", "duckdb"]
+    closes: Literal["all", "watermark"] = "all"
 
 
 SYSTEMS: dict[str, Entry] = {
     entry.name: entry
     for entry in (
-        Entry("penstock", "penstock.bench.penstock_system", "penstock", "all"),
-        Entry("spark", "penstock.bench.spark_native", "spark", "watermark"),
-        Entry("spark-rocksdb", "penstock.bench.spark_native", "spark_rocksdb", "watermark"),
-        Entry("spark-panes", "penstock.bench.spark_native", "spark_panes", "watermark"),
-        Entry("duckdb", "penstock.bench.duckdb_system", "duckdb_batch", "all"),
+        Entry("penstock", "penstock.bench.penstock_system", "penstock", "penstock"),
+        Entry("penstock-files", "penstock.bench.penstock_system", "penstock_files", "penstock"),
+        Entry("spark", "penstock.bench.spark_native", "spark", "spark", "watermark"),
+        Entry("spark-rocksdb", "penstock.bench.spark_native", "spark_rocksdb", "spark", "watermark"),
+        Entry("spark-panes", "penstock.bench.spark_native", "spark_panes", "spark_panes", "watermark"),
+        Entry("flink", "penstock.bench.flink_system", "flink", "flink"),
+        Entry("duckdb", "penstock.bench.duckdb_system", "duckdb_batch", "duckdb"),
     )
 }
 
@@ -91,6 +98,19 @@ def create(name: str, limits: Limits, scratch: Path) -> System:
     entry = system_named(name)
     factory = cast(Factory, getattr(importlib.import_module(entry.module), entry.factory))
     return factory(limits, scratch)
+
+
+def asked(entry: Entry, workload: Workload) -> str | Refused | None:
+    """The text of the workload for the system; None: there is none, and nothing to say about it."""
+    return cast("str | Refused | None", getattr(workload, entry.text))
+
+
+def missing(entry: Entry) -> str | None:
+    """Why the system cannot run here, or None. Asked only of systems that need more than Penstock itself does."""
+    if entry.name != "flink":
+        return None
+    available = cast(Callable[[], str | None], importlib.import_module(entry.module).available)
+    return available()
 
 
 def count_rows(folder: Path) -> int:

@@ -1,35 +1,82 @@
-"""`penstock bench`."""
+"""`penstock bench` of workloads, on Penstock and its peers."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from penstock.bench.report import as_json, as_table
+from penstock.bench.report_page import write_report
 from penstock.bench.runner import DEFAULT_ROWS, run_bench
-from penstock.bench.systems import SYSTEMS
-from penstock.bench.workloads import WORKLOADS
+from penstock.bench.systems import Limits
 from penstock.cli.errors_shown import FAILED
+from penstock.errors import ConfigError
+
+DEFAULT_REPEAT = 3
+PIPED_WIDTH = 160
 
 
-def run_and_report(
-    names: Sequence[str], systems: Sequence[str], rows: int | None, repeat: int, work: Path, json: bool
-) -> int:
-    """The exit code is not 0 where a system gave a wrong answer."""
+@dataclass(frozen=True)
+class BenchOptions:
+    """What the command line asks for; None where it says nothing. A word of `systems` may be several names, between
+    commas."""
+
+    names: Sequence[str]
+    systems: Sequence[str] = ()
+    rows: int | None = None
+    repeat: int | None = None
+    work: Path = Path("bench-work")
+    memory: int | None = None
+    files_per_trigger: str | None = None
+    report: Path | None = None
+    quick: bool = False
+    json: bool = False
+
+
+def run_and_report(options: BenchOptions) -> int:
+    """The exit code is not 0 where a system failed or gave a wrong answer."""
+    tell = partial(print, file=sys.stderr, flush=True)
     measured = run_bench(
-        list(names) or list(WORKLOADS),
-        list(systems) or list(SYSTEMS),
-        rows or DEFAULT_ROWS,
-        repeat,
-        work,
-        tell=partial(print, file=sys.stderr, flush=True),
+        options.names,
+        words(options.systems),
+        options.rows or DEFAULT_ROWS,
+        options.repeat or DEFAULT_REPEAT,
+        options.work,
+        limits=Limits() if options.memory is None else Limits(memory_gib=options.memory),
+        files_per_trigger=batch_sizes(options.files_per_trigger),
+        tell=tell,
     )
-    if json:
+    if options.json:
         print(as_json(measured))
     else:
-        Console().print(as_table(measured))
-    return 0 if all(one.equal for one in measured) else FAILED
+        _console().print(as_table(measured))
+    if options.report is not None:
+        tell(f"report: {write_report(measured, options.report)}")
+    return 0 if all(one.holds for one in measured) else FAILED
+
+
+def _console() -> Console:
+    """What is piped or redirected has no width of its own to be cut to."""
+    return Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
+
+
+def words(lists: Sequence[str]) -> list[str]:
+    """The names in all the lists."""
+    return [name.strip() for listed in lists for name in listed.split(",") if name.strip()]
+
+
+def batch_sizes(listed: str | None) -> list[int]:
+    sizes = words([listed] if listed else [])
+    wrong = [size for size in sizes if not size.isdecimal() or int(size) == 0]
+    if wrong:
+        raise ConfigError(
+            "--files-per-trigger takes whole numbers between commas",
+            detail=f"not a number of files: {', '.join(wrong)}",
+            hint="--files-per-trigger 1,2,5,10",
+        )
+    return [int(size) for size in sizes]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,18 +13,6 @@ from penstock.bench.order_experiments import FULL, QUICK
 from penstock.bench.order_page import write_report
 from penstock.bench.order_report import as_json, as_tables
 from penstock.cli.errors_shown import FAILED
-from penstock.errors import ConfigError
-
-
-def refuse_other_than_order(names: Sequence[str], options: Mapping[str, object]) -> None:
-    """This benchmark is run by itself, and has a size of its own."""
-    foreign = [name for name in names if name != "order"] + [name for name, value in options.items() if value]
-    if "order" not in names or foreign:
-        raise ConfigError(
-            "`order` is a benchmark of its own, and --report and --quick belong to it",
-            detail=f"it does not go with {', '.join(foreign)}" if foreign else "it was not named",
-            hint="penstock bench order --quick --report DIR",
-        )
 
 
 def run_order_and_report(quick: bool, repeat: int, report: Path | None, json: bool) -> int:

@@ -100,10 +100,10 @@ def demo(
     raise typer.Exit(code)
 
 
-def _complete_workload(incomplete: str) -> list[str]:
-    from penstock.bench.workloads import WORKLOADS
+def _complete_benchmark(incomplete: str) -> list[str]:
+    from penstock.cli.bench_kinds import benchmark_names
 
-    return [name for name in (*WORKLOADS, ORDER) if name.startswith(incomplete)]
+    return [name for name in benchmark_names() if name.startswith(incomplete)]
 
 
 @app.command()
@@ -112,37 +112,47 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[NAME]...",
-            help=f'Workloads, all of them if none is named; or "{ORDER}": in order beside out of order.',
-            autocompletion=_complete_workload,
+            help=f'Workloads, all if none is named; or "{ORDER}", in order beside out of order; or experiments.',
+            autocompletion=_complete_benchmark,
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the measurements as JSON on stdout.")] = False,
-    rows: Annotated[int | None, typer.Option("--rows", min=1, help="Rows of input.", show_default=False)] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="DIR", help="Also write an HTML page with plots.")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", min=1, help="Rows of each stream: 4000000.", show_default=False)
+    ] = None,
     repeat: Annotated[
-        int | None, typer.Option("--repeat", min=1, help="Trials of each system: 3, for order 1.", show_default=False)
+        int | None,
+        typer.Option("--repeat", min=1, help=f"Trials of each system: 3, for {ORDER} 1.", show_default=False),
     ] = None,
     systems: Annotated[
-        list[str] | None, typer.Option("--system", help="Which systems take part; can be repeated; otherwise all.")
+        list[str] | None,
+        typer.Option("--systems", "--system", help="Which systems take part, between commas; otherwise all."),
     ] = None,
     work: Annotated[Path, typer.Option("--work", help="Folder for input and scratch files.")] = Path("bench-work"),
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="DIR", help=f"{ORDER}: also write an HTML page with plots.")
+    memory: Annotated[
+        int | None,
+        typer.Option("--memory", min=1, metavar="GIB", help="Heap of each peer's JVM: 12.", show_default=False),
+    ] = None,
+    files_per_trigger: Annotated[
+        str | None,
+        typer.Option("--files-per-trigger", metavar="1,2,5,10", help="Batch sizes of Spark; its best one is measured."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help=f"{ORDER}: few packets, only the first and last points.")
+        bool, typer.Option("--quick", help=f"{ORDER} and experiments: little data; only the method is tried.")
     ] = False,
 ) -> None:
     """Measure Penstock and its peers on the same questions, with every result checked."""
     with ending_well():
-        if ORDER in (names or []) or report or quick:
-            from penstock.cli.bench_order import refuse_other_than_order, run_order_and_report
+        from penstock.cli.bench import BenchOptions
+        from penstock.cli.bench_kinds import run_benchmark
 
-            refuse_other_than_order(names or [], {"--rows": rows, "--system": systems})
-            code = run_order_and_report(quick, repeat or 1, report, as_json)
-        else:
-            from penstock.cli.bench import run_and_report
-
-            code = run_and_report(names or [], systems or [], rows, repeat or 3, work, as_json)
+        options = BenchOptions(
+            names or [], systems or [], rows, repeat, work, memory, files_per_trigger, report, quick, as_json
+        )
+        code = run_benchmark(options)
     raise typer.Exit(code)
 
 

@@ -1,25 +1,27 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from rich.console import Console
 
+from penstock.bench.measurement import Measurement, Trial
 from penstock.bench.report import as_json, as_table
-from penstock.bench.runner import Measurement, Trial
 from penstock.bench.systems import Limits
 
 
-def measured(workload: str, system: str, seconds: float, right: bool = True) -> Measurement:
-    trial = Trial(seconds, 1000, 3 * 2**20, right, "1 rows right, 2 missing")
-    return Measurement(workload, system, Limits(), (trial,))
+def measured(workload: str, system: str, *seconds: float, right: bool = True, epochs: int = 0) -> Measurement:
+    trials = tuple(Trial(one, 1000, 3 * 2**20, right, "1 rows right, 2 missing", 5, epochs) for one in seconds)
+    return Measurement(workload, system, Limits(), trials)
 
 
 ALL = [
-    measured("tumble", "spark", 4.0),
-    measured("tumble", "penstock", 1.0),
+    measured("tumble", "spark", 5.0, 3.0, 4.0, epochs=10),
+    measured("tumble", "penstock", 1.0, epochs=7),
     measured("tumble", "duckdb", 0.5),
+    Measurement("tumble", "flink", Limits(), (), refused="not installed: run [make] flink"),
     measured("slide", "spark", 8.0, right=False),
-    measured("slide", "spark-rocksdb", 4.0),
+    Measurement("slide", "spark-rocksdb", Limits(), (), failed="out of memory\n  detail: a long story"),
 ]
 
 
@@ -30,29 +32,57 @@ def printed(measurements: list[Measurement]) -> list[str]:
     return capture.get().splitlines()
 
 
-def test_json_has_exactly_the_promised_keys() -> None:
-    found = json.loads(as_json(ALL))
-    keys = ["workload", "system", "rows_per_second", "seconds", "peak_memory_bytes", "equal", "ratio"]
-    assert [list(one) for one in found] == [keys] * len(ALL)
-    assert found[0] == {
+def cells(measurements: list[Measurement]) -> dict[str, list[str]]:
+    """The cells of the first table by system; the workload's name is only in its first line."""
+    rows = [[cell.strip() for cell in line.split("│")[2:-1]] for line in printed(measurements) if line.startswith("│")]
+    return {row[0]: row for row in rows if len(row) == 8}
+
+
+def told() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(as_json(ALL))
+    return found
+
+
+def test_json_has_the_promised_keys_and_values() -> None:
+    promised = ["workload", "system", "rows_per_second", "seconds", "peak_memory_bytes", "equal", "ratio"]
+    assert [list(one)[:7] for one in told()] == [promised] * len(ALL)
+    assert told()[0] == {
         "workload": "tumble", "system": "spark", "rows_per_second": 250.0, "seconds": 4.0,
-        "peak_memory_bytes": 3 * 2**20, "equal": True, "ratio": 4.0,
+        "peak_memory_bytes": 3 * 2**20, "equal": True, "ratio": 4.0, "spread": [3.0, 5.0], "epochs": 10, "trials": 3,
+        "rows": 1000, "refused": None, "failed": None, "detail": "",
     }  # fmt: skip
 
 
 def test_ratio_is_penstocks_rate_over_the_systems() -> None:
-    assert [one["ratio"] for one in json.loads(as_json(ALL))] == [4.0, 1.0, 0.5, None, None]
+    assert [one["ratio"] for one in told()] == [4.0, 1.0, 0.5, None, None, None]
 
 
-def test_the_table_compares_with_penstock_or_else_the_best_spark() -> None:
-    lines = printed(ALL)
-    row = {tuple(line.split("│")[1:3]): line for line in lines if line.startswith("│")}
-    cells = {(w.split(":")[0].strip(), s.strip()): line.split("│")[6].strip() for (w, s), line in row.items()}
-    assert cells["tumble", "spark"] == "4.00"
-    assert cells["tumble", "duckdb"] == "0.50"
-    assert cells["slide", "spark"] == "2.00"
-    assert cells["slide", "spark-rocksdb"] == "1.00"
+def test_a_system_without_trials_has_a_reason_and_no_figures() -> None:
+    refused, failed = told()[3], told()[5]
+    assert refused["refused"] == "not installed: run [make] flink"
+    assert failed["failed"].startswith("out of memory")
+    for one in (refused, failed):
+        assert [one[key] for key in ("rows_per_second", "seconds", "peak_memory_bytes", "equal", "spread")] == [
+            None
+        ] * 5
 
 
-def test_a_wrong_result_cannot_be_overlooked() -> None:
-    assert any("NO: 1 rows right, 2 missing" in line for line in printed(ALL))
+def test_the_table_shows_every_figure() -> None:
+    found = cells(ALL[:4])
+    assert found["spark"] == ["spark", "250", "4.00", "3.00..5.00", "4.00", "3 MiB", "10", "yes"]
+    assert found["duckdb"] == ["duckdb", "2,000", "0.50", "0.50..0.50", "0.50", "3 MiB", "-", "yes"]
+    assert found["flink"] == ["flink", "-", "-", "-", "-", "-", "-", "refused: not installed: run [make] flink"]
+
+
+def test_wrong_and_failed_systems_cannot_be_overlooked() -> None:
+    found = cells(ALL[4:])
+    assert found["spark"][-1] == "NO: 1 rows right, 2 missing"
+    assert found["spark-rocksdb"][-1] == "failed: out of memory"
+
+
+def test_below_the_table_stand_the_bars() -> None:
+    lines = [line for line in printed(ALL) if "times" in line and "│ tumble" in line]
+    assert [("reached" in line, "missed" in line) for line in lines] == [(False, True), (False, False), (True, False)]
+    assert "4.00 times" in lines[0]
+    assert "not installed" in lines[1]
+    assert "2.00 times its time" in lines[2]

@@ -1,0 +1,40 @@
+"""A query whose epochs are run one by one, by hand, as `start` would run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from penstock.api.launch import executor_for, settings_from
+from penstock.api.streams import Ready
+from penstock.checkpoint.store import Checkpoint
+from penstock.engine.loop import EpochLoop
+from penstock.events import Event
+from penstock.plan.options import CompileOptions
+from penstock.plan.subqueries import compile_query
+
+
+@contextmanager
+def stepped(
+    ready: Ready, checkpoint: Path, tell: Callable[[Event], None] = lambda event: None, **options: Any
+) -> Iterator[EpochLoop]:
+    """The loop of the query, on the executor that its settings ask for; call `step`."""
+    settings = settings_from(options)
+    query = compile_query(ready.sink, CompileOptions.of(settings))
+    store = Checkpoint.open(checkpoint)
+    executor = None
+    try:
+        executor = executor_for(settings)
+        yield EpochLoop(query, store, executor, settings, tell)
+    finally:
+        if executor is not None:
+            executor.close()
+        store.close()
+
+
+def stored_rows(loop: EpochLoop) -> int:
+    """How many rows of state the newest manifest names, in all subqueries; a slice counts as its whole run."""
+    runs = {p.run for subquery in loop.manifest.subqueries for site in subquery.sites for p in site.slices}
+    return sum(run.rows for run in runs)

@@ -1,0 +1,32 @@
+"""The input streams by name. The rows of a file depend on the stream, the total and the number of the file only, so
+every machine generates the same rows."""
+
+from __future__ import annotations
+
+from penstock.bench.bench_stream import BenchStream
+from penstock.bench.call_records import CALLS
+from penstock.bench.narrow_rows import NARROW_SCHEMA, narrow_rows
+from penstock.bench.nexmark_events import NEXMARK_STREAMS
+from penstock.bench.wide_rows import WIDE_SCHEMA, wide_rows
+from penstock.errors import ConfigError, did_you_mean
+
+__all__ = ["STREAMS", "BenchStream", "stream_named"]
+
+STREAMS: dict[str, BenchStream] = {
+    stream.name: stream
+    for stream in (
+        BenchStream("a", NARROW_SCHEMA, "ts", 1, narrow_rows),
+        BenchStream("b", NARROW_SCHEMA, "ts", 2, narrow_rows),
+        BenchStream("c", NARROW_SCHEMA, "ts", 3, narrow_rows),
+        BenchStream("wide", WIDE_SCHEMA, "ts", 4, wide_rows),
+        CALLS,
+        *NEXMARK_STREAMS,
+    )
+}
+
+
+def stream_named(name: str) -> BenchStream:
+    """The stream of that name, or an error that suggests one."""
+    if name not in STREAMS:
+        raise ConfigError(f"unknown benchmark stream `{name}`", hint=did_you_mean(name, STREAMS))
+    return STREAMS[name]
