@@ -43,7 +43,7 @@ class FilesConnector:
     path: str | tuple[str, ...]
     format: str | None = None
     follow: bool = False
-    split_rows: int = 250_000
+    split_rows: int = 200_000
     delimiter: str = ","
     header: bool = True
     substreams: str = "one"
@@ -58,7 +58,7 @@ class FilesConnector:
             raise ConfigError(f"unknown file format `{self.format}`", hint=did_you_mean(self.format, FORMATS))
         if self.split_rows < 1:
             raise ConfigError(
-                "`split_rows` must be at least 1", detail=f"it is {self.split_rows}", hint="leave it out for 250,000"
+                "`split_rows` must be at least 1", detail=f"it is {self.split_rows}", hint="leave it out for 200,000"
             )
         if self.substreams not in SUBSTREAMS:
             raise ConfigError(
