@@ -25,7 +25,7 @@ from penstock.errors import ConfigError, PenstockError
 __all__ = ["DEFAULT_ROWS", "Measurement", "Trial", "check", "run_bench"]
 
 DEFAULT_ROWS = 4_000_000
-WARM_ROWS = 100_000
+WARM_ROWS = 400_000
 
 Tell = Callable[[str], None]
 

@@ -1,8 +1,8 @@
 """Evaluates expression trees over Arrow tables, by DuckDB.
 
-A plain column passes through untouched; only real expressions reach DuckDB, with the columns they read. The order of
-rows is kept. Results have the types of `penstock.schema`: a wider or foreign type is cast, and a value that does not
-fit is an EvaluationError.
+A plain column passes through untouched, and the plainest expressions are computed here (`plain_numbers`); all others
+reach DuckDB, with the columns they read. The order of rows is kept. Results have the types of `penstock.schema`: a
+wider or foreign type is cast, and a value that does not fit is an EvaluationError.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from penstock.expressions import Call, Case, Column, Expr, Literal, Named, colum
 from penstock.expressions_text import text
 from penstock.operators import duck
 from penstock.operators.duck_tree import Duck, build
+from penstock.operators.plain_numbers import Compute, plain
 from penstock.operators.scalar_errors import failure
 from penstock.operators.scalar_types import column_type, inputs_of, positions
 from penstock.schema import arrow_type, require_column, sql_type
@@ -76,9 +77,11 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Compiled:
-    """`trees` and `expressions` hold, by result name, what DuckDB computes; `reads` is the columns they need."""
+    """By result name, what is computed here is `plain`; what DuckDB computes is in `trees` and `expressions`, and needs
+    the columns `reads`."""
 
     schema: pa.Schema
+    plain: dict[str, Compute]
     reads: tuple[str, ...]
     expressions: dict[str, Duck]
     trees: dict[str, Expr]
@@ -95,11 +98,13 @@ def _task(schema: pa.Schema, columns: Sequence[Named]) -> _Task:
 def _compile(task: _Task) -> _Compiled:
     _check_names(task.schema, task.columns)
     trees: dict[str, Expr] = {c.name: c.expression for c in task.columns if not isinstance(c.expression, Column)}
-    reads = tuple(dict.fromkeys(name for tree in trees.values() for name in columns_of(tree)))
     types = {name: column_type(task.schema, tree) for name, tree in trees.items()}
-    expressions = {name: build(tree, positions(reads)).cast(types[name]) for name, tree in trees.items()}
+    here = {name: compute for name, tree in trees.items() if (compute := plain(task.schema, tree)) is not None}
+    left = {name: tree for name, tree in trees.items() if name not in here}
+    reads = tuple(dict.fromkeys(name for tree in left.values() for name in columns_of(tree)))
+    expressions = {name: build(tree, positions(reads)).cast(types[name]) for name, tree in left.items()}
     fields = [pa.field(c.name, _field_type(task.schema, c, types)) for c in task.columns]
-    return _Compiled(pa.schema(fields), reads, expressions, trees)
+    return _Compiled(pa.schema(fields), here, reads, expressions, left)
 
 
 def _field_type(schema: pa.Schema, column: Named, computed: dict[str, str]) -> pa.DataType:
@@ -122,7 +127,11 @@ def _source(column: Named) -> str:
     return column.expression.name
 
 
-def _compute(table: pa.Table, compiled: _Compiled) -> dict[str, pa.ChunkedArray]:
+def _compute(table: pa.Table, compiled: _Compiled) -> dict[str, pa.Array | pa.ChunkedArray]:
+    return {name: compute(table) for name, compute in compiled.plain.items()} | _by_duckdb(table, compiled)
+
+
+def _by_duckdb(table: pa.Table, compiled: _Compiled) -> dict[str, pa.ChunkedArray]:
     if not compiled.expressions:
         return {}
     inputs = inputs_of(table, compiled.reads)

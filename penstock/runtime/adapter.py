@@ -57,7 +57,7 @@ class SparkConnector:
         return {"name": self.name}
 
     def discover(self) -> pa.Schema:
-        return normalise(to_arrow_schema(self.frame.schema))
+        return normalise(to_arrow_schema(self.frame.schema, timezone="UTC"))
 
     def open(self, schema: pa.Schema, time: str) -> AdapterReader:
         return AdapterReader(self)

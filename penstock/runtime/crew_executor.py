@@ -85,7 +85,8 @@ class _Epoch:
 
     def run(self, routes: Sequence[RouteTask]) -> list[Report]:
         self._begin()
-        self._work_through(deque(map(Route, routes)), [])
+        largest_first = sorted(routes, key=lambda route: -route.split.rows)  # so that all members end at about one time
+        self._work_through(deque(map(Route, largest_first)), [])
         for level, directory in enumerate(self._job.directories):
             self._work_through(deque(), self._sites(level, directory.sites))
         return self._reports

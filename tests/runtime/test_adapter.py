@@ -24,20 +24,22 @@ def session(spark: SparkContext) -> SparkSession:
     return SparkSession(spark)
 
 
-def write_files(folder: Path, numbers: range) -> pa.Table:
+def write_files(folder: Path, numbers: range, zone: str | None = None) -> pa.Table:
     folder.mkdir(exist_ok=True)
     draw = np.random.default_rng([1, numbers.start])
     tables = []
     for number in numbers:
         ts = number * 10 * SECOND + draw.integers(0, 10 * SECOND, 300)
-        rows = pa.table({"ts": pa.array(ts, pa.timestamp("us")), "k": draw.integers(0, 10, 300), "v": draw.random(300)})
+        columns = {"ts": pa.array(ts, pa.timestamp("us", zone)), "k": draw.integers(0, 10, 300), "v": draw.random(300)}
+        rows = pa.table(columns)
         pq.write_table(rows, folder / f"{number:03}.parquet")
         tables.append(rows)
-    return pa.concat_tables(tables)
+    whole = pa.concat_tables(tables)
+    return whole.set_column(0, "ts", whole.column("ts").cast(pa.timestamp("us")))
 
 
-def frame(session: SparkSession, folder: Path) -> DataFrame:
-    reader = session.readStream.schema("ts timestamp_ntz, k bigint, v double").option("maxFilesPerTrigger", 2)
+def frame(session: SparkSession, folder: Path, time: str = "timestamp_ntz") -> DataFrame:
+    reader = session.readStream.schema(f"ts {time}, k bigint, v double").option("maxFilesPerTrigger", 2)
     return reader.parquet(str(folder))
 
 
@@ -57,8 +59,9 @@ def published(out: Path) -> pa.Table:
 
 
 def test_a_streaming_frame_gives_the_batch_answer(session: SparkSession, way: Way, tmp_path: Path) -> None:
-    rows = write_files(tmp_path / "in", range(5))
-    stream = query(frame(session, tmp_path / "in"), bounded=True)
+    """Of a TIMESTAMP of Spark's, which is a moment and not a time of day somewhere."""
+    rows = write_files(tmp_path / "in", range(5), "UTC")
+    stream = query(frame(session, tmp_path / "in", "timestamp"), bounded=True)
     run = stream.to.files(str(tmp_path / "out")).start(str(tmp_path / "ck"), **way.settings()).wait(120)
     assert run.progress.state == "finished"
     assert (run.progress.rows_in, run.progress.late_rows) == (rows.num_rows, 0)
