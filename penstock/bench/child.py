@@ -17,6 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from penstock.bench.memory import PeakMemory
+from penstock.bench.profile import EpochProfile
 from penstock.bench.systems import Limits, System, create
 from penstock.bench.workloads import workload_named
 
@@ -44,6 +45,7 @@ class RunResult:
     peak_memory_bytes: int
     result_path: str
     epochs: int = 0
+    profiles: tuple[EpochProfile, ...] = ()
 
 
 def execute(job: Job) -> RunResult:
@@ -69,7 +71,7 @@ def _measure(system: System, job: Job) -> RunResult:
     out = _empty(Path(job.scratch) / "out")
     with PeakMemory() as memory:
         did = system.run(workload_named(job.workload), Path(job.data_dir), out)
-    return RunResult(did.seconds, did.rows_in, did.rows_out, memory.peak, did.result_path, did.epochs)
+    return RunResult(did.seconds, did.rows_in, did.rows_out, memory.peak, did.result_path, did.epochs, did.profiles)
 
 
 def _empty(folder: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
+from penstock.bench.profile import EpochProfile, Profile, profile_of
 from penstock.bench.systems import Limits
 
 
@@ -19,6 +20,7 @@ class Trial:
     detail: str
     rows_out: int = 0
     epochs: int = 0
+    profiles: tuple[EpochProfile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,13 @@ class Measurement:
     def epochs(self) -> int:
         """Of the trial with the fewest: a bar may ask for at least so many."""
         return min(trial.epochs for trial in self.trials)
+
+    @property
+    def profile(self) -> Profile | None:
+        """Of the median trial, or of the faster of two; None where the system does not tell."""
+        by_time = sorted(self.trials, key=lambda trial: trial.seconds)
+        chosen = by_time[(len(by_time) - 1) // 2].profiles if by_time else ()
+        return profile_of(chosen, self.limits.cores) if chosen else None
 
     @property
     def equal(self) -> bool:

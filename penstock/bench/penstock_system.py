@@ -8,9 +8,11 @@ from pathlib import Path
 from penstock.api.script import read_script
 from penstock.api.streams import Ready
 from penstock.bench.bench_stream import FILES
+from penstock.bench.profile_events import epoch_profiles
 from penstock.bench.streams import stream_named
 from penstock.bench.systems import Limits, Outcome, System, count_rows
 from penstock.bench.workload import SLACK_SECONDS, Workload
+from penstock.events import Event
 
 
 class Penstock:
@@ -28,15 +30,21 @@ class Penstock:
     def run(self, workload: Workload, data_dir: Path, out_dir: Path) -> Outcome:
         result = out_dir / "rows"
         options = {"rows_per_epoch": _rows_of_a_file_each(workload, data_dir)} if self._file_epochs else {}
+        events: list[Event] = []
         # The clock is the harness's own, as for the peers: `run.progress.seconds` leaves out planning and opening.
         began = time.perf_counter()
         run = query_of(workload, data_dir, result).start(
-            str(out_dir / "checkpoint"), sites=self._limits.cores, master=self._master, **options
+            str(out_dir / "checkpoint"),
+            sites=self._limits.cores,
+            master=self._master,
+            on_event=events.append,
+            **options,
         )
         run.wait()
         seconds = time.perf_counter() - began
         progress = run.progress
-        return Outcome(seconds, progress.rows_in, progress.rows_out, str(result), progress.epochs)
+        profiles = tuple(epoch_profiles(events))
+        return Outcome(seconds, progress.rows_in, progress.rows_out, str(result), progress.epochs, profiles)
 
     def close(self) -> None:
         """The session ends with the process."""

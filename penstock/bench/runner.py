@@ -137,5 +137,12 @@ def check(pair: Pair, result: RunResult, data: Path) -> Trial:
     if result.rows_in != expected:
         right, detail = False, f"read {result.rows_in} of {expected} rows; {detail}"
     return Trial(
-        result.seconds, result.rows_in, result.peak_memory_bytes, right, detail, result.rows_out, result.epochs
+        result.seconds,
+        result.rows_in,
+        result.peak_memory_bytes,
+        right,
+        detail,
+        result.rows_out,
+        result.epochs,
+        result.profiles,
     )

@@ -13,6 +13,7 @@ from typing import Literal, Protocol, cast
 
 import pyarrow.parquet as pq
 
+from penstock.bench.profile import EpochProfile
 from penstock.bench.workload import Refused, Workload
 from penstock.errors import ConfigError, did_you_mean
 
@@ -30,13 +31,15 @@ class Limits:
 @dataclass(frozen=True)
 class Outcome:
     """One finished run. `seconds` is from the start of the query to its end, without the start of the system.
-    `epochs` are the epochs or micro-batches that it took; 0 for a system that has none."""
+    `epochs` are the epochs or micro-batches that it took, 0 for a system that has none; `profiles` say where the time
+    of each went, for a system that tells."""
 
     seconds: float
     rows_in: int
     rows_out: int
     result_path: str
     epochs: int = 0
+    profiles: tuple[EpochProfile, ...] = ()
 
 
 class System(Protocol):

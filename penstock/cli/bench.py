@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
+from penstock.bench.measurement import Measurement
+from penstock.bench.profile import Profile
+from penstock.bench.profile_table import profile_bars, profile_table
 from penstock.bench.report import as_json, as_table
 from penstock.bench.report_page import write_report
+from penstock.bench.report_records import OURS
 from penstock.bench.runner import DEFAULT_ROWS, run_bench
 from penstock.bench.systems import Limits
 from penstock.cli.errors_shown import FAILED
@@ -36,6 +41,7 @@ class BenchOptions:
     report: Path | None = None
     quick: bool = False
     json: bool = False
+    profile: bool = False
 
 
 def run_and_report(options: BenchOptions) -> int:
@@ -51,13 +57,28 @@ def run_and_report(options: BenchOptions) -> int:
         files_per_trigger=batch_sizes(options.files_per_trigger),
         tell=tell,
     )
+    profiles = {one.workload: one.profile for one in measured if one.system == OURS and one.profile is not None}
     if options.json:
         print(as_json(measured))
     else:
-        _console().print(as_table(measured))
+        _show(measured, profiles if options.profile else {})
     if options.report is not None:
-        tell(f"report: {write_report(measured, options.report)}")
+        tell(f"report: {write_report(measured, options.report, profiles=profiles, command=_command())}")
     return 0 if all(one.holds for one in measured) else FAILED
+
+
+def _show(measured: Sequence[Measurement], profiles: Mapping[str, Profile]) -> None:
+    console = _console()
+    console.print(as_table(measured))
+    for workload, profile in profiles.items():
+        console.rule(f"{workload}: where the time of Penstock goes")
+        console.print(profile_bars(profile))
+        console.print(profile_table(profile))
+
+
+def _command() -> str:
+    """What was typed, without the way to it."""
+    return shlex.join(["penstock", *sys.argv[1:]])
 
 
 def _console() -> Console:

@@ -48,6 +48,7 @@ def _of_workloads(options: BenchOptions) -> dict[str, object]:
         "--systems": options.systems,
         "--memory": options.memory,
         "--files-per-trigger": options.files_per_trigger,
+        "--profile": options.profile,
     }
 
 

@@ -143,6 +143,9 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help=f"{ORDER} and experiments: little data; only the method is tried.")
     ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Also show where the time of Penstock's epochs goes.")
+    ] = False,
 ) -> None:
     """Measure Penstock and its peers on the same questions, with every result checked."""
     with ending_well():
@@ -150,7 +153,7 @@ def bench(
         from penstock.cli.bench_kinds import run_benchmark
 
         options = BenchOptions(
-            names or [], systems or [], rows, repeat, work, memory, files_per_trigger, report, quick, as_json
+            names or [], systems or [], rows, repeat, work, memory, files_per_trigger, report, quick, as_json, profile
         )
         code = run_benchmark(options)
     raise typer.Exit(code)
