@@ -17,6 +17,7 @@ from penstock.errors import QueryError
 from penstock.operators.aggregate_order import group_by_key, group_by_pane
 from penstock.operators.aggregate_panes import closing_starts, in_some_window, windows_over
 from penstock.operators.aggregate_segments import Indices, Segments, one_by_one
+from penstock.operators.aggregate_tallies import group
 from penstock.operators.arrange import arranged, times_of
 from penstock.operators.base import Done, Marks, Portion, Stored
 from penstock.operators.measures import Measure, PartialColumns, partials_of
@@ -115,7 +116,7 @@ class WindowAggregate(OnePort):
         encoded = [key.dictionary_encode() if is_text(key.type) else key for key in keys]
         hashes = hash_columns(encoded, self.hash_bits, length=len(times))
         panes = self.window.pane_starts(times)
-        groups = group_by_pane(hashes, panes, self.window.pane, _words(encoded))
+        groups = group(hashes, panes, self.window.pane, _words(encoded))
         columns = {name: None if name is None else as_array(rows.column(name)) for _, name in self._plan}
         parts = [p.kernel.of_rows(columns[p.column], times, groups) for p in self._plan.values()]
         return self._partial_table(hashes, panes, keys, groups, parts)

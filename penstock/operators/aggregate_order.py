@@ -78,7 +78,7 @@ def order_by_hash_and_time(hashes: Words, panes: Indices, width: int = 1) -> tup
     Sorts by a prefix of the hash and the pane in one number, and puts right what the prefix leaves undecided."""
     if _in_order(hashes, panes):
         return None, hashes
-    ranks, bits = _ranks(panes, width)
+    ranks, bits = ranks_of(panes, width)
     row_bits = len(hashes).bit_length()
     if 64 - bits - row_bits >= row_bits + _SPARE_BITS:
         return _put_right(_order_with_row_numbers(hashes, ranks, bits + row_bits), hashes, panes, bits + row_bits)
@@ -123,7 +123,7 @@ def _in_order(hashes: Words, panes: Indices) -> bool:
 # Fresh memory is dearer than arithmetic on a column, so what follows works in place.
 
 
-def _ranks(panes: Indices, width: int) -> tuple[Words, int]:
+def ranks_of(panes: Indices, width: int) -> tuple[Words, int]:
     """Each pane's number counted from the earliest one, and how many bits that takes. Unsigned, for the panes may lie
     further apart than a signed number can say."""
     ranks = panes.view(np.uint64) - panes.min().view(np.uint64)

@@ -30,7 +30,7 @@ class CrewLost(Exception):
 
 
 class Crew:
-    """Invariant: every line has at most one request that is not answered yet."""
+    """Invariant: every line has at most one request that is to be answered."""
 
     def __init__(self, lines: Sequence[Connection], group: str, host: threading.Thread) -> None:
         self._lines, self.group, self._host = list(lines), group, host

@@ -101,12 +101,7 @@ class _Epoch:
             raise cannot_travel(error) from error
         for member in range(len(self._crew)):
             self._crew.ask_raw(member, begin)
-        self._take_answers(len(self._crew))
         self._crew.program = self._job.program
-
-    def _take_answers(self, count: int) -> None:
-        while count:
-            count -= sum(1 for _ in self._crew.answers())
 
     def _sites(self, level: int, sites: int) -> list[deque[Request]]:
         """For each member, the sites of its partitions."""

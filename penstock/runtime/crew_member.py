@@ -24,7 +24,8 @@ from penstock.runtime.parcels import Arena, Parcel
 
 @dataclass(frozen=True)
 class Begin:
-    """An epoch begins; whatever is left of the one before is void. Without a program, it is the one of before."""
+    """An epoch begins; whatever is left of the one before is void. Without a program, it is the one of before. This is
+    the only request without an answer, unless it fails."""
 
     job: EpochJob
     program: Program | None
@@ -77,10 +78,11 @@ def _answer_all(line: Connection, member: Member) -> None:
     while True:
         request = line.recv_bytes()
         try:
-            answer: Done | Broken = member.answer(CPickleSerializer().loads(request))
+            answer: Done | Broken | None = member.answer(CPickleSerializer().loads(request))
         except Exception:  # the driver decides what to do about it
             answer = Broken(traceback.format_exc())
-        line.send(answer)
+        if answer is not None:
+            line.send(answer)
 
 
 class Member:
@@ -93,23 +95,23 @@ class Member:
         self._arena: Arena | None = None
         self._inboxes: dict[tuple[int, int], list[Message]] = defaultdict(list)
 
-    def answer(self, request: Request) -> Done:
+    def answer(self, request: Request) -> Done | None:
         match request:
             case Begin(job, program):
-                return self._begin(job, program)
+                self._begin(job, program)
+                return None
             case Route(task):
                 return self._sent(run_route(self._running, task))
             case Level(subquery, partition, parcels):
                 inbox = [*self._inboxes.pop((subquery, partition), []), *_opened(parcels)]
                 return self._sent(run_level(self._running, subquery, partition, inbox))
 
-    def _begin(self, job: EpochJob, program: Program | None) -> Done:
+    def _begin(self, job: EpochJob, program: Program | None) -> None:
         self._job = replace(job, program=program or self._running.program)
         self._inboxes.clear()
         if self._arena is not None:
             self._arena.close()
         self._arena = None
-        return Done()
 
     @property
     def _running(self) -> EpochJob:

@@ -31,7 +31,7 @@ from penstock.testing.ways import Way
 
 pytestmark = pytest.mark.skipif(not parcels.available(), reason="this system has no files in memory")
 
-Answer = Callable[[Request], Done]
+Answer = Callable[[Request], Done | None]
 Hire = Callable[..., "Threads"]
 
 
@@ -74,7 +74,7 @@ class Threads:
         with pytest.raises((EOFError, OSError)):
             _answer_all(line, member)
 
-    def _counted(self, line: Connection, answer: Answer, request: Request) -> Done:
+    def _counted(self, line: Connection, answer: Answer, request: Request) -> Done | None:
         self.requests += 1
         if self._dies(self.requests):
             line.close()
