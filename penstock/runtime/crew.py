@@ -97,12 +97,11 @@ def hire(context: SparkContext, members: int) -> Crew | None:
 
 def _host(context: SparkContext, group: str, address: str, key: bytes, members: int) -> None:
     """The job of the crew; it is over when the last member has gone."""
-    context.setJobGroup(group, "workers that stay, and serve epochs", interruptOnCancel=False)
-    hosted = context.parallelize(range(members), members).mapPartitionsWithIndex(
-        partial(_hosted, address, key, members)
-    )
     with suppress(Exception):  # whoever waits for a member notices that it has died
-        hosted.collect()
+        context.setJobGroup(group, "workers that stay, and serve epochs", interruptOnCancel=False)
+        serving = partial(_hosted, address, key, members)
+        context.parallelize(range(members), members).mapPartitionsWithIndex(serving).collect()
+    _ring(address, key)  # where members could not even begin, nobody else would come
 
 
 def _hosted(address: str, key: bytes, members: int, number: int, _: object) -> Iterator[object]:
@@ -116,16 +115,17 @@ def _arrived(listener: Listener, key: bytes, members: int) -> dict[int, Connecti
     timer = threading.Timer(PATIENCE, _ring, args=(listener.address, key))
     timer.start()
     while len(lines) < members:
-        line = listener.accept()
-        number = line.recv()
-        if number == NOBODY:
-            break
-        lines[number] = line
+        with suppress(EOFError):  # one that came, and died
+            line = listener.accept()
+            number = line.recv()
+            if number == NOBODY:
+                break
+            lines[number] = line
     timer.cancel()
     return lines
 
 
 def _ring(address: str, key: bytes) -> None:
-    """Wakes whoever waits for members: the time is over."""
-    with suppress(OSError), Client(address, authkey=key) as line:
+    """Wakes whoever still waits for members: no more will come."""
+    with suppress(OSError, EOFError), Client(address, authkey=key) as line:
         line.send(NOBODY)

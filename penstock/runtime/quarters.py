@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from pyspark import SparkContext
 
@@ -27,7 +26,8 @@ class Quarters:
         self._context = context
         self._lock = threading.Lock()
         self._crew: Crew | None = None
-        self._equipment: Any = None
+        self._equipment: object = None
+        self._wanted = False  # by others, as far as the watcher knows
         self._away_until = 0.0
         self._jobs: set[int] = set()  # those that host our crews
         self._watcher: threading.Thread | None = None
@@ -36,7 +36,7 @@ class Quarters:
     def crew(self) -> Iterator[Crew | None]:
         """The crew, for one epoch; None where the cores are wanted by others."""
         with self._lock:
-            if self._crew is not None and (self._others_wait() or self._equipment != self._wanted_equipment()):
+            if self._crew is not None and (self._wanted or self._equipment != self._wanted_equipment()):
                 self._dismiss()
             if self._crew is None and time.monotonic() >= self._away_until and not self._others_wait():
                 self._hire()
@@ -57,7 +57,7 @@ class Quarters:
             self._watcher.join()
 
     def _hire(self) -> None:
-        self._equipment = self._wanted_equipment()
+        self._equipment, self._wanted = self._wanted_equipment(), False
         self._crew = hire(self._context, self._context.defaultParallelism)
         if self._crew is None:
             self._away_until = time.monotonic() + ASIDE
@@ -79,12 +79,14 @@ class Quarters:
         return not self._jobs.issuperset(self._context.statusTracker().getActiveJobsIds())
 
     def _watch(self, crew: Crew) -> None:
-        """While no epoch runs, somebody has to notice other jobs, too."""
+        """Look out for other jobs. Between epochs the crew goes at once, otherwise before the next one begins."""
         while self._crew is crew:
             time.sleep(LOOK_AROUND)
-            if self._context._jsc is None:
-                self.lost(crew)  # the context was stopped
-            elif self._others_wait() and self._lock.acquire(blocking=False):
+            try:
+                self._wanted = self._others_wait()
+            except Exception:  # the context was stopped, or its JVM has gone
+                self.lost(crew)
+            if self._wanted and self._lock.acquire(blocking=False):
                 try:
                     if self._crew is crew:
                         self._dismiss()
