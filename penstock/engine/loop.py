@@ -189,7 +189,7 @@ class EpochLoop:
 
     def _worth_running(self, offers: Sequence[Offer], bounds: Sequence[Mark]) -> bool:
         changed = any(
-            offer.splits or offer.ended != state.ended or offer.progress != state.progress or floor > state.floor
+            offer.splits or offer.ended != state.ended or _moved_on(state, offer) or floor > state.floor
             for offer, state, floor in zip(offers, self.manifest.sources, bounds, strict=True)
         )
         return changed or has_pending(self.manifest, self.query.program)
@@ -255,6 +255,11 @@ class EpochLoop:
                 pending=has_pending(after, self.query.program),
             )
         )
+
+
+def _moved_on(state: SourceState, offer: Offer) -> bool:
+    """Whether a source has something to note, with or without rows. At its beginning it may have nothing."""
+    return offer.progress != (state.progress or {})
 
 
 def _nothing_yet(directory: Directory, tracks: int) -> SubqueryState:

@@ -91,12 +91,12 @@ class AdapterReader:
         self.committed(known)  # Spark offers the last batch again if it did not hear of the commit
         batch = self._handoff.batch
         if batch is None or query is None:
-            return Offer((), known, self._has_ended(query))
+            return Offer((), progress or {}, self._has_ended(query))
         splits = tuple(BatchSplit(batch) for _ in range(batch.partitions))
         return Offer(splits, {"query": query.id, "batch": batch.number}, False)
 
     def committed(self, progress: dict[str, Any]) -> None:
-        self._handoff.committed(progress["batch"])
+        self._handoff.committed(progress.get("batch", -1))  # it may have noted nothing yet
 
     def _has_ended(self, query: StreamingQuery | None) -> bool:
         if query is None or query.isActive:

@@ -12,20 +12,15 @@ from pyspark import RDD, TaskContext
 from pyspark.serializers import CPickleSerializer
 from pyspark.sql import Row
 
-from penstock.engine.job import EpochJob, Message, RouteTask
-from penstock.engine.level import partition_of, run_route
+from penstock.engine.job import EpochJob, RouteTask
+from penstock.engine.level import run_route
 from penstock.runtime.adapter import BatchSplit
+from penstock.runtime.addressed import Addressed, addressed
 from penstock.schema import conform
 from penstock.sources.bad_rows import divert_null_times
 from penstock.sources.base import ReadResult
 
-Addressed = tuple[int, Message]  # a message and the partition it goes to
-
 _MESSAGES = pa.schema([("partition", pa.int32()), ("message", pa.binary())])
-
-
-def addressed(job: EpochJob, messages: Iterable[Message]) -> Iterator[Addressed]:
-    return ((partition_of(message, job.width), message) for message in messages)
 
 
 def routes_by_batch(routes: Sequence[RouteTask]) -> list[list[RouteTask]]:
@@ -34,24 +29,26 @@ def routes_by_batch(routes: Sequence[RouteTask]) -> list[list[RouteTask]]:
     return [list(tasks) for _, tasks in groupby(of_batches, key=lambda route: route.input)]
 
 
-def routed_batch(job: EpochJob, first: RouteTask, partitions_before: int) -> RDD[Addressed]:
+def routed_batch(job: EpochJob, folder: str | None, first: RouteTask, partitions_before: int) -> RDD[Addressed]:
     """The messages of all partitions of a batch. `first` is the route task of its first partition, which is partition
     number `partitions_before` of the whole step: tasks know themselves by that number."""
     assert isinstance(first.split, BatchSplit)
     frame = first.split.batch.frame
     # The batch itself stays at the driver.
     task = replace(first, ordinal=first.ordinal - partitions_before, split=None)  # type: ignore[arg-type]
-    packed = frame.mapInArrow(partial(_route_partition, job, task), "partition int, message binary")
+    packed = frame.mapInArrow(partial(_route_partition, job, folder, task), "partition int, message binary")
     return packed.rdd.map(_unpacked)
 
 
-def _route_partition(job: EpochJob, task: RouteTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _route_partition(
+    job: EpochJob, folder: str | None, task: RouteTask, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     source, context = job.program.inputs[task.input], TaskContext.get()
     arrived = list(batches)
     whole = pa.Table.from_batches(arrived) if arrived else source.schema.empty_table()
     split = _PartitionSplit(conform(whole, source.schema, "the Spark source"), source.time)
     ordinal = task.ordinal + (context.partitionId() if context else 0)
-    for partition, message in addressed(job, run_route(job, replace(task, ordinal=ordinal, split=split))):
+    for partition, message in addressed(job, folder, run_route(job, replace(task, ordinal=ordinal, split=split))):
         packed = CPickleSerializer().dumps(message)
         yield pa.record_batch([pa.array([partition], pa.int32()), pa.array([packed], pa.binary())], schema=_MESSAGES)
 

@@ -9,19 +9,23 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from tempfile import TemporaryDirectory
 
 from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext, cloudpickle
 from pyspark.errors import PySparkException
 
 from penstock.engine.blob import Blob
-from penstock.engine.job import EpochJob, Report, RouteTask
+from penstock.engine.job import EpochJob, Message, Report, RouteTask
 from penstock.engine.level import run_level, run_route
 from penstock.plan.program import Program
 from penstock.runtime.adapter import BatchSplit
+from penstock.runtime.addressed import Addressed, addressed, opened
 from penstock.runtime.allocator import keep_freed_memory
-from penstock.runtime.batch_route import Addressed, addressed, routed_batch, routes_by_batch
+from penstock.runtime.batch_route import routed_batch, routes_by_batch
 from penstock.runtime.failures import cannot_travel, task_failed
+from penstock.runtime.hosts import on_one_host
+from penstock.runtime.parcels import Parcel
 from penstock.runtime.shuffles import forget_shuffles
 
 
@@ -36,12 +40,19 @@ class SparkExecutor:
     def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
         self._context.setJobGroup(self._group, f"epoch {job.epoch}", interruptOnCancel=False)
         self._require_that_it_travels(job.program)
-        chain = self._routed(job, routes)
+        if not on_one_host(self._context):
+            return self._run(job, routes, None)
+        with TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True) as folder:
+            return self._run(job, routes, folder)
+
+    def _run(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> list[Report]:
+        """`folder` is for parcels: what tasks hand over to tasks of other levels."""
+        chain = self._routed(job, routes, folder)
         for level in range(len(job.program.subqueries)):
             exchanged = chain.partitionBy(job.width, _identity)
-            chain = exchanged.mapPartitionsWithIndex(partial(_run_partition, job, level))
+            chain = exchanged.mapPartitionsWithIndex(partial(_run_partition, job, folder, level))
         try:
-            return [m.content for _, m in chain.collect() if not isinstance(m.content, Blob)]
+            return [m.content for _, m in chain.collect() if isinstance(m, Message) and not isinstance(m.content, Blob)]
         except (Py4JJavaError, PySparkException) as error:  # the second where there is a SparkSession in this process
             raise task_failed(job.epoch, _told(error)) from error
         finally:
@@ -56,17 +67,18 @@ class SparkExecutor:
                 raise cannot_travel(error) from error
             self._pickled = program
 
-    def _routed(self, job: EpochJob, routes: Sequence[RouteTask]) -> RDD[Addressed]:
+    def _routed(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> RDD[Addressed]:
         """The messages of all splits: first those of micro-batches, then those that tasks read themselves."""
         batches, splits = routes_by_batch(routes), [r for r in routes if not isinstance(r.split, BatchSplit)]
         parts, partitions = [], 0
         for tasks in batches:
-            parts.append(routed_batch(job, tasks[0], partitions))
+            parts.append(routed_batch(job, folder, tasks[0], partitions))
             partitions += len(tasks)
         if splits or not parts:
             # A task costs as much as routing some hundred thousand rows, so there is one per core, with several splits.
             tasks_of_splits = max(1, min(len(splits), self._context.defaultParallelism))
-            parts.append(self._context.parallelize(splits, tasks_of_splits).mapPartitions(partial(_route_all, job)))
+            spread = self._context.parallelize(splits, tasks_of_splits)
+            parts.append(spread.mapPartitions(partial(_route_all, job, folder)))
         return parts[0] if len(parts) == 1 else self._context.union(parts)
 
     def cancel(self) -> None:
@@ -80,15 +92,19 @@ def _identity(partition: int) -> int:
     return partition
 
 
-def _route_all(job: EpochJob, tasks: Iterable[RouteTask]) -> Iterator[Addressed]:
+def _route_all(job: EpochJob, folder: str | None, tasks: Iterable[RouteTask]) -> Iterator[Addressed]:
     keep_freed_memory()
     for task in tasks:
-        yield from addressed(job, run_route(job, task))
+        yield from addressed(job, folder, run_route(job, task))
 
 
-def _run_partition(job: EpochJob, level: int, partition: int, inbox: Iterable[Addressed]) -> Iterator[Addressed]:
+def _run_partition(
+    job: EpochJob, folder: str | None, level: int, partition: int, inbox: Iterable[Addressed]
+) -> Iterator[Addressed]:
     keep_freed_memory()
-    return addressed(job, run_level(job, level, partition, (message for _, message in inbox)))
+    passing: list[Parcel] = []
+    yield from addressed(job, folder, run_level(job, level, partition, opened(level, inbox, passing)))
+    yield from addressed(job, folder, passing)
 
 
 def _told(error: Py4JJavaError | PySparkException) -> str:

@@ -20,7 +20,7 @@ from penstock.bench.systems import Limits, system_named
 from penstock.bench.workloads.windows import TUMBLE
 
 BAR = 3.0
-BATCHES = (1, 2, 5)  # files per trigger that each side tries first
+BATCHES = (2, 4, 5, 10)  # files per trigger that each side tries first
 
 Run = Callable[[Job, Path], RunResult]
 
@@ -65,7 +65,7 @@ def _best(trial: Callable[[Chosen], Trial], side: Side, batches: Sequence[int]) 
 def _trial(setting: Setting, rows: int, one: Chosen) -> Trial:
     """One checked run; its files are gone afterwards."""
     setting.tell(f"{one.side.name}, {one.files} files per trigger ...")
-    data, warm = (ensure_data(setting.folder(f"data-{n}"), n, TUMBLE.streams) for n in (rows, min(rows, 100_000)))
+    data, warm = (ensure_data(setting.folder(f"data-{n}"), n, TUMBLE.streams) for n in (rows, min(rows, 400_000)))
     limits = Limits(cores=setting.cores, files_per_trigger=one.files)
     folder = setting.folder("adapter")
     scratch = folder / one.side.system

@@ -1,0 +1,43 @@
+"""Messages on their way through a job of Spark, each with the partition it goes to.
+
+On one host large blobs lie in files, and only parcels go through Spark: rows would pass through the JVM several times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from penstock.engine.blob import Blob
+from penstock.engine.job import EpochJob, Message
+from penstock.runtime.parcels import Parcel, parcel_in
+
+Addressed = tuple[int, Message | Parcel]
+
+_LEAST_BYTES = 1 << 16
+
+
+def addressed(job: EpochJob, folder: str | None, messages: Iterable[Message | Parcel]) -> Iterator[Addressed]:
+    """The messages with their partitions; large ones as parcels in `folder`, if there is one."""
+    for message in messages:
+        yield message.site % job.width, _packed(folder, message)
+
+
+def _packed(folder: str | None, message: Message | Parcel) -> Message | Parcel:
+    match message:
+        case Message(subquery, site, Blob(_, rows) as blob) if (
+            folder and rows is not None and rows.nbytes > _LEAST_BYTES
+        ):
+            return parcel_in(folder, subquery, site, blob)
+    return message
+
+
+def opened(level: int, inbox: Iterable[Addressed], passing: list[Parcel]) -> Iterator[Message]:
+    """The messages of an inbox. Parcels for later levels are left as they are, and put into `passing`."""
+    for _, message in inbox:
+        match message:
+            case Message():
+                yield message
+            case Parcel(subquery, site) if subquery == level:
+                yield Message(subquery, site, message.open())
+            case _:
+                passing.append(message)

@@ -1,0 +1,14 @@
+"""Where the workers of a context are."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark import SparkContext
+
+_LOCAL = re.compile(r"local(\[.*\])?")
+
+
+def on_one_host(context: SparkContext) -> bool:
+    """Whether all of them are on this host."""
+    return _LOCAL.fullmatch(context.master) is not None
