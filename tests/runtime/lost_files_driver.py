@@ -31,8 +31,10 @@ class LoseFiles:
     def __init__(self, local: str, marker: str) -> None:
         self._local, self._marker = local, marker
 
-    def __call__(self, job: EpochJob, level: int, partition: int, inbox: Iterable[Any]) -> Iterator[Any]:
-        yield from run_partition(job, level, partition, inbox)
+    def __call__(
+        self, job: EpochJob, folder: str | None, level: int, partition: int, inbox: Iterable[Any]
+    ) -> Iterator[Any]:
+        yield from run_partition(job, folder, level, partition, inbox)
         if partition == 0 and level == 0 and not Path(self._marker).exists():
             files = [p for p in Path(self._local).rglob("shuffle_*") if p.suffix in (".data", ".index")]
             for file in files:

@@ -55,8 +55,8 @@ def worker_faults(spark: SparkContext, tmp_path: Path) -> Iterator[dict[str, str
         spark.environment.pop(name, None)
 
 
-def _on_spark(**options: object) -> dict[str, object]:
-    return {"master": "local[2,4]", **options}
+def _on_spark(exchange: str = "direct") -> dict[str, object]:
+    return {"master": "local[2,4]", "exchange": exchange}
 
 
 @pytest.mark.parametrize("case", range(4))
@@ -66,29 +66,32 @@ def test_the_answer_is_the_batch_answer(
     way = Way(
         sites=random.choice([1, 3]), items=random.choice([None, 5]), item_rows=20, hash_bits=random.choice([64, 8])
     )
-    finish(scenario, place, way, **_on_spark())
+    finish(scenario, place, way, **_on_spark(("direct", "spark")[case % 2]))
     assert_exact(scenario, place, f"{way}\n{scenario.stream.explain()}")
 
 
-@pytest.mark.parametrize("point", ["route.diverted", "run.torn"])
+@pytest.mark.parametrize(("point", "exchange"), [("route.diverted", "direct"), ("run.torn", "spark")])
 def test_a_worker_killed_in_the_middle_of_an_epoch(
-    point: str, worker_faults: dict[str, str], scenario: Scenario, place: Place
+    point: str, exchange: str, worker_faults: dict[str, str], scenario: Scenario, place: Place
 ) -> None:
     marker = place.root / "fired"
     worker_faults.update(PENSTOCK_FAULT=f"{point}@2:kill", PENSTOCK_FAULT_ONCE=str(marker))
-    finish(scenario, place, FEW_SITES, **_on_spark())
+    finish(scenario, place, FEW_SITES, **_on_spark(exchange))
     assert marker.exists(), "no worker was killed"
     assert_exact(scenario, place)
 
 
-@pytest.mark.parametrize(("point", "query"), [("site.worked", "full join with a condition"), ("run.torn", "left join")])
+@pytest.mark.parametrize(
+    ("point", "query", "exchange"),
+    [("site.worked", "full join with a condition", "spark"), ("run.torn", "left join", "direct")],
+)
 def test_a_worker_killed_in_the_middle_of_an_epoch_of_a_join(
-    point: str, query: str, worker_faults: dict[str, str], random: Random, place: Place
+    point: str, query: str, exchange: str, worker_faults: dict[str, str], random: Random, place: Place
 ) -> None:
     scenario = operator_scenario(random, operator_queries(SECOND)[query])
     marker = place.root / "fired"
     worker_faults.update(PENSTOCK_FAULT=f"{point}@2:kill", PENSTOCK_FAULT_ONCE=str(marker))
-    finish(scenario, place, FEW_SITES, **_on_spark())
+    finish(scenario, place, FEW_SITES, **_on_spark(exchange))
     assert marker.exists(), "no worker was killed"
     assert_exact(scenario, place, scenario.stream.explain())
 

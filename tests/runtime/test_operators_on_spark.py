@@ -95,7 +95,9 @@ def busiest(a: ps.Stream, b: ps.Stream, c: ps.Stream) -> ps.Stream:
 
 def run(stream: ps.Stream, folder: Path, way: Way, **options: object) -> pa.Table:
     ready = stream.to.memory()
-    run = ready.start(str(folder / "ck"), master=MASTER, epoch="1ms", **way.settings(), **options).wait(120)
+    exchange = "spark" if way.sites == 2 else "direct"  # so that both are tried
+    settings = {"exchange": exchange, **way.settings(), **options}
+    run = ready.start(str(folder / "ck"), master=MASTER, epoch="1ms", **settings).wait(120)
     assert (run.progress.state, run.progress.late_rows) == ("finished", 0)
     return run.result()
 
