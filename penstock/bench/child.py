@@ -97,14 +97,14 @@ def _empty(folder: Path) -> Path:
     return folder
 
 
-def _keep_to_cores(cores: int) -> None:
+def keep_to_cores(cores: int) -> None:
     """Bind this process and all it starts to the first `cores` of its processors: the same for every system."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     pa.set_cpu_count(cores)
 
 
-def _claim_stdout() -> BinaryIO:
+def claim_stdout() -> BinaryIO:
     """The real standard output; from now on whatever libraries or a JVM print goes to standard error."""
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -112,9 +112,9 @@ def _claim_stdout() -> BinaryIO:
 
 
 def main() -> None:
-    answer = _claim_stdout()
+    answer = claim_stdout()
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
-    _keep_to_cores(job.limits.cores)
+    keep_to_cores(job.limits.cores)
     result = execute(job)
     answer.write(msgspec.json.encode(result) + b"\n")
     answer.close()

@@ -25,25 +25,27 @@ def launch(job: Job, log: Path) -> RunResult:
             input=msgspec.json.encode(job),
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=os.environ | _environment(),
+            env=os.environ | child_environment(),
             check=False,
         )
     if process.returncode:
-        raise _failure(job, log, process.returncode)
+        raise child_failed(f"{job.system} failed on workload {job.workload}", log, process.returncode)
     return msgspec.json.decode(process.stdout, type=RunResult)
 
 
-def _environment() -> dict[str, str]:
-    """Spark stays on this host; the child finds the same Penstock, also from a checkout that is not installed."""
+def child_environment() -> dict[str, str]:
+    """Of any process of a benchmark: Spark stays on this host; it finds the same Penstock, also from a checkout that is
+    not installed."""
     home = str(Path(penstock.__file__).parent.parent)
     path = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
     return {"PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 
 
-def _failure(job: Job, log: Path, code: int) -> PenstockError:
+def child_failed(what: str, log: Path, code: int) -> PenstockError:
+    """`what` has ended with that exit code; the error shows the end of its log."""
     lines = log.read_text(errors="replace").splitlines()
     return PenstockError(
-        f"{job.system} failed on workload {job.workload} (exit code {code})",
+        f"{what} (exit code {code})",
         detail="\n".join(lines[-_TAIL_LINES:]),
         hint=f"the whole output is in {log}",
     )

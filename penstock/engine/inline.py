@@ -26,6 +26,6 @@ class InlineExecutor:
 def _one_level(job: EpochJob, level: int, messages: Iterable[Message]) -> Iterator[Message]:
     partitions: list[list[Message]] = [[] for _ in range(job.width)]
     for message in messages:
-        partitions[partition_of(message, job.width)].append(message)
+        partitions[partition_of(message.site, job.width)].append(message)
     for partition, inbox in enumerate(partitions):
         yield from run_level(job, level, partition, inbox)

@@ -39,8 +39,8 @@ def run_level(job: EpochJob, level: int, partition: int, messages: Iterable[Mess
         yield from _guarded(site_producer(level, partition), site_step(job, level, partition, blobs))
 
 
-def partition_of(message: Message, width: int) -> int:
-    return message.site % width
+def partition_of(site: int, width: int) -> int:
+    return site % width
 
 
 def _guarded(producer: str, messages: Iterator[Message]) -> Iterator[Message]:

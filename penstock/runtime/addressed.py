@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from penstock.engine.blob import Blob
 from penstock.engine.job import EpochJob, Message
+from penstock.engine.level import partition_of
 from penstock.runtime.parcels import Parcel, parcel_in
 
 Addressed = tuple[int, Message | Parcel]
@@ -19,7 +20,7 @@ _LEAST_BYTES = 1 << 16
 def addressed(job: EpochJob, folder: str | None, messages: Iterable[Message | Parcel]) -> Iterator[Addressed]:
     """The messages with their partitions; large ones as parcels in `folder`, if there is one."""
     for message in messages:
-        yield message.site % job.width, _packed(folder, message)
+        yield partition_of(message.site, job.width), _packed(folder, message)
 
 
 def _packed(folder: str | None, message: Message | Parcel) -> Message | Parcel:

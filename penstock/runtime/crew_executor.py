@@ -14,7 +14,7 @@ from penstock.engine.job import EpochJob, Report, RouteTask
 from penstock.engine.loop import Executor
 from penstock.errors import PenstockError
 from penstock.runtime.crew import Crew, CrewLost
-from penstock.runtime.crew_member import Begin, Done, Level, Request, Route
+from penstock.runtime.crew_member import Begin, Done, Level, Request, Route, member_of
 from penstock.runtime.failures import cannot_travel, task_failed
 from penstock.runtime.parcels import Parcel
 
@@ -108,7 +108,7 @@ class _Epoch:
         own: list[deque[Request]] = [deque() for _ in range(len(self._crew))]
         for site in range(sites):
             parcels = tuple(self._parcels.pop((level, site), ()))
-            own[site % len(own)].append(Level(level, site, parcels))
+            own[member_of(site, len(own))].append(Level(level, site, parcels))
         return own
 
     def _work_through(self, anybody: deque[Request], own: Sequence[deque[Request]]) -> None:

@@ -124,7 +124,7 @@ class Member:
         for message in messages:
             if not isinstance(message.content, Blob):
                 reports.append(message.content)
-            elif (partition := partition_of(message, self._running.width)) % self._members == self._number:
+            elif member_of(partition := partition_of(message.site, self._running.width), self._members) == self._number:
                 self._inboxes[message.subquery, partition].append(message)
             else:
                 parcels.append(self._packed(message, message.content))
@@ -133,6 +133,11 @@ class Member:
     def _packed(self, message: Message, blob: Blob) -> Parcel:
         self._arena = self._arena or Arena()
         return self._arena.pack(message.subquery, message.site, blob)
+
+
+def member_of(partition: int, members: int) -> int:
+    """The member whose partition it is."""
+    return partition % members
 
 
 def _opened(parcels: Iterable[Parcel]) -> Iterator[Message]:

@@ -12,16 +12,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-import pyarrow as pa
 
-import penstock
-from penstock.errors import PenstockError
+from penstock.bench.child import claim_stdout, keep_to_cores
+from penstock.bench.launch import child_environment, child_failed
 
 A = TypeVar("A")
-_TAIL_LINES = 12
 _CORES = "PENSTOCK_BENCH_CORES"
 
 
@@ -43,7 +41,7 @@ class Part:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=os.environ | _environment(cores),
+                env=os.environ | child_environment() | {_CORES: str(cores)},
             )
 
     def ask(self, question: object, answer: type[A]) -> A:
@@ -57,7 +55,8 @@ class Part:
         except BrokenPipeError:
             line = b""
         if not line:
-            raise failure(self._module, self._log, self._process.wait())
+            name = self._module.rpartition(".")[2]
+            raise child_failed(f"the part {name} of a benchmark failed", self._log, self._process.wait())
         return msgspec.json.decode(line, type=answer)
 
     def __enter__(self) -> Part:
@@ -72,40 +71,10 @@ class Part:
         self._process.communicate()
 
 
-def failure(module: str, log: Path, code: int) -> PenstockError:
-    lines = log.read_text(errors="replace").splitlines()
-    return PenstockError(
-        f"the part {module.rpartition('.')[2]} of a benchmark failed (exit code {code})",
-        detail="\n".join(lines[-_TAIL_LINES:]),
-        hint=f"the whole output is in {log}",
-    )
-
-
-def _environment(cores: int) -> dict[str, str]:
-    """Spark stays on this host; the part finds the same Penstock, also from a checkout that is not installed."""
-    home = str(Path(penstock.__file__).parent.parent)
-    path = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
-    return {"PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, _CORES: str(cores)}
-
-
 def serve(question: Any, work: Callable[[Any], object]) -> None:
     """Answer the questions on standard input, which are of the type `question`."""
-    answers = _claim_stdout()
-    _keep_to_cores(int(os.environ.get(_CORES, "2")))
+    answers = claim_stdout()
+    keep_to_cores(int(os.environ.get(_CORES, "2")))
     for line in sys.stdin.buffer:
         answers.write(msgspec.json.encode(work(msgspec.json.decode(line, type=question))) + b"\n")
         answers.flush()
-
-
-def _claim_stdout() -> BinaryIO:
-    """The real standard output; from now on whatever libraries or a JVM print goes to standard error."""
-    answer = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return answer
-
-
-def _keep_to_cores(cores: int) -> None:
-    """Bind this process and all it starts to the first `cores` of its processors: the same for every system."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-    pa.set_cpu_count(cores)
