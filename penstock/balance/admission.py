@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 EPOCH_SECONDS = 0.5  # the length to aim at where none is given
-FIRST_ROWS = 250_000
+FIRST_ROWS = 400_000
 LEAST_ROWS = 10_000
 MOST_ROWS = 8_000_000
 MOST_GROWTH = 2

@@ -106,7 +106,7 @@ class _Watch:
         cpu_seconds = time.process_time() - self._cpu
         folder = self.folder / "manifests"
         manifest = read(folder, epochs(folder)[-1])
-        marks = dict(zip(self._names, source_marks(manifest), strict=True))
+        marks = dict(zip(self._names, source_marks(manifest.sources), strict=True))
         results, self._results = pa.concat_tables(self._results), [self._schema.empty_table()]
         self.seen.append(Epoch(self._held.count(manifest), event.seconds, cpu_seconds, marks, results))
         self._cpu = time.process_time()

@@ -21,12 +21,17 @@ def next_manifest(
     routes = [r for r in reports if isinstance(r, RouteReport)]
     sites = [r for r in reports if isinstance(r, SiteReport)]
     after = before.next(
-        sources=tuple(_source_state(job, index, offer, routes) for index, offer in enumerate(offers)),
+        sources=source_states(job, offers, routes),
         subqueries=tuple(_subquery_state(job, number, sites) for number in range(len(job.directories))),
         staged=tuple(file for report in reports for file in report.staged),
         totals=before.totals.plus(epoch_totals(routes, sites)),
     )
     return replace(after, finished=is_finished(after))
+
+
+def source_states(job: EpochJob, offers: Sequence[Offer], routes: Sequence[RouteReport]) -> tuple[SourceState, ...]:
+    """The sources after the epoch; that much is known as soon as its splits have been read."""
+    return tuple(_source_state(job, index, offer, routes) for index, offer in enumerate(offers))
 
 
 def _source_state(job: EpochJob, index: int, offer: Offer, routes: Sequence[RouteReport]) -> SourceState:
@@ -63,15 +68,15 @@ def busy_seconds(reports: Sequence[RouteReport | SiteReport]) -> float:
     return sum(routes) / max(1, min(len(routes), widest)) + sum(max(sites) for sites in levels.values())
 
 
-def source_marks(manifest: Manifest) -> list[Mark]:
-    return [stream_mark(source.marks, source.ended, source.floor) for source in manifest.sources]
+def source_marks(sources: Sequence[SourceState]) -> list[Mark]:
+    return [stream_mark(source.marks, source.ended, source.floor) for source in sources]
 
 
 def is_finished(manifest: Manifest) -> bool:
     """Whether nothing can come any more and nothing is left to do."""
     sites = [site for sub in manifest.subqueries for site in sub.sites]
     done = [mark for site in sites for part in site.marks for mark in part.marks]
-    return low_water_mark([*source_marks(manifest), *done]).ended and not any(site.pending for site in sites)
+    return low_water_mark([*source_marks(manifest.sources), *done]).ended and not any(site.pending for site in sites)
 
 
 def has_pending(manifest: Manifest, program: Program) -> bool:
@@ -97,7 +102,7 @@ def _marks_of(manifest: Manifest, program: Program, feed: Feed) -> list[Marks]:
     """The marks of a producer: of an input, or of each site of a subquery."""
     if feed.is_input:
         source = manifest.sources[feed.producer]
-        return [(source_marks(manifest)[feed.producer], END if source.ended else at(source.rows))]
+        return [(source_marks(manifest.sources)[feed.producer], END if source.ended else at(source.rows))]
     operator = program.subqueries[feed.producer].operator
     sites = manifest.subqueries[feed.producer].sites
     return [operator.output_marks(least(site.marks, operator.tracks)) for site in sites]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from penstock.engine.blob import Blob
-from penstock.engine.job import EpochJob, Message, Report, RouteTask
+from penstock.engine.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
 from penstock.engine.level import partition_of, run_level, run_route
 
 
 class InlineExecutor:
-    def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
         messages = [m for task in routes for m in run_route(job, task)]
         for level in range(len(job.program.subqueries)):
             messages = list(_one_level(job, level, messages))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,6 +137,14 @@ class TaskFailure:
 
 
 Report = RouteReport | SiteReport | TaskFailure
+
+# What the reports of an epoch's splits lead to: the splits of the epoch behind it, and as much of its job as they need.
+# An executor may begin with them at once, and void them if that epoch does not come with the very same splits.
+Following = Callable[[Sequence[Report]], "tuple[EpochJob, Sequence[RouteTask]] | None"]
+
+
+def nothing_follows(reports: Sequence[Report]) -> None:
+    """The epoch behind is not known yet."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -18,8 +20,18 @@ from penstock.checkpoint.manifest import FORMAT, Manifest, SiteState, SourceStat
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.agreement import disagreement, successes
-from penstock.engine.commit import busy_seconds, has_pending, next_manifest, source_marks
-from penstock.engine.job import EpochJob, Limits, Report, RouteReport, RouteTask, SiteReport, SourceProgress
+from penstock.engine.commit import busy_seconds, has_pending, next_manifest, source_marks, source_states
+from penstock.engine.job import (
+    EpochJob,
+    Following,
+    Limits,
+    Report,
+    RouteReport,
+    RouteTask,
+    SiteReport,
+    SourceProgress,
+    nothing_follows,
+)
 from penstock.engine.marks import starting_marks
 from penstock.engine.outputs import Outputs
 from penstock.engine.rescale import rescaled
@@ -38,13 +50,28 @@ from penstock.state.directory import Directory, uniform
 class Executor(Protocol):
     """Runs the tasks of an epoch somewhere."""
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]: ...
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        """The reports of all tasks. Whoever can, begins with what follows when the splits have been read."""
+        ...
 
     def cancel(self) -> None:
         """Make a running `run` fail soon."""
         ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What the sources give to an epoch, and the tasks that read it."""
+
+    offers: tuple[Offer, ...]
+    routes: tuple[RouteTask, ...]
+
+    @property
+    def waiting(self) -> int:
+        """Rows that are known to be there for later epochs."""
+        return sum(offer.waiting for offer in self.offers)
 
 
 class Outcome(Enum):
@@ -54,7 +81,8 @@ class Outcome(Enum):
 
 
 class EpochLoop:
-    """Invariant between calls: `manifest` is the newest one of the checkpoint, and all that it names is published."""
+    """Invariant between calls: `manifest` is the newest one of the checkpoint, and all that it names is published.
+    `_ahead` is what the next epoch takes in, where the executor has begun to read it."""
 
     def __init__(
         self,
@@ -70,6 +98,7 @@ class EpochLoop:
         self._fingerprint = fingerprint(query.sink, query.options)
         self.outputs = Outputs(query, settings, checkpoint)
         self.abandoned = False
+        self._ahead: Intake | None = None
         fixed = settings.rows_per_epoch
         self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds or EPOCH_SECONDS)
         self._readers: tuple[Reader, ...] = tuple(s.connector.open(s.schema, s.time) for s in query.sources)  # type: ignore[attr-defined]
@@ -134,20 +163,19 @@ class EpochLoop:
         if self.manifest.finished:
             return Outcome.FINISHED
         watch = Stopwatch()
-        offers = [self._offer(index) for index in range(len(self._readers))]
-        bounds = self._floors(offers)
-        if not self._worth_running(offers, bounds):
+        intake, self._ahead = self._ahead or self._intake(self.manifest.sources), None
+        bounds = self._floors(intake.offers)
+        if not self._worth_running(intake.offers, bounds):
             return Outcome.IDLE
-        routes = self._routes(offers)
-        job = self._plan(offers, routes, bounds)
+        job = self._plan(intake, bounds)
         watch.lap("plan")
         reach(FaultPoint.PLANNED)
-        reports = self._run(job, routes)
+        reports = self._run(job, intake)
         reach(FaultPoint.JOB_DONE)
         watch.lap("run")
-        before, after = self.manifest, next_manifest(self.manifest, job, offers, reports)
+        before, after = self.manifest, next_manifest(self.manifest, job, intake.offers, reports)
         self._make_true(job, after, watch)
-        self._conclude(before, after, offers, watch.seconds, busy_seconds(reports))
+        self._conclude(before, after, intake.waiting, watch.seconds, busy_seconds(reports))
         self._tell(epoch_timed(after.epoch, watch, reports))
         if after.finished:
             self._tell(RunFinished(after.epoch))
@@ -166,13 +194,28 @@ class EpochLoop:
         reach(FaultPoint.COLLECTED)
         watch.lap("collect")
 
-    def _offer(self, index: int) -> Offer:
-        """What a source gives to the coming epoch; those that have not ended share what it may take in."""
-        state = self.manifest.sources[index]
-        if state.ended:
-            return Offer((), state.progress or {}, True)
-        sharing = sum(not source.ended for source in self.manifest.sources)
-        return self._readers[index].offer(state.progress, max(1, self._admission.rows // sharing))
+    def _intake(self, states: Sequence[SourceState]) -> Intake:
+        """What comes after these states; sources that have not ended share what an epoch may take in."""
+        share = max(1, self._admission.rows // max(1, sum(not state.ended for state in states)))
+        offers = tuple(_offer(reader, state, share) for reader, state in zip(self._readers, states, strict=True))
+        late_below = source_marks(states)
+        splits = [(index, split) for index, offer in enumerate(offers) for split in offer.splits]
+        routes = [RouteTask(n, index, split, late_below[index]) for n, (index, split) in enumerate(splits)]
+        return Intake(offers, tuple(routes))
+
+    def _look_ahead(
+        self, job: EpochJob, intake: Intake, reports: Sequence[Report]
+    ) -> tuple[EpochJob, Sequence[RouteTask]] | None:
+        """What the next epoch takes in, where more is waiting: when the splits of this one have been read it is known
+        what will be late then."""
+        routes = [report for report in reports if isinstance(report, RouteReport)]
+        if not intake.waiting or len(routes) < len(reports):
+            return None
+        with suppress(PenstockError):  # it comes again when it is that epoch's turn
+            self._ahead = self._intake(source_states(job, intake.offers, routes))
+            inputs = tuple(task.input for task in self._ahead.routes)
+            return replace(job, epoch=job.epoch + 1, route_inputs=inputs), self._ahead.routes
+        return None
 
     def _floors(self, offers: Sequence[Offer]) -> tuple[Mark, ...]:
         """From where the marks of the sources go on, also where some are idle."""
@@ -194,19 +237,14 @@ class EpochLoop:
         )
         return changed or has_pending(self.manifest, self.query.program)
 
-    def _routes(self, offers: Sequence[Offer]) -> tuple[RouteTask, ...]:
-        late_below = source_marks(self.manifest)
-        splits = [(index, split) for index, offer in enumerate(offers) for split in offer.splits]
-        return tuple(RouteTask(n, index, split, late_below[index]) for n, (index, split) in enumerate(splits))
-
-    def _plan(self, offers: Sequence[Offer], routes: Sequence[RouteTask], bounds: Sequence[Mark]) -> EpochJob:
+    def _plan(self, intake: Intake, bounds: Sequence[Mark]) -> EpochJob:
         return EpochJob(
             epoch=self.manifest.epoch + 1,
             program=self.query.program,
-            route_inputs=tuple(task.input for task in routes),
+            route_inputs=tuple(task.input for task in intake.routes),
             sources=tuple(
                 SourceProgress(state.marks, offer.ended, offer.finished, floor, state.rows)
-                for state, offer, floor in zip(self.manifest.sources, offers, bounds, strict=True)
+                for state, offer, floor in zip(self.manifest.sources, intake.offers, bounds, strict=True)
             ),
             directories=tuple(state.directory for state in self.manifest.subqueries),
             sites=tuple(state.sites for state in self.manifest.subqueries),
@@ -217,10 +255,11 @@ class EpochLoop:
             divert_bad_rows=self._settings.on_bad_row == "divert",
         )
 
-    def _run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[RouteReport | SiteReport]:
+    def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
         reason: str | None = None
+        look_ahead = partial(self._look_ahead, job, intake)
         for _ in range(self._settings.attempts_per_epoch):
-            reports = successes(self._executor.run(job, routes))
+            reports = successes(self._executor.run(job, intake.routes, look_ahead))
             reason = disagreement(job, reports)
             if reason is None:
                 return reports
@@ -236,12 +275,10 @@ class EpochLoop:
             if isinstance(reader, AcknowledgingReader) and state.progress is not None:
                 reader.committed(state.progress)
 
-    def _conclude(
-        self, before: Manifest, after: Manifest, offers: Sequence[Offer], seconds: float, busy: float
-    ) -> None:
+    def _conclude(self, before: Manifest, after: Manifest, waiting: int, seconds: float, busy: float) -> None:
         rows_in = after.totals.rows_in - before.totals.rows_in
         self._admission = self._admission.after(rows_in, seconds, busy)
-        mark = low_water_mark(source_marks(after))
+        mark = low_water_mark(source_marks(after.sources))
         self._tell(
             EpochCommitted(
                 epoch=after.epoch,
@@ -250,11 +287,15 @@ class EpochLoop:
                 late_rows=after.totals.late_rows - before.totals.late_rows,
                 bad_rows=after.totals.bad_rows - before.totals.bad_rows,
                 seconds=seconds,
-                waiting=sum(offer.waiting for offer in offers),
+                waiting=waiting,
                 low_water_mark=None if mark.ended else mark.at,
                 pending=has_pending(after, self.query.program),
             )
         )
+
+
+def _offer(reader: Reader, state: SourceState, rows: int) -> Offer:
+    return Offer((), state.progress or {}, True) if state.ended else reader.offer(state.progress, rows)
 
 
 def _moved_on(state: SourceState, offer: Offer) -> bool:

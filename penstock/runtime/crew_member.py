@@ -24,15 +24,18 @@ from penstock.runtime.parcels import Arena, Parcel
 
 @dataclass(frozen=True)
 class Begin:
-    """An epoch begins; whatever is left of the one before is void. Without a program, it is the one of before. This is
-    the only request without an answer, unless it fails."""
+    """An epoch gets a desk, or its job anew; all desks but that and the one to `keep` are cleared away. Without a
+    program, it is the one of before. This is the only request without an answer, unless it fails."""
 
+    desk: str
     job: EpochJob
-    program: Program | None
+    program: Program | None = None
+    keep: str | None = None
 
 
 @dataclass(frozen=True)
 class Route:
+    desk: str
     task: RouteTask
 
 
@@ -40,6 +43,7 @@ class Route:
 class Level:
     """Run the site of a subquery that is `partition`, with what others have sent to it."""
 
+    desk: str
     subquery: int
     partition: int
     parcels: tuple[Parcel, ...]
@@ -85,54 +89,61 @@ def _answer_all(line: Connection, member: Member) -> None:
             line.send(answer)
 
 
-class Member:
-    """Invariant: `_inboxes` holds what this member has sent to its own partitions in this epoch, by subquery and
+class _Desk:
+    """What a member has of an epoch. Invariant: `inboxes` holds what it has sent to its own partitions, by subquery and
     partition, until it is used."""
 
+    def __init__(self, job: EpochJob) -> None:
+        self.job = job
+        self.inboxes: dict[tuple[int, int], list[Message]] = defaultdict(list)
+        self._arena: Arena | None = None
+
+    def packed(self, message: Message, blob: Blob) -> Parcel:
+        self._arena = self._arena or Arena()
+        return self._arena.pack(message.subquery, message.site, blob)
+
+    def clear_away(self) -> None:
+        if self._arena is not None:
+            self._arena.close()
+
+
+class Member:
     def __init__(self, number: int, members: int) -> None:
         self._number, self._members = number, members
-        self._job: EpochJob | None = None
-        self._arena: Arena | None = None
-        self._inboxes: dict[tuple[int, int], list[Message]] = defaultdict(list)
+        self._program: Program | None = None
+        self._desks: dict[str, _Desk] = {}
 
     def answer(self, request: Request) -> Done | None:
         match request:
-            case Begin(job, program):
-                self._begin(job, program)
+            case Begin():
+                self._begin(request)
                 return None
-            case Route(task):
-                return self._sent(run_route(self._running, task))
-            case Level(subquery, partition, parcels):
-                inbox = [*self._inboxes.pop((subquery, partition), []), *_opened(parcels)]
-                return self._sent(run_level(self._running, subquery, partition, inbox))
+            case Route(desk, task):
+                return self._sent(here := self._desks[desk], run_route(here.job, task))
+            case Level(desk, subquery, partition, parcels):
+                here = self._desks[desk]
+                inbox = [*here.inboxes.pop((subquery, partition), []), *_opened(parcels)]
+                return self._sent(here, run_level(here.job, subquery, partition, inbox))
 
-    def _begin(self, job: EpochJob, program: Program | None) -> None:
-        self._job = replace(job, program=program or self._running.program)
-        self._inboxes.clear()
-        if self._arena is not None:
-            self._arena.close()
-        self._arena = None
+    def _begin(self, begin: Begin) -> None:
+        self._program = begin.program or self._program
+        assert self._program is not None, "the first epoch comes with its program"
+        job = replace(begin.job, program=self._program)
+        for name in self._desks.keys() - {begin.desk, begin.keep}:
+            self._desks.pop(name).clear_away()
+        self._desks.setdefault(begin.desk, _Desk(job)).job = job
 
-    @property
-    def _running(self) -> EpochJob:
-        assert self._job is not None, "an epoch begins first"
-        return self._job
-
-    def _sent(self, messages: Iterable[Message]) -> Done:
+    def _sent(self, desk: _Desk, messages: Iterable[Message]) -> Done:
         reports: list[Report] = []
         parcels: list[Parcel] = []
         for message in messages:
             if not isinstance(message.content, Blob):
                 reports.append(message.content)
-            elif member_of(partition := partition_of(message.site, self._running.width), self._members) == self._number:
-                self._inboxes[message.subquery, partition].append(message)
+            elif member_of(partition := partition_of(message.site, desk.job.width), self._members) == self._number:
+                desk.inboxes[message.subquery, partition].append(message)
             else:
-                parcels.append(self._packed(message, message.content))
+                parcels.append(desk.packed(message, message.content))
         return Done(tuple(reports), tuple(parcels))
-
-    def _packed(self, message: Message, blob: Blob) -> Parcel:
-        self._arena = self._arena or Arena()
-        return self._arena.pack(message.subquery, message.site, blob)
 
 
 def member_of(partition: int, members: int) -> int:

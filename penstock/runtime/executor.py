@@ -16,7 +16,7 @@ from pyspark import RDD, SparkContext, cloudpickle
 from pyspark.errors import PySparkException
 
 from penstock.engine.blob import Blob
-from penstock.engine.job import EpochJob, Message, Report, RouteTask
+from penstock.engine.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
 from penstock.engine.level import run_level, run_route
 from penstock.plan.program import Program
 from penstock.runtime.adapter import BatchSplit
@@ -37,7 +37,7 @@ class SparkExecutor:
         self._group = f"penstock-{uuid.uuid4().hex}"
         self._pickled: Program | None = None  # a program that is known to travel
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
         self._context.setJobGroup(self._group, f"epoch {job.epoch}", interruptOnCancel=False)
         self._require_that_it_travels(job.program)
         if not on_one_host(self._context):

@@ -8,12 +8,14 @@ from __future__ import annotations
 import atexit
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyspark import SparkContext
 
 from penstock.runtime.crew import Crew, hire
+from penstock.runtime.crew_shift import Shift
 
 LOOK_AROUND = 0.1  # seconds between looks for other jobs
 ASIDE = 3.0  # seconds to stay away after another job wanted the cores
@@ -25,7 +27,8 @@ class Quarters:
     def __init__(self, context: SparkContext) -> None:
         self._context = context
         self._lock = threading.Lock()
-        self._crew: Crew | None = None
+        self._queue: deque[None] = deque()  # as long as there are queries that wait for the lock
+        self._shift: Shift | None = None
         self._equipment: object = None
         self._wanted = False  # by others, as far as the watcher knows
         self._away_until = 0.0
@@ -33,20 +36,29 @@ class Quarters:
         self._watcher: threading.Thread | None = None
 
     @contextmanager
-    def crew(self) -> Iterator[Crew | None]:
-        """The crew, for one epoch; None where the cores are wanted by others."""
+    def shift(self) -> Iterator[Shift | None]:
+        """The crew at work, for one epoch; None where the cores are wanted by others."""
+        self._queue.append(None)
         with self._lock:
+            self._queue.pop()
             if self._crew is not None and (self._wanted or self._equipment != self._wanted_equipment()):
                 self._dismiss()
             if self._crew is None and time.monotonic() >= self._away_until and not self._others_wait():
                 self._hire()
-            yield self._crew
+            yield self._shift
+
+    @property
+    def _crew(self) -> Crew | None:
+        return None if (shift := self._shift) is None else shift.crew
+
+    def wanted(self) -> bool:
+        return self._wanted or bool(self._queue)
 
     def lost(self, crew: Crew) -> None:
         """The crew is of no use any more; the next epoch gets another one. Also from a thread without the lock."""
         crew.dismiss()
         if self._crew is crew:
-            self._crew = None
+            self._shift = None
 
     def close(self) -> None:
         """At the end of the process: no thread of ours is left behind."""
@@ -58,13 +70,14 @@ class Quarters:
 
     def _hire(self) -> None:
         self._equipment, self._wanted = self._wanted_equipment(), False
-        self._crew = hire(self._context, self._context.defaultParallelism)
-        if self._crew is None:
+        crew = hire(self._context, self._context.defaultParallelism)
+        if crew is None:
             self._away_until = time.monotonic() + ASIDE
-        else:
-            self._jobs.update(self._context.statusTracker().getJobIdsForGroup(self._crew.group))
-            self._watcher = threading.Thread(target=self._watch, args=(self._crew,), name="penstock-watch", daemon=True)
-            self._watcher.start()
+            return
+        self._shift = Shift(crew)
+        self._jobs.update(self._context.statusTracker().getJobIdsForGroup(crew.group))
+        self._watcher = threading.Thread(target=self._watch, args=(crew,), name="penstock-watch", daemon=True)
+        self._watcher.start()
 
     def _dismiss(self) -> None:
         if self._crew is not None:

@@ -24,7 +24,7 @@ from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.checkpoint.manifest import Manifest, SubqueryState
 from penstock.checkpoint.store import KEPT_MANIFESTS, Checkpoint
 from penstock.config import Settings
-from penstock.engine.job import EpochJob, Report, RouteTask
+from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.engine.loop import EpochLoop, Executor, Outcome
 from penstock.engine.marks import starting_marks
 from penstock.engine.outputs import late_outputs
@@ -295,12 +295,12 @@ class MixingExecutor:
     def __init__(self, inner: Executor, times: int, from_second: Callable[[Report], bool]) -> None:
         self._inner, self._left, self._from_second = inner, times, from_second
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
-        first = self._inner.run(job, routes)
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        first = self._inner.run(job, routes, following)
         if self._left == 0:
             return first
         self._left -= 1
-        second = {report.producer: report for report in self._inner.run(job, routes)}
+        second = {report.producer: report for report in self._inner.run(job, routes, following)}
         return [second[report.producer] if self._from_second(report) else report for report in first]
 
     def cancel(self) -> None:

@@ -26,7 +26,7 @@ from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.checkpoint.store import Checkpoint, epoch_of_name
 from penstock.config import Settings
 from penstock.engine.inline import InlineExecutor
-from penstock.engine.job import EpochJob, Report, RouteTask
+from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.engine.loop import EpochLoop
 from penstock.errors import CheckpointError, SourceError
 from penstock.events import EpochCommitted, Event
@@ -101,8 +101,8 @@ class _Overtaken(InlineExecutor):
     def __init__(self, overtake: Callable[[], object]) -> None:
         self._overtake = overtake
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
-        reports = super().run(job, routes)
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        reports = super().run(job, routes, following)
         if job.epoch == 3:
             self._overtake()
         return reports

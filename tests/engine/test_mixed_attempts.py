@@ -9,7 +9,17 @@ import pytest
 
 from penstock.engine.blob import Blob
 from penstock.engine.inline import InlineExecutor, _one_level
-from penstock.engine.job import EpochJob, Message, Report, RouteTask, SiteReport, route_producer, site_producer
+from penstock.engine.job import (
+    EpochJob,
+    Following,
+    Message,
+    Report,
+    RouteTask,
+    SiteReport,
+    nothing_follows,
+    route_producer,
+    site_producer,
+)
 from penstock.engine.level import run_route
 from penstock.errors import PenstockError
 from penstock.events import EpochDropped
@@ -74,7 +84,7 @@ class _Spoiling(InlineExecutor):
     def __init__(self, spoil: Spoil, level: int, times: int) -> None:
         self._spoil, self._level, self._left = spoil, level, times
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
         messages = self._sent(0, lambda: [m for task in routes for m in run_route(job, task)])
         for level in range(len(job.program.subqueries)):
             inbox = messages
@@ -114,7 +124,9 @@ def test_the_last_subquery_may_be_of_any_attempt_since_nobody_reads_it(random: R
     scenario = random_scenario(random, levels=2)
 
     class OneSiteAgain(InlineExecutor):
-        def run(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
+        def run(
+            self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows
+        ) -> list[Report]:
             messages = [m for task in routes for m in run_route(job, task)]
             inbox = list(_one_level(job, 0, messages))
             first, second = (list(_one_level(job, 1, inbox)) for _ in range(2))

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from random import Random
 
 import pyarrow as pa
@@ -17,17 +20,27 @@ import pytest
 
 from penstock.engine.blob import Blob, Header
 from penstock.engine.inline import InlineExecutor
-from penstock.engine.job import EpochJob, Report
+from penstock.engine.job import EpochJob, Report, RouteReport
 from penstock.errors import PenstockError
+from penstock.events import EpochCommitted, EpochDropped
 from penstock.runtime import parcels
 from penstock.runtime.crew import Crew, CrewLost
 from penstock.runtime.crew_executor import TRIES, CrewExecutor
 from penstock.runtime.crew_member import Done, Member, Request, _answer_all
+from penstock.runtime.crew_shift import Shift
 from penstock.runtime.parcels import Arena
-from penstock.testing.crashes import Place, Scenario, assert_exact, operator_scenario, random_scenario, step_to_end
+from penstock.testing.crashes import (
+    MixingExecutor,
+    Place,
+    Scenario,
+    assert_exact,
+    operator_scenario,
+    random_scenario,
+    step_to_end,
+)
 from penstock.testing.operator_queries import operator_queries
 from penstock.testing.queries import SECOND
-from penstock.testing.ways import Way
+from penstock.testing.ways import Way, random_way
 
 pytestmark = pytest.mark.skipif(not parcels.available(), reason="this system has no files in memory")
 
@@ -40,20 +53,27 @@ class Threads:
 
     def __init__(self, members: int, dies: Callable[[int], bool] = lambda number: False) -> None:
         self._members, self._dies = members, dies
-        self._crew: Crew | None = None
+        self._shift: Shift | None = None
         self._threads: list[threading.Thread] = []
-        self.hired = self.requests = 0
+        self._lock = threading.Lock()
+        self.hired = self.requests = self.ahead = 0
 
     @contextmanager
-    def crew(self) -> Iterator[Crew | None]:
-        if self._crew is None and self._members:
-            self.hired += 1
-            self._crew = Crew([self._member(n) for n in range(self._members)], "crew", threading.current_thread())
-        yield self._crew
+    def shift(self) -> Iterator[Shift | None]:
+        with self._lock:
+            if self._shift is None and self._members:
+                self.hired += 1
+                lines = [self._member(number) for number in range(self._members)]
+                self._shift = Shift(Crew(lines, "crew", threading.current_thread()))
+            yield self._shift
+            self.ahead += self._shift is not None and self._shift._ahead is not None
+
+    def wanted(self) -> bool:
+        return False
 
     def lost(self, crew: Crew) -> None:
         crew.dismiss()
-        self._crew = None
+        self._shift = None
 
     def _member(self, number: int) -> Connection:
         ours, theirs = Pipe()
@@ -63,8 +83,8 @@ class Threads:
         return ours
 
     def close(self) -> None:
-        if self._crew is not None:
-            self._crew.dismiss()
+        if self._shift is not None:
+            self._shift.crew.dismiss()
         for thread in self._threads:
             thread.join(10)
 
@@ -98,7 +118,7 @@ def hire() -> Iterator[Hire]:
 class NeverRun:
     """Jobs that are not asked for, as long as there is a crew."""
 
-    def run(self, job: EpochJob, routes: object) -> list[Report]:
+    def run(self, job: EpochJob, routes: object, following: object = None) -> list[Report]:
         raise AssertionError("the crew should have run this epoch")
 
     def cancel(self) -> None: ...
@@ -121,12 +141,45 @@ def test_joins(query: str, random: Random, place: Place, hire: Hire) -> None:
     assert_exact(scenario, place, scenario.stream.explain())
 
 
+@pytest.mark.parametrize("case", range(8))
+def test_splits_of_the_next_epoch_are_read_before_its_turn(case: int, random: Random, place: Place, hire: Hire) -> None:
+    scenario, quarters = random_scenario(random, batches=6), hire(2)
+    way = replace(random_way(random), rows_per_epoch=random.choice([1, 7, 20]))
+    told = step_to_end(scenario, place, way, CrewExecutor(quarters, NeverRun()))
+    epochs = [event for event in told if isinstance(event, EpochCommitted)]
+    assert 0 < quarters.ahead <= sum(event.waiting > 0 for event in epochs)
+    assert_exact(scenario, place, f"{way}\n{scenario.stream.explain()}")
+
+
+def test_queries_take_turns_and_what_they_read_ahead_is_void(random: Random, tmp_path: Path, hire: Hire) -> None:
+    quarters, way = hire(2), Way(sites=2, rows_per_epoch=20)
+    queries = [(random_scenario(random, batches=6), Place(tmp_path / str(number))) for number in range(3)]
+    with ThreadPoolExecutor(len(queries)) as pool:
+        runs = [
+            pool.submit(step_to_end, scenario, place, way, CrewExecutor(quarters, NeverRun()))
+            for scenario, place in queries
+        ]
+        assert all(run.result() for run in runs)
+    assert quarters.ahead > 0
+    for scenario, place in queries:
+        assert_exact(scenario, place, scenario.stream.explain())
+
+
+def test_an_epoch_that_is_run_twice_reads_its_splits_again(random: Random, place: Place, hire: Hire) -> None:
+    scenario, way = random_scenario(random, batches=6), Way(sites=2, rows_per_epoch=20)
+    mixing = MixingExecutor(CrewExecutor(hire(2), NeverRun()), 2, lambda report: isinstance(report, RouteReport))
+    told = step_to_end(scenario, place, way, mixing)
+    assert sum(isinstance(event, EpochDropped) for event in told) == 2
+    assert_exact(scenario, place, scenario.stream.explain())
+
+
 def test_what_a_member_leaves_undone_is_done_by_another_crew(
     scenario: Scenario, place: Place, random: Random, hire: Hire
 ) -> None:
+    way = Way(sites=2, rows_per_epoch=random.choice([None, 20]))
     quarters = hire(2, dies=lambda number: number in deaths)
-    deaths = set(random.sample(range(1, 40), 4))
-    step_to_end(scenario, place, Way(sites=2), CrewExecutor(quarters, NeverRun()))
+    deaths = set(random.sample(range(1, 40), TRIES - 1))
+    step_to_end(scenario, place, way, CrewExecutor(quarters, NeverRun()))
     assert quarters.hired > 1, "no member died"
     assert_exact(scenario, place)
 
@@ -145,11 +198,11 @@ def test_without_a_crew_epochs_are_jobs(scenario: Scenario, place: Place, hire: 
 
 
 def test_an_error_that_is_not_ours_is_told_with_its_trace(hire: Hire) -> None:
-    with hire(1).crew() as crew:
-        assert crew is not None
-        crew.ask_raw(0, b"no request at all")
+    with hire(1).shift() as shift:
+        assert shift is not None
+        shift.crew.ask_raw(0, b"no request at all")
         with pytest.raises(CrewLost, match="Traceback"):
-            list(crew.answers())
+            list(shift.crew.answers())
 
 
 def test_an_epoch_that_is_cancelled_is_given_up_and_not_run_again(scenario: Scenario, place: Place, hire: Hire) -> None:
