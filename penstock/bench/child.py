@@ -52,9 +52,12 @@ class RunResult:
 
 
 def execute(job: Job) -> RunResult:
-    """Prepare the system, warm it up, and measure one run."""
-    scratch = Path(job.scratch)
-    system = create(job.system, job.limits, scratch / "system")
+    """Measure one run of the system that the job names."""
+    return measured(create(job.system, job.limits, Path(job.scratch) / "system"), job)
+
+
+def measured(system: System, job: Job) -> RunResult:
+    """Prepare a system, warm it up, and measure one run."""
     system.prepare()
     try:
         if job.warm_dir is not None:

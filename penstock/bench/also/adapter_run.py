@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 
 import penstock as ps
 from penstock.bench.also.part import serve
-from penstock.bench.child import Job, RunResult
-from penstock.bench.memory import PeakMemory
+from penstock.bench.child import Job, RunResult, measured
 from penstock.bench.streams import stream_named
-from penstock.bench.systems import count_rows
-from penstock.bench.workload import SLACK_SECONDS
+from penstock.bench.systems import Limits, Outcome, count_rows
+from penstock.bench.workload import SLACK_SECONDS, Workload
 from penstock.bench.workloads.windows import TUMBLE
 
 
-def measure(job: Job) -> RunResult:
-    if job.warm_dir is not None:
-        _run(job, Path(job.warm_dir), Path(job.scratch) / "warm")
-        shutil.rmtree(Path(job.scratch) / "warm")
-    return _run(job, Path(job.data_dir), Path(job.scratch) / "out")
+class Adapter:
+    """Penstock behind Structured Streaming, as a system that is measured like all others."""
 
+    name = "penstock, adapter"
 
-def _run(job: Job, data: Path, out: Path) -> RunResult:
-    """The clock runs from the start of the query to its end, as for the peers."""
-    windows, cores = tumbled(data, job.limits.cores, job.limits.files_per_trigger), job.limits.cores
-    with PeakMemory() as memory:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    def prepare(self) -> None:
+        """The first run starts Spark."""
+
+    def run(self, workload: Workload, data_dir: Path, out_dir: Path) -> Outcome:
+        """The clock runs from the start of the query to its end, as for the peers."""
+        cores = self._limits.cores
+        windows, rows = tumbled(data_dir, cores, self._limits.files_per_trigger), out_dir / "rows"
         began = time.perf_counter()
-        ready = windows.to.files(str(out / "rows"))
-        run = ready.start(str(out / "checkpoint"), sites=cores, master=f"local[{cores}]").wait()
-        seconds = time.perf_counter() - began
-    done = run.progress
-    return RunResult(seconds, done.rows_in, count_rows(out / "rows"), memory.peak, str(out / "rows"), done.epochs)
+        run = windows.to.files(str(rows)).start(str(out_dir / "checkpoint"), sites=cores, master=f"local[{cores}]")
+        done = run.wait().progress
+        return Outcome(time.perf_counter() - began, done.rows_in, count_rows(rows), str(rows), done.epochs)
+
+    def close(self) -> None:
+        """Spark ends with the process."""
+
+
+def measure(job: Job) -> RunResult:
+    return measured(Adapter(job.limits), job)
 
 
 def tumbled(data: Path, cores: int, files: int) -> ps.Stream:
