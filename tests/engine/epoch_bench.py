@@ -57,7 +57,7 @@ class Bench:
     def step(self, epochs: int = 1) -> list[Mark]:
         for _ in range(epochs):
             self.loop.step()
-        return source_marks(self.loop.manifest)
+        return source_marks(self.loop.manifest.sources)
 
     def finish(self) -> None:
         for _ in range(1_000):

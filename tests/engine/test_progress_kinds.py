@@ -115,7 +115,7 @@ def test_every_operator_can_be_told_of_the_largest_time(operator: str, tmp_path:
     more = [table([(MAX_TIME, "mark")]), times(6, 30), NOTHING]
     told = Bench(SPANS[operator](source("a", 0, *more), source("b", 1, *more)), tmp_path / "told")
     told.step(3)
-    assert set(source_marks(told.loop.manifest)) == {at(MAX_TIME)}
+    assert set(source_marks(told.loop.manifest.sources)) == {at(MAX_TIME)}
     ended = Bench(SPANS[operator](source("a", 0), source("b", 1)), tmp_path / "ended")
     ended.finish()
     assert ended.result.num_rows
@@ -161,6 +161,6 @@ def test_c7_a_mark_is_committed_with_the_epoch_that_made_it(tmp_path: Path) -> N
     bench = Bench(tens(marked([(5, "row")], [(20, "mark")], [(8, "row"), (28, "row")])), tmp_path)
     assert bench.step(2) == [at(20)]
     bench.restart()
-    assert source_marks(bench.loop.manifest) == [at(20)]
+    assert source_marks(bench.loop.manifest.sources) == [at(20)]
     bench.finish()
     assert (bench.counts, bench.late) == ({0: 1, 20: 1}, 1)

@@ -61,7 +61,7 @@ def test_a_finished_substream_holds_nobody_back_and_a_new_one_takes_nobody_back(
     assert bench.step() == [at(40)]
     assert bench.step() == [at(60)]
     bench.restart()
-    assert source_marks(bench.loop.manifest) == [at(60)]
+    assert source_marks(bench.loop.manifest.sources) == [at(60)]
     assert bench.step(2) == [at(70)]
     assert bench.late == 1
     bench.finish()
@@ -114,7 +114,7 @@ def test_an_idle_substream_is_left_behind_and_its_rows_are_late_when_it_resumes(
     assert bench.counts == {0: 1, 40: 1}
     clock.now = 12.0
     bench.step()
-    assert (source_marks(bench.loop.manifest), bench.late) == ([at(60)], 1)
+    assert (source_marks(bench.loop.manifest.sources), bench.late) == ([at(60)], 1)
     assert bench.step() == [at(80)]
     bench.finish()
     assert bench.counts == {0: 1, 40: 1, 50: 2, 60: 1, 80: 1, 90: 1}
@@ -168,7 +168,7 @@ def test_an_idle_source_catches_up_in_an_epoch_without_rows(tmp_path: Path, cloc
     assert bench.loop.step() is Outcome.IDLE
     clock.now = 11.0
     assert bench.loop.step() is Outcome.WORKED
-    assert source_marks(bench.loop.manifest) == [at(60), at(60)]
+    assert source_marks(bench.loop.manifest.sources) == [at(60), at(60)]
     assert bench.counts == {0: 2, 50: 1}
     assert bench.loop.step() is Outcome.IDLE
 
@@ -182,7 +182,7 @@ def test_progress_goes_on_after_a_restart(tmp_path: Path, clock: Clock) -> None:
     clock.now = 11.0
     assert bench.step() == [at(40), at(50)]
     bench.restart()
-    assert source_marks(bench.loop.manifest) == [at(40), at(50)]
+    assert source_marks(bench.loop.manifest.sources) == [at(40), at(50)]
     assert bench.step() == [at(40), at(60)]
     bench.step()
     assert bench.late == 1
