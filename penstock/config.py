@@ -38,13 +38,17 @@ class Settings:
 
     `master` is a Spark master, or "inline" for the engine inside this process. `epoch_seconds` is the length an epoch
     aims at while there is a backlog, and the time from one to the next while there is none (None: half a second, and as
-    soon as epochs take only a part of the time). `rows_per_epoch` fixes
-    what an epoch takes in (None: as much as fits its length). `items`, `item_rows` and `deadline_seconds` bound the
-    work of a site in an epoch (None: no bound). `order` "in" makes mergers hold rows back and work in order of time, as
-    order-sensitive Python functions need it. `grid` is the cells a theta join is spread over, rows by columns; it stays
-    as it is for the life of a checkpoint. `exchange` "direct" keeps workers between epochs and hands blobs over in
-    memory where all workers are on this host; "spark" makes every epoch a job of its own. `hash_bits` below 64 provokes
-    collisions, for tests.
+    soon as epochs take only a part of the time). `rows_per_epoch` fixes what an epoch takes in (None: as much as fits
+    its length). No source leads another by more than `max_lead` of event time (None: no bound).
+
+    `items`, `item_rows` and `deadline_seconds` bound the work of a site in an epoch (None: no bound); what is left
+    undone waits in its buffer, and sources are slowed as that gets near `buffer_rows`. `policy` decides every
+    `round_seconds` which group lives where, and on `least_sites` to `most_sites` sites (None: no more than `sites`).
+
+    `order` "in" makes mergers hold rows back and work in order of time, as order-sensitive Python functions need it.
+    `grid` is the cells a theta join is spread over, rows by columns; it stays as it is for the life of a checkpoint.
+    `exchange` "direct" keeps workers between epochs and hands blobs over in memory where all workers are on this host;
+    "spark" makes every epoch a job of its own. `hash_bits` below 64 provokes collisions, for tests.
     """
 
     sites: int = 2
@@ -55,25 +59,33 @@ class Settings:
     items: int | None = None
     deadline_seconds: float | None = None
     groups_per_site: int = 16
+    buffer_rows: int | None = None
+    max_lead: int | None = None
     on_bad_row: str = "stop"
     late: str = ""
     bad: str = ""
     order: str = "any"
     grid: str = "2x2"
     exchange: str = "direct"
+    policy: str = "static"
+    round_seconds: float = 5.0
+    least_sites: int = 1
+    most_sites: int | None = None
     hash_bits: int = 64
     attempts_per_epoch: int = 5
 
     def __post_init__(self) -> None:
-        for name in ("sites", "item_rows", "groups_per_site", "attempts_per_epoch"):
+        for name in ("sites", "item_rows", "groups_per_site", "attempts_per_epoch", "least_sites"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above zero")
         _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
         _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
         _require(self.exchange in ("direct", "spark"), "exchange", self.exchange, "'direct' or 'spark'")
         _require(_GRID.fullmatch(self.grid) is not None, "grid", self.grid, "rows x columns, as in '2x3'")
-        for optional in ("rows_per_epoch", "items"):
+        for optional in ("rows_per_epoch", "items", "most_sites", "buffer_rows"):
             value = getattr(self, optional)
             _require(value is None or value >= 1, optional, value, "a whole number above zero")
+        _require(self.max_lead is None or self.max_lead >= 0, "max_lead", self.max_lead, "a span")
+        _require(self.round_seconds >= 0, "round", self.round_seconds, "a span")
         _require(self.epoch_seconds is None or self.epoch_seconds > 0, "epoch", self.epoch_seconds, "a span above zero")
 
     @property

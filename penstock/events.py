@@ -45,6 +45,40 @@ class EpochTimed:
 
 
 @dataclass(frozen=True)
+class DirectoryChanged:
+    """After an epoch it was decided to change the directory of a subquery: what, why, by which part the work of its
+    slowest site is to get less, and how many bytes of state get another home."""
+
+    epoch: int
+    subquery: int
+    what: str
+    why: str
+    gain: float
+    cost: int
+
+
+@dataclass(frozen=True)
+class ChangeRefused:
+    """A policy, or somebody by hand, wanted a change that would have broken a rule."""
+
+    epoch: int
+    subquery: int
+    what: str
+    why: str
+    rule: str
+
+
+@dataclass(frozen=True)
+class ChangeMeasured:
+    """What the changes of the round before were to gain, and what they did."""
+
+    epoch: int
+    subquery: int
+    predicted: float
+    measured: float
+
+
+@dataclass(frozen=True)
 class EpochDropped:
     """An epoch was run and thrown away, and will be run again."""
 
@@ -67,4 +101,13 @@ class RunFinished:
     epoch: int
 
 
-Event = EpochCommitted | EpochTimed | EpochDropped | RunRecovered | RunFinished
+Event = (
+    EpochCommitted
+    | EpochTimed
+    | DirectoryChanged
+    | ChangeRefused
+    | ChangeMeasured
+    | EpochDropped
+    | RunRecovered
+    | RunFinished
+)

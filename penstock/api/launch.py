@@ -71,9 +71,11 @@ def _close(query: Query, executor: Executor | None, store: Checkpoint) -> None:
 def settings_from(options: dict[str, Any]) -> Settings:
     """Settings from the options of `start` and the flags of the command line."""
     options = {"master": default_master()} | options
-    for written, name in (("epoch", "epoch_seconds"), ("deadline", "deadline_seconds")):
+    for written, name in (("epoch", "epoch_seconds"), ("deadline", "deadline_seconds"), ("round", "round_seconds")):
         if written in options:
             options[name] = span(options.pop(written)) / 1e6
+    if options.get("max_lead") is not None:
+        options["max_lead"] = span(options["max_lead"])
     return Settings().with_options(**options)
 
 

@@ -70,17 +70,24 @@ def point_in_time(text: str) -> int:
     return (at - _EPOCH) // timedelta(microseconds=1)
 
 
+_SPANS = ("epoch", "deadline", "round")
+
+
 def read_settings(options: Mapping[str, str]) -> dict[str, Any]:
-    """The options of `start` from text: the fields of Settings, and `epoch`, `deadline` and `until` as users write
-    them."""
+    """The options of `start` from text: the fields of Settings, and spans and `until` as users write them."""
     return read_options(options, _setting_readers(), "a run")
 
 
 def _setting_readers() -> dict[str, Reader]:
     hints = get_type_hints(Settings)
-    return {"epoch": _checked(time_span), "deadline": _checked(time_span), "until": _checked(parse_until)} | {
-        name: _reader_of(hint) for name, hint in hints.items()
-    }
+    by_type = {name: _reader_of(hint) for name, hint in hints.items()}
+    spans = dict.fromkeys(_SPANS, _checked(time_span))
+    return by_type | spans | {"max_lead": _span_or_number, "until": _checked(parse_until)}
+
+
+def _span_or_number(text: str) -> int:
+    """Microseconds; a plain number is one of whatever the times count."""
+    return int(text) if text.strip().isdecimal() else time_span(text)
 
 
 def _checked(check: Reader) -> Reader:

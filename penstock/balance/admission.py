@@ -3,6 +3,10 @@
 An epoch costs something fixed and something per row: what its tasks worked is put down to the rows, the rest is fixed.
 While there is a backlog, epochs aim at a given length, but at least at three times the fixed cost, or it would eat the
 throughput up. The first epoch starts processes and warms caches, so it never makes the next one smaller.
+
+Back-pressure comes on top: while the buffers of sites are more than half full, an epoch takes in less, the less the
+fuller they are. It depends on nothing else, so it ends when they have drained. Something is always taken in, for what
+waits in a buffer may wait for rows that are still to come.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ LEAST_ROWS = 10_000
 MOST_ROWS = 8_000_000
 MOST_GROWTH = 2
 FIXED_COSTS = 3  # an epoch is at least so many times as long as its fixed cost
+FREE_OCCUPANCY = 0.5  # buffers filled up to here slow nobody
+LEAST_PART = 16  # of a fixed number of rows, full buffers leave one in so many
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,10 @@ class Admission:
         least = LEAST_ROWS if self.warm else self.rows
         return replace(self, rows=max(least, min(affordable, self.rows * MOST_GROWTH, MOST_ROWS)), warm=True)
 
+    def slowed(self, occupancy: float) -> int:
+        """What the next epoch may take in when the fullest buffer of a site is filled to that part of its capacity."""
+        return _slowed(self.rows, LEAST_ROWS, occupancy)
+
 
 @dataclass(frozen=True)
 class FixedAdmission:
@@ -44,3 +54,13 @@ class FixedAdmission:
 
     def after(self, rows_in: int, seconds: float, busy: float) -> FixedAdmission:
         return self
+
+    def slowed(self, occupancy: float) -> int:
+        """What the next epoch may take in; see above."""
+        return _slowed(self.rows, max(1, self.rows // LEAST_PART), occupancy)
+
+
+def _slowed(rows: int, least: int, occupancy: float) -> int:
+    """All rows with buffers that are half full, the least with full ones, and in proportion between."""
+    free = max(0.0, (1 - occupancy) / (1 - FREE_OCCUPANCY))
+    return min(rows, least + round(max(0, rows - least) * free))

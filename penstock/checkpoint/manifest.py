@@ -110,6 +110,7 @@ class Manifest:
     folders: dict[str, str]  # where each output is staged, on this machine
     totals: Totals
     finished: bool
+    asked_sites: int = 0  # the setting that the directories began with: they stay as they are until it changes
 
     def run_names(self) -> set[str]:
         return {piece.run.name for sub in self.subqueries for site in sub.sites for piece in site.all_slices()}

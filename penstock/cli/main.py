@@ -26,6 +26,17 @@ _Master = Annotated[
     str | None,
     typer.Option("--master", help='A Spark master, or "inline" for the engine in this process.', show_default=False),
 ]
+_Checkpoint = Annotated[
+    str,
+    typer.Argument(
+        metavar="CHECKPOINT", help="The checkpoint of a running query: its folder, or .penstock, or FILE.sql."
+    ),
+]
+_Subquery = Annotated[
+    int | None, typer.Option("--subquery", min=0, help="Only this one, by its number.", show_default=False)
+]
+_Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the answer of the run.")]
+_Seconds = Annotated[float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait.")]
 ORDER = "order"  # a benchmark of its own
 
 
@@ -98,6 +109,63 @@ def demo(
 
         code = run_demo(seconds, rate, sites, master or default_master())
     raise typer.Exit(code)
+
+
+@app.command()
+def scale(
+    checkpoint: _Checkpoint,
+    sites: Annotated[int, typer.Option("--sites", min=1, max=10_000, help="How many sites there are to be.")],
+    subquery: _Subquery = None,
+    wait: _Wait = True,
+    seconds: _Seconds = 30.0,
+) -> None:
+    """Give a running query another number of sites."""
+    with ending_well():
+        from penstock.checkpoint.control import ScaleRequest
+        from penstock.cli.control import request_change
+
+        request_change(checkpoint, ScaleRequest(sites, subquery), seconds if wait else None)
+
+
+@app.command()
+def move(
+    checkpoint: _Checkpoint,
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group, by its bits, as in 0110.")],
+    site: Annotated[int, typer.Argument(metavar="SITE", min=0, help="The number of its new home.")],
+    subquery: _Subquery = None,
+    wait: _Wait = True,
+    seconds: _Seconds = 30.0,
+) -> None:
+    """Give a partition group of a running query another home."""
+    with ending_well():
+        from penstock.cli.control import request_move
+
+        request_move(checkpoint, group, site, subquery, seconds if wait else None)
+
+
+@app.command()
+def rebalance(
+    checkpoint: _Checkpoint, subquery: _Subquery = None, wait: _Wait = True, seconds: _Seconds = 30.0
+) -> None:
+    """Even out the sites of a running query now."""
+    with ending_well():
+        from penstock.checkpoint.control import RebalanceRequest
+        from penstock.cli.control import request_change
+
+        request_change(checkpoint, RebalanceRequest(subquery), seconds if wait else None)
+
+
+@app.command()
+def top(
+    checkpoint: _Checkpoint,
+    once: Annotated[bool, typer.Option("--once", help="Show one picture and end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the status as one line of JSON and end.")] = False,
+) -> None:
+    """Watch the sites, groups and decisions of a running query; q ends it."""
+    with ending_well(as_json):
+        from penstock.cli.top import watch
+
+        watch(checkpoint, once, as_json)
 
 
 def _complete_benchmark(incomplete: str) -> list[str]:

@@ -68,6 +68,11 @@ def busy_seconds(reports: Sequence[RouteReport | SiteReport]) -> float:
     return sum(routes) / max(1, min(len(routes), widest)) + sum(max(sites) for sites in levels.values())
 
 
+def largest_backlog(reports: Sequence[RouteReport | SiteReport]) -> int:
+    """The rows that wait for work at the site that has most of them."""
+    return max((report.backlog for report in reports if isinstance(report, SiteReport)), default=0)
+
+
 def source_marks(sources: Sequence[SourceState]) -> list[Mark]:
     return [stream_mark(source.marks, source.ended, source.floor) for source in sources]
 

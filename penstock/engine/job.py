@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.balance.round import Counts, Figures
 from penstock.checkpoint.manifest import SiteState, Staged
 from penstock.engine.blob import Blob
 from penstock.errors import PenstockError
@@ -62,7 +63,7 @@ class SourceProgress:
 class EpochJob:
     """What all tasks of an epoch share. `sites[s][n]` is the state of site n of subquery s; `route_inputs[n]` says
     which input the split with ordinal n belongs to, and `late_outputs[i]` where the late rows of input i go. The splits
-    themselves travel with their own tasks only."""
+    themselves travel with their own tasks only. `tell_loads`: sites are to tell what their groups came to."""
 
     epoch: int
     program: Program
@@ -75,6 +76,7 @@ class EpochJob:
     late_outputs: tuple[str, ...]
     limits: Limits
     divert_bad_rows: bool
+    tell_loads: bool = False
 
     @property
     def width(self) -> int:
@@ -109,10 +111,23 @@ class RouteReport:
     time: TaskTime
 
 
+@dataclass(frozen=True, eq=False)
+class SiteLoad:
+    """What the groups of a site came to, one entry per group in the order of the directory; as in `balance.round`."""
+
+    rows: Counts
+    heaviest: Counts
+    seconds: Figures
+    state_rows: Counts
+    state_bytes: Counts
+    pending: Counts
+
+
 @dataclass(frozen=True)
 class SiteReport:
     """What the step of a site came to. `read` maps the branches of producers to the attempt whose blob was read.
-    `rows_out` are those that went to the sink."""
+    `rows_out` are those that went to the sink, `backlog` those that wait for work. `load` is there where the job asks
+    for it."""
 
     producer: str
     attempt: str
@@ -125,7 +140,9 @@ class SiteReport:
     rows_out: int
     items: int
     pending: bool
+    backlog: int
     time: TaskTime
+    load: SiteLoad | None = None
 
 
 @dataclass(frozen=True)

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from typing import Protocol
 
 import msgspec
 
-from penstock.balance.admission import EPOCH_SECONDS, Admission, FixedAdmission
+from penstock.balance.controller import controllers
+from penstock.balance.decisions import Change
+from penstock.balance.lead import SourceStanding
 from penstock.checkpoint.durable import write_new
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import FORMAT, Manifest, SiteState, SourceState, SubqueryState, Totals
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
+from penstock.engine.adapting import Adaptation
 from penstock.engine.agreement import disagreement, successes
-from penstock.engine.commit import busy_seconds, has_pending, next_manifest, source_marks, source_states
+from penstock.engine.commit import (
+    busy_seconds,
+    has_pending,
+    largest_backlog,
+    next_manifest,
+    source_marks,
+    source_states,
+)
+from penstock.engine.intake import Inlet, Intake
 from penstock.engine.job import (
     EpochJob,
     Following,
@@ -34,16 +44,15 @@ from penstock.engine.job import (
 )
 from penstock.engine.marks import starting_marks
 from penstock.engine.outputs import Outputs
-from penstock.engine.rescale import rescaled
+from penstock.engine.rescale import rehomed, rescaled
 from penstock.engine.stopwatch import Stopwatch, epoch_timed
 from penstock.errors import CheckpointError, PenstockError
 from penstock.events import EpochCommitted, EpochDropped, Event, RunFinished, RunRecovered
 from penstock.plan.fingerprint import describe, fingerprint
 from penstock.plan.subqueries import Query
-from penstock.progress.idle import active_after, begun, floors
 from penstock.progress.mark import Mark
 from penstock.progress.substreams import low_water_mark
-from penstock.sources.base import AcknowledgingReader, Offer, Reader
+from penstock.sources.base import Offer
 from penstock.state.directory import Directory, uniform
 
 
@@ -59,19 +68,6 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class Intake:
-    """What the sources give to an epoch, and the tasks that read it."""
-
-    offers: tuple[Offer, ...]
-    routes: tuple[RouteTask, ...]
-
-    @property
-    def waiting(self) -> int:
-        """Rows that are known to be there for later epochs."""
-        return sum(offer.waiting for offer in self.offers)
 
 
 class Outcome(Enum):
@@ -99,11 +95,24 @@ class EpochLoop:
         self.outputs = Outputs(query, settings, checkpoint)
         self.abandoned = False
         self._ahead: Intake | None = None
-        fixed = settings.rows_per_epoch
-        self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds or EPOCH_SECONDS)
-        self._readers: tuple[Reader, ...] = tuple(s.connector.open(s.schema, s.time) for s in query.sources)  # type: ignore[attr-defined]
-        self._activity = begun(len(query.sources), time.monotonic())
+        self._inlet = Inlet(query.sources, settings)
         self.manifest = self._recover()
+        self._inlet.begin(self.manifest.sources)
+        self._adaptation = Adaptation(
+            [state.directory for state in self.manifest.subqueries],
+            controllers(settings, len(query.program.subqueries)),
+            tell,
+        )
+
+    def change(self, subquery: int, change: Change) -> str | None:
+        """Change the directory of a subquery by hand, from the first epoch on that is not routed yet; gives the reason
+        where that cannot be done."""
+        return self._adaptation.by_hand(self.manifest.epoch, subquery, change)
+
+    @property
+    def directories(self) -> tuple[Directory, ...]:
+        """Those of the next epoch that is planned."""
+        return self._adaptation.directories
 
     def abandon(self) -> None:
         """Give the running epoch up; the next step fails, and nothing is committed."""
@@ -134,6 +143,7 @@ class EpochLoop:
             folders=self.outputs.folders(),
             totals=Totals(),
             finished=False,
+            asked_sites=self._settings.sites,
         )
         self.outputs.check()
         self._describe_query()
@@ -152,9 +162,11 @@ class EpochLoop:
                 detail=f"{self.checkpoint.root / 'query.json'} says which",
                 hint="give this query a checkpoint of its own, or run the query that the checkpoint belongs to",
             )
-        subqueries = tuple(rescaled(state, self._settings.sites) for state in found.subqueries)
+        sites, subqueries = self._settings.sites, found.subqueries
+        if sites != found.asked_sites:
+            subqueries = tuple(rescaled(state, sites) for state in found.subqueries)
         self._tell(RunRecovered(found.epoch, subqueries != found.subqueries))
-        return replace(found, subqueries=subqueries)
+        return replace(found, subqueries=subqueries, asked_sites=sites)
 
     # -- one epoch -----------------------------------------------------------------------------------------------
 
@@ -163,9 +175,10 @@ class EpochLoop:
         if self.manifest.finished:
             return Outcome.FINISHED
         watch = Stopwatch()
-        intake, self._ahead = self._ahead or self._intake(self.manifest.sources), None
-        bounds = self._floors(intake.offers)
-        if not self._worth_running(intake.offers, bounds):
+        intake, self._ahead = self._ahead or self._intake(self.manifest.sources, self._inlet.standings), None
+        self._inlet.standings = intake.standings
+        bounds = self._inlet.floors(intake, self.manifest.sources)
+        if not self._worth_running(intake, bounds):
             return Outcome.IDLE
         job = self._plan(intake, bounds)
         watch.lap("plan")
@@ -175,7 +188,10 @@ class EpochLoop:
         watch.lap("run")
         before, after = self.manifest, next_manifest(self.manifest, job, intake.offers, reports)
         self._make_true(job, after, watch)
-        self._conclude(before, after, intake.waiting, watch.seconds, busy_seconds(reports))
+        rows_in, backlog = after.totals.rows_in - before.totals.rows_in, largest_backlog(reports)
+        self._inlet.concluded(rows_in, watch.seconds, busy_seconds(reports), backlog)
+        self._tell_of(before, after, intake.waiting, watch.seconds)
+        self._adaptation.heard(job, reports, watch.seconds)
         self._tell(epoch_timed(after.epoch, watch, reports))
         if after.finished:
             self._tell(RunFinished(after.epoch))
@@ -188,20 +204,14 @@ class EpochLoop:
         self.manifest = after
         watch.lap("commit")
         self.outputs.publish(after)
-        self._tell_sources()
+        self._inlet.committed(after.sources)
         watch.lap("publish")
         self.checkpoint.collect(self.outputs.staging().values())
         reach(FaultPoint.COLLECTED)
         watch.lap("collect")
 
-    def _intake(self, states: Sequence[SourceState]) -> Intake:
-        """What comes after these states; sources that have not ended share what an epoch may take in."""
-        share = max(1, self._admission.rows // max(1, sum(not state.ended for state in states)))
-        offers = tuple(_offer(reader, state, share) for reader, state in zip(self._readers, states, strict=True))
-        late_below = source_marks(states)
-        splits = [(index, split) for index, offer in enumerate(offers) for split in offer.splits]
-        routes = [RouteTask(n, index, split, late_below[index]) for n, (index, split) in enumerate(splits)]
-        return Intake(offers, tuple(routes))
+    def _intake(self, states: Sequence[SourceState], standings: Sequence[SourceStanding]) -> Intake:
+        return self._inlet.intake(states, standings, self._adaptation.directories)
 
     def _look_ahead(
         self, job: EpochJob, intake: Intake, reports: Sequence[Report]
@@ -212,32 +222,22 @@ class EpochLoop:
         if not intake.waiting or len(routes) < len(reports):
             return None
         with suppress(PenstockError):  # it comes again when it is that epoch's turn
-            self._ahead = self._intake(source_states(job, intake.offers, routes))
+            self._ahead = self._intake(source_states(job, intake.offers, routes), intake.standings)
             inputs = tuple(task.input for task in self._ahead.routes)
-            return replace(job, epoch=job.epoch + 1, route_inputs=inputs), self._ahead.routes
+            following = replace(job, epoch=job.epoch + 1, route_inputs=inputs, directories=self._ahead.directories)
+            return following, self._ahead.routes
         return None
 
-    def _floors(self, offers: Sequence[Offer]) -> tuple[Mark, ...]:
-        """From where the marks of the sources go on, also where some are idle."""
-        now, states, sources = time.monotonic(), self.manifest.sources, self.query.sources
-        shown = [{split.substream for split in offer.splits} for offer in offers]
-        self._activity = active_after(self._activity, shown, now, [state.marks.keys() for state in states])
-        return floors(
-            self._activity,
-            [(state.marks, state.floor, state.ended) for state in states],
-            [None if source.idle is None else source.idle / 1e6 for source in sources],
-            now,
-            [str(source.schema.field(source.time).type) for source in sources],
-        )
-
-    def _worth_running(self, offers: Sequence[Offer], bounds: Sequence[Mark]) -> bool:
+    def _worth_running(self, intake: Intake, bounds: Sequence[Mark]) -> bool:
         changed = any(
             offer.splits or offer.ended != state.ended or _moved_on(state, offer) or floor > state.floor
-            for offer, state, floor in zip(offers, self.manifest.sources, bounds, strict=True)
+            for offer, state, floor in zip(intake.offers, self.manifest.sources, bounds, strict=True)
         )
-        return changed or has_pending(self.manifest, self.query.program)
+        moved = any(s.directory != d for s, d in zip(self.manifest.subqueries, intake.directories, strict=True))
+        return changed or moved or has_pending(self.manifest, self.query.program)
 
     def _plan(self, intake: Intake, bounds: Sequence[Mark]) -> EpochJob:
+        subqueries = [rehomed(s, d) for s, d in zip(self.manifest.subqueries, intake.directories, strict=True)]
         return EpochJob(
             epoch=self.manifest.epoch + 1,
             program=self.query.program,
@@ -246,13 +246,14 @@ class EpochLoop:
                 SourceProgress(state.marks, offer.ended, offer.finished, floor, state.rows)
                 for state, offer, floor in zip(self.manifest.sources, intake.offers, bounds, strict=True)
             ),
-            directories=tuple(state.directory for state in self.manifest.subqueries),
-            sites=tuple(state.sites for state in self.manifest.subqueries),
+            directories=intake.directories,
+            sites=tuple(state.sites for state in subqueries),
             runs=self.checkpoint.runs,
             outputs=self.outputs.places(),
             late_outputs=self.outputs.late,
             limits=Limits(self._settings.item_rows, self._settings.items, self._settings.deadline_seconds),
             divert_bad_rows=self._settings.on_bad_row == "divert",
+            tell_loads=self._adaptation.listens,
         )
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
@@ -270,19 +271,12 @@ class EpochLoop:
             hint="look for executors that are lost again and again; the checkpoint is unhurt, start the query again",
         )
 
-    def _tell_sources(self) -> None:
-        for reader, state in zip(self._readers, self.manifest.sources, strict=True):
-            if isinstance(reader, AcknowledgingReader) and state.progress is not None:
-                reader.committed(state.progress)
-
-    def _conclude(self, before: Manifest, after: Manifest, waiting: int, seconds: float, busy: float) -> None:
-        rows_in = after.totals.rows_in - before.totals.rows_in
-        self._admission = self._admission.after(rows_in, seconds, busy)
+    def _tell_of(self, before: Manifest, after: Manifest, waiting: int, seconds: float) -> None:
         mark = low_water_mark(source_marks(after.sources))
         self._tell(
             EpochCommitted(
                 epoch=after.epoch,
-                rows_in=rows_in,
+                rows_in=after.totals.rows_in - before.totals.rows_in,
                 rows_out=after.totals.rows_out - before.totals.rows_out,
                 late_rows=after.totals.late_rows - before.totals.late_rows,
                 bad_rows=after.totals.bad_rows - before.totals.bad_rows,
@@ -292,10 +286,6 @@ class EpochLoop:
                 pending=has_pending(after, self.query.program),
             )
         )
-
-
-def _offer(reader: Reader, state: SourceState, rows: int) -> Offer:
-    return Offer((), state.progress or {}, True) if state.ended else reader.offer(state.progress, rows)
 
 
 def _moved_on(state: SourceState, offer: Offer) -> bool:

@@ -5,16 +5,20 @@ Intake is never deferred: what has arrived is in files at the end of the step, w
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
+from penstock.balance.round import Counts
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import RangeMark, SiteState
 from penstock.engine.blob import Blob, Header
 from penstock.engine.branches import Branches
-from penstock.engine.job import CONTROL, EpochJob, Message, SiteReport, site_producer
+from penstock.engine.job import CONTROL, EpochJob, Message, SiteLoad, SiteReport, site_producer
+from penstock.engine.loads import Borders, borders_of, shared_out
 from penstock.engine.marks import behind, least, moved_to
 from penstock.engine.merge import Arrived, merge, site_marks, state_rows
 from penstock.engine.ordered import Held, release
@@ -22,6 +26,7 @@ from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.storing import Storage, alive, of_port
 from penstock.engine.view import StateView
 from penstock.engine.worklist import Deadline, items, nothing_due
+from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks
 from penstock.progress.substreams import low_water_mark
 from penstock.state.directory import EVERYTHING, HashRange, remaining
@@ -44,6 +49,7 @@ class _Step:
         self._deadline = Deadline(job.limits)
         self._watch = Stopwatch()
         self._done: list[HashRange] = []
+        self._worked: list[tuple[HashRange, float]] = []
         self._kept: list[list[pa.Table]] = [[] for _ in range(self._operator.ports)]
 
     def run(self, blobs: Iterable[Blob]) -> Iterator[Message]:
@@ -78,7 +84,9 @@ class _Step:
             rows_out=self._branches.rows_out,
             items=self._deadline.done,
             pending=behind(reached, upto) or bool(state.pending),
+            backlog=sum(self._storage.read(piece).num_rows for piece in state.pending),
             time=watch.task_time(),
+            load=self._load(view, state, upto) if self._job.tell_loads else None,
         )
         yield Message(CONTROL, self._site, report)
 
@@ -95,6 +103,7 @@ class _Step:
         for free in nothing_due(marks, work, upto):
             marks = moved_to(marks, free, upto)
         for item in self._deadline.take(work):
+            began = time.perf_counter()
             done = self._operator.work(view.portion(item.range, item.after, upto))
             for results in done.results:  # made one by one, so that they are not all held at once
                 self._watch.lap("work")
@@ -103,6 +112,7 @@ class _Step:
             for kept, rows in zip(self._kept, done.keep, strict=True):
                 kept.append(rows)
             self._done.append(item.range)
+            self._worked.append((item.range, time.perf_counter() - began))
             marks = moved_to(marks, item.range, upto)
         self._watch.lap("work")
         return marks
@@ -137,6 +147,31 @@ class _Step:
         undone = remaining([EVERYTHING], self._done)
         slices = [*of_port(self._state.pending, port), *self._storage.write(port, view.fresh_inside(port, undone))]
         return [piece for piece in restrict(slices, undone) if self._storage.read(piece).num_rows]
+
+    def _load(self, view: StateView, state: SiteState, upto: Marks) -> SiteLoad:
+        """What the groups of this site came to. What is due of stored rows counts as pending where it was not done."""
+        borders = borders_of(self._job.directories[self._subquery.number], self._site)
+        fresh = [hashes_of(table) for tables in view.fresh for table in tables]
+        rows, stored = borders.counted(fresh), self._stored(borders, state.slices)
+        pending = self._stored(borders, state.pending)
+        if not self._operator.probes:
+            for lagging in (m.range for m in state.marks if behind(m.marks, upto)):
+                pending = np.where(borders.overlap(lagging), stored, pending)
+        return SiteLoad(
+            rows=rows,
+            heaviest=borders.heaviest(fresh),
+            seconds=shared_out(borders, self._worked, rows if self._operator.probes else rows + stored),
+            state_rows=stored,
+            state_bytes=self._stored(borders, state.slices, in_bytes=True),
+            pending=pending,
+        )
+
+    def _stored(self, borders: Borders, slices: Iterable[Slice], in_bytes: bool = False) -> Counts:
+        total = np.zeros(len(borders), np.int64)
+        for piece in slices:
+            counted = borders.counted([hashes_of(self._storage.read(piece))])
+            total += counted * (piece.run.size // piece.run.rows) if in_bytes else counted
+        return total
 
     def _names_in_use(self, state: SiteState) -> set[str]:
         """The runs that this process may be asked for again: its sites change, so those of all sites count."""

@@ -18,8 +18,7 @@ from multiprocessing.connection import Client, Connection, Listener, wait
 
 from pyspark import InheritableThread, SparkContext, cloudpickle
 
-from penstock.plan.program import Program
-from penstock.runtime.crew_member import Broken, Done, Request, serve
+from penstock.runtime.crew_member import Broken, Done, Request, Shared, serve
 
 NOBODY = -1
 PATIENCE = 10.0  # seconds to wait for all members: the cores may be taken by other jobs
@@ -34,7 +33,7 @@ class Crew:
 
     def __init__(self, lines: Sequence[Connection], group: str, host: threading.Thread) -> None:
         self._lines, self.group, self._host = list(lines), group, host
-        self.program: Program | None = None  # what all members know
+        self.shared: Shared | None = None  # what all members know
 
     def __len__(self) -> int:
         return len(self._lines)

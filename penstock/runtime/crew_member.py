@@ -20,16 +20,34 @@ from penstock.engine.level import partition_of, run_level, run_route
 from penstock.plan.program import Program
 from penstock.runtime.allocator import keep_freed_memory
 from penstock.runtime.parcels import Arena, Parcel
+from penstock.state.directory import Directory
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What jobs have in common for long: it travels once."""
+
+    program: Program
+    directories: tuple[Directory, ...]
+
+    def is_that_of(self, job: EpochJob) -> bool:
+        return self.program is job.program and self.directories is job.directories
+
+    def without(self, job: EpochJob) -> EpochJob:
+        return replace(job, program=None, directories=None)  # type: ignore[arg-type]
+
+    def into(self, job: EpochJob) -> EpochJob:
+        return replace(job, program=self.program, directories=self.directories)
 
 
 @dataclass(frozen=True)
 class Begin:
-    """An epoch gets a desk, or its job anew; all desks but that and the one to `keep` are cleared away. Without a
-    program, it is the one of before. This is the only request without an answer, unless it fails."""
+    """An epoch gets a desk, or its job anew; all desks but that and the one to `keep` are cleared away. `shared` is
+    missing where it is the one of before. This is the only request without an answer, unless it fails."""
 
     desk: str
     job: EpochJob
-    program: Program | None = None
+    shared: Shared | None
     keep: str | None = None
 
 
@@ -110,7 +128,7 @@ class _Desk:
 class Member:
     def __init__(self, number: int, members: int) -> None:
         self._number, self._members = number, members
-        self._program: Program | None = None
+        self._shared: Shared | None = None
         self._desks: dict[str, _Desk] = {}
 
     def answer(self, request: Request) -> Done | None:
@@ -126,9 +144,9 @@ class Member:
                 return self._sent(here, run_level(here.job, subquery, partition, inbox))
 
     def _begin(self, begin: Begin) -> None:
-        self._program = begin.program or self._program
-        assert self._program is not None, "the first epoch comes with its program"
-        job = replace(begin.job, program=self._program)
+        self._shared = begin.shared or self._shared
+        assert self._shared is not None, "the first epoch comes with all"
+        job = self._shared.into(begin.job)
         for name in self._desks.keys() - {begin.desk, begin.keep}:
             self._desks.pop(name).clear_away()
         self._desks.setdefault(begin.desk, _Desk(job)).job = job

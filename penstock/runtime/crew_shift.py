@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 
 from penstock.engine.job import EpochJob, Following, Report, RouteTask
 from penstock.runtime.crew import Crew
-from penstock.runtime.crew_member import Begin, Done, Level, Route, member_of
+from penstock.runtime.crew_member import Begin, Done, Level, Route, Shared, member_of
 from penstock.runtime.failures import cannot_travel
 from penstock.runtime.parcels import Parcel
 
@@ -71,7 +71,7 @@ class Shift:
         epoch, inner = self._begun_before(job, routes) or self._begin(CrewEpoch(job, routes)), len(job.directories) - 1
         self._work_through(epoch, [[epoch.splits]] * len(self.crew))
         routed = tuple(epoch.reports)
-        self._tell(Begin(epoch.desk, replace(job, program=None)))  # type: ignore[arg-type]
+        self._tell(epoch.desk, job)
         for level in range(inner):
             self._work_through(epoch, [[own] for own in epoch.sites(level, len(self.crew))])
         last = epoch.sites(inner, len(self.crew))
@@ -94,27 +94,30 @@ class Shift:
         return ahead
 
     def _begin_ahead(self, following: tuple[EpochJob, Sequence[RouteTask]] | None, running: CrewEpoch) -> Queue:
-        """The splits of the epoch behind the running one."""
-        if following is None or not following[1]:
+        """The splits of the epoch behind the running one. Members that are at work do not listen, so what is long must
+        not be told now: driver and member could wait for each other."""
+        shared = self.crew.shared
+        if following is None or not following[1] or shared is None or not shared.is_that_of(following[0]):
             return deque()
         self._ahead = self._begin(CrewEpoch(*following), keep=running.desk)
         return self._ahead.splits
 
     def _begin(self, epoch: CrewEpoch, keep: str | None = None) -> CrewEpoch:
-        """All members learn of the epoch what its splits need; the program travels once."""
-        known = self.crew.program is epoch.job.program
-        bare = replace(epoch.job, program=None, sites=(), sources=())  # type: ignore[arg-type]
-        self._tell(Begin(epoch.desk, bare, None if known else epoch.job.program, keep))
-        self.crew.program = epoch.job.program
+        """All members learn of the epoch what its splits need."""
+        self._tell(epoch.desk, replace(epoch.job, sites=(), sources=()), keep)
         return epoch
 
-    def _tell(self, begin: Begin) -> None:
+    def _tell(self, desk: str, job: EpochJob, keep: str | None = None) -> None:
+        """All members learn of a job; what they know already does not travel again."""
+        shared, known = Shared(job.program, job.directories), self.crew.shared
+        news = None if known is not None and known.is_that_of(job) else shared
         try:
-            request = cloudpickle.dumps(begin)
+            request = cloudpickle.dumps(Begin(desk, shared.without(job), news, keep))
         except Exception as error:  # whatever the values of a closure raise
             raise cannot_travel(error) from error
         for member in range(len(self.crew)):
             self.crew.ask_raw(member, request)
+        self.crew.shared = shared
 
     def _work_through(self, epoch: CrewEpoch, queues: Sequence[Sequence[Queue]]) -> None:
         """Give each member the next errand of its queues until none of the epoch's is left."""

@@ -6,9 +6,11 @@ prefixes are prefix-free and cover the whole hash space, each mapped to one site
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import groupby
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +54,20 @@ def remaining(ranges: Iterable[HashRange], taken: Iterable[HashRange]) -> list[H
     return left
 
 
+def common(some: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashRange]:
+    """What two sets of ranges have in common; each is in order, and its ranges do not overlap."""
+    found: list[HashRange] = []
+    here = there = 0
+    while here < len(some) and there < len(others):
+        if (both := some[here].intersect(others[there])) is not None:
+            found.append(both)
+        if some[here].high <= others[there].high:
+            here += 1
+        else:
+            there += 1
+    return found
+
+
 @dataclass(frozen=True)
 class Group:
     """A partition group: the hashes whose top `depth` bits are `prefix`."""
@@ -63,6 +79,15 @@ class Group:
     def range(self) -> HashRange:
         width = 2 ** (64 - self.depth)
         return HashRange(self.prefix * width, (self.prefix + 1) * width)
+
+    @property
+    def halves(self) -> tuple[Group, Group]:
+        return Group(2 * self.prefix, self.depth + 1), Group(2 * self.prefix + 1, self.depth + 1)
+
+    @property
+    def parent(self) -> Group:
+        """The group that it is a half of."""
+        return Group(self.prefix >> 1, self.depth - 1)
 
     def __str__(self) -> str:
         return format(self.prefix, f"0{self.depth}b") if self.depth else "*"
@@ -77,25 +102,60 @@ class Directory:
     groups: tuple[Group, ...]
     homes: tuple[int, ...]
 
-    def home_ranges(self) -> Iterator[tuple[int, HashRange]]:
+    def home_ranges(self) -> tuple[tuple[int, HashRange], ...]:
         """(site, range) for every stretch of neighbouring groups that live at one site, in order of hash."""
-        for site, stretch in groupby(zip(self.homes, self.groups, strict=True), key=lambda pair: pair[0]):
-            ranges = [group.range for _, group in stretch]
-            yield site, HashRange(ranges[0].low, ranges[-1].high)
+        return self._stretches
+
+    @cached_property
+    def _stretches(self) -> tuple[tuple[int, HashRange], ...]:
+        firsts = [n for n, home in enumerate(self.homes) if not n or home != self.homes[n - 1]]
+        lows = [self.groups[n].range.low for n in firsts]
+        highs = [*lows[1:], HASH_END]
+        return tuple((self.homes[n], HashRange(low, high)) for n, low, high in zip(firsts, lows, highs, strict=True))
 
     def ranges_of(self, site: int) -> tuple[HashRange, ...]:
         return tuple(r for home, r in self.home_ranges() if home == site)
 
-    def rescaled(self, sites: int) -> Directory:
-        """The same groups over another number of sites, in even contiguous shares; splits groups if they are too few
-        to give every site one."""
+    def place(self, group: Group) -> int:
+        """Where the group is in the order of groups; raises KeyError if it is none of them."""
+        place = bisect_left(self.groups, group.range.low, key=lambda known: known.range.low)
+        if place == len(self.groups) or self.groups[place] != group:
+            raise KeyError(group)
+        return place
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is cached stays at home."""
+        return {"sites": self.sites, "groups": self.groups, "homes": self.homes}
+
+    # -- other directories ---------------------------------------------------------------------------------------
+
+    def moved(self, group: Group, site: int) -> Directory:
+        """With another home for a group."""
+        place = self.place(group)
+        return replace(self, homes=(*self.homes[:place], site, *self.homes[place + 1 :]))
+
+    def split(self, group: Group) -> Directory:
+        """With both halves of a group where it was."""
+        place = self.place(group)
+        groups = (*self.groups[:place], *group.halves, *self.groups[place + 1 :])
+        return replace(self, groups=groups, homes=(*self.homes[:place], self.homes[place], *self.homes[place:]))
+
+    def merged(self, group: Group) -> Directory:
+        """With a group where its halves were, which are its own and live at one site."""
+        place = self.place(group.halves[0])
+        groups = (*self.groups[:place], group, *self.groups[place + 2 :])
+        return replace(self, groups=groups, homes=(*self.homes[:place], *self.homes[place + 1 :]))
+
+    def scaled(self, sites: int) -> Directory:
+        """Over another number of sites, with few moves: a site that goes gives its groups to those that have the
+        fewest, and one that comes gets some of those that have the most. Splits groups if they are too few."""
         directory = self
         while len(directory.groups) < sites:
             directory = directory._halved()
-        return Directory(sites, directory.groups, _even_shares(len(directory.groups), sites))
+        return replace(directory, sites=sites, homes=_few_moves(directory.homes, sites))
 
     def _halved(self) -> Directory:
-        halves = [Group(2 * g.prefix + bit, g.depth + 1) for g in self.groups for bit in (0, 1)]
+        halves = [half for group in self.groups for half in group.halves]
         return Directory(self.sites, tuple(halves), tuple(h for h in self.homes for _ in (0, 1)))
 
 
@@ -104,6 +164,21 @@ def uniform(sites: int, groups_per_site: int = 16) -> Directory:
     depth = max(0, (sites * groups_per_site - 1).bit_length())
     groups = tuple(Group(prefix, depth) for prefix in range(2**depth))
     return Directory(sites, groups, _even_shares(len(groups), sites))
+
+
+def _few_moves(homes: Sequence[int], sites: int) -> tuple[int, ...]:
+    """Homes for as many groups at `sites` sites, as even as can be; whoever has most gets the larger shares."""
+    counts = Counter(homes)
+    least, larger = divmod(len(homes), sites)
+    most_first = sorted(range(sites), key=lambda site: -counts[site])
+    room = {site: least + (rank < larger) for rank, site in enumerate(most_first)}
+    kept: list[int | None] = []
+    for home in homes:
+        stays = room.get(home, 0) > 0
+        room[home] = room.get(home, 0) - stays
+        kept.append(home if stays else None)
+    spare = iter([site for site in range(sites) for _ in range(room[site])])
+    return tuple(next(spare) if home is None else home for home in kept)
 
 
 def _even_shares(groups: int, sites: int) -> tuple[int, ...]:

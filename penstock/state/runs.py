@@ -31,7 +31,8 @@ class Run:
 
 @dataclass(frozen=True)
 class Slice:
-    """The rows of a run whose hash lies in a range."""
+    """The rows of a run whose hash lies in a range. Where its site is home to only some of these hashes, the run has no
+    rows of the others."""
 
     run: Run
     range: HashRange

@@ -30,6 +30,7 @@ from penstock.engine.marks import starting_marks
 from penstock.engine.outputs import late_outputs
 from penstock.engine.storing import OPEN_RUNS
 from penstock.events import Event
+from penstock.operators.arrange import hashes_of
 from penstock.plan.nodes import Source
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import compile_query
@@ -268,19 +269,19 @@ def assert_tidy(checkpoint: Path, outputs: Iterable[Path]) -> None:
     for folder in outputs:
         assert [p.name for p in (folder / "_penstock").iterdir()] == ["query_id"], "staged files are left"
     for state in (sub for m in kept for sub in m.subqueries):
-        assert_homes(state)
+        assert_homes(state, checkpoint / "runs")
 
 
-def assert_homes(state: SubqueryState) -> None:
-    """Every site holds slices and marks of its own groups, of all of them, and of no others."""
+def assert_homes(state: SubqueryState, runs: Path) -> None:
+    """Every site holds rows and marks of its own groups, of all of them, and of no others."""
     assert len(state.sites) == state.directory.sites
     for number, site in enumerate(state.sites):
         home = state.directory.ranges_of(number)
         covered = [m.range for m in starting_marks((m.range for m in site.marks), 1)]
         assert covered == [m.range for m in starting_marks(home, 1)], "the marks of a site do not cover its groups"
         for piece in site.all_slices():
-            inside = [common for part in home if (common := piece.range.intersect(part))]
-            assert sum(r.high - r.low for r in inside) == piece.range.high - piece.range.low, "a slice away from home"
+            hashes = hashes_of(OPEN_RUNS.read(runs, piece))
+            assert sum(len(hashes[part.rows(hashes)]) for part in home) == len(hashes), "a row away from home"
 
 
 def published(folder: Path, schema: pa.Schema) -> pa.Table:

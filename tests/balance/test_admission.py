@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.balance.admission import FIRST_ROWS, LEAST_ROWS, MOST_GROWTH, MOST_ROWS, Admission, FixedAdmission
 
@@ -45,3 +47,46 @@ def test_an_epoch_that_was_not_full_changes_nothing() -> None:
 
 def test_a_fixed_admission_stays() -> None:
     assert FixedAdmission(7).after(7, 100.0, 1.0).rows == 7
+
+
+@pytest.mark.parametrize(
+    ("occupancy", "rows"), [(0.0, 1600), (0.5, 1600), (0.6, 1300), (0.75, 850), (0.9, 400), (1.0, 100), (7.0, 100)]
+)
+def test_buffers_more_than_half_full_slow_the_sources_in_proportion(occupancy: float, rows: int) -> None:
+    assert FixedAdmission(1600).slowed(occupancy) == rows
+
+
+def test_full_buffers_leave_the_least_that_an_epoch_takes_in() -> None:
+    assert Admission(2.0).slowed(0.5) == FIRST_ROWS
+    assert Admission(2.0).slowed(0.75) == (FIRST_ROWS + LEAST_ROWS) // 2
+    assert Admission(2.0).slowed(1.0) == LEAST_ROWS
+    assert Admission(2.0, rows=5).slowed(1.0) == 5
+    assert FixedAdmission(3).slowed(1.0) == 1
+
+
+fractions = st.floats(0, 3)
+admissions = st.integers(1, MOST_ROWS).flatmap(lambda n: st.sampled_from([FixedAdmission(n), Admission(1.0, rows=n)]))
+
+
+@given(admissions, fractions, fractions)
+def test_fuller_buffers_never_let_more_in_and_never_nothing(
+    admission: Admission | FixedAdmission, one: float, other: float
+) -> None:
+    emptier, fuller = admission.slowed(min(one, other)), admission.slowed(max(one, other))
+    assert 1 <= fuller <= emptier <= admission.rows
+
+
+@pytest.mark.parametrize("speed", [70, 400, 900, 5000])
+def test_a_bounded_buffer_settles_below_its_capacity(speed: int) -> None:
+    """Sites that work through `speed` rows an epoch, with room for 10,000, while 1000 could come."""
+    pending, admission, taken = 0, FixedAdmission(1000), 0
+    for _ in range(500):
+        taken = admission.slowed(pending / 10_000)
+        pending = max(0, pending + taken - speed)
+        assert pending <= 10_000
+    assert taken == pytest.approx(min(1000, speed), rel=0.02)
+
+
+def test_what_buffers_held_back_comes_again_when_they_are_drained() -> None:
+    admission = FixedAdmission(1000)
+    assert [admission.slowed(occupancy) for occupancy in (0.2, 1.0, 0.2)] == [1000, 62, 1000]

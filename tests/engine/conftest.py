@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from held_clock import Clock
 
-from penstock.engine import loop
+from penstock.engine import intake
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The time of the loop, in the hands of the test."""
     held = Clock()
-    monkeypatch.setattr(loop, "time", held)
+    monkeypatch.setattr(intake, "time", held)
     return held

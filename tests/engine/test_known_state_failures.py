@@ -88,7 +88,7 @@ def test_b10_b11_rescaling_at_every_restart_and_dying_in_the_middle(scenario: Sc
 
     def homes() -> None:
         for state in newest_manifest(place.checkpoint).subqueries:
-            assert_homes(state)
+            assert_homes(state, place.checkpoint / "runs")
 
     for number, sites in enumerate([1, 7, 2, 5, 1, 3]):
         way = replace(way, sites=sites)

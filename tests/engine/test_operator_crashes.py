@@ -13,7 +13,6 @@ from random import Random
 import pytest
 
 from penstock.checkpoint.faults import FaultPoint
-from penstock.checkpoint.manifest import Manifest
 from penstock.testing.crashes import (
     Fault,
     Place,
@@ -59,9 +58,9 @@ def test_rescaling_and_death_while_rows_wait(name: str, order: str, random: Rand
     scenario, place = _until_rows_wait(name, order, slow, random, tmp_path)
     for sites in (5, 1, 3):
         run_until_death(scenario, place, replace(slow, sites=sites), Fault(random.choice(AT_A_SITE), 2 * sites))
-        _waiting(newest_manifest(place.checkpoint))
+        _waiting(place)
     finish(scenario, place, replace(slow, sites=2))
-    assert not _waiting(newest_manifest(place.checkpoint))
+    assert not _waiting(place)
     assert_exact(scenario, place, f"{name}, {order}\n{scenario.stream.explain()}")
 
 
@@ -70,15 +69,16 @@ def _until_rows_wait(name: str, order: str, way: Way, random: Random, folder: Pa
     for number in range(20):
         scenario, place = operator_scenario(random, QUERIES[name], order=order), Place(folder / str(number))
         while launch(scenario, place, way, until="1 epochs").wait().progress.state != "finished":
-            if _waiting(newest_manifest(place.checkpoint)):
+            if _waiting(place):
                 return scenario, place
     raise AssertionError("rows never wait")
 
 
-def _waiting(manifest: Manifest) -> int:
+def _waiting(place: Place) -> int:
     """How many slices wait; all of them, and all others, are at home."""
+    manifest = newest_manifest(place.checkpoint)
     for state in manifest.subqueries:
-        assert_homes(state)
+        assert_homes(state, place.checkpoint / "runs")
     return sum(len(site.pending) + len(site.held) for state in manifest.subqueries for site in state.sites)
 
 

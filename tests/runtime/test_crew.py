@@ -22,7 +22,7 @@ from penstock.engine.blob import Blob, Header
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.job import EpochJob, Report, RouteReport
 from penstock.errors import PenstockError
-from penstock.events import EpochCommitted, EpochDropped
+from penstock.events import DirectoryChanged, EpochCommitted, EpochDropped
 from penstock.runtime import parcels
 from penstock.runtime.crew import Crew, CrewLost
 from penstock.runtime.crew_executor import TRIES, CrewExecutor
@@ -40,6 +40,7 @@ from penstock.testing.crashes import (
 )
 from penstock.testing.operator_queries import operator_queries
 from penstock.testing.queries import SECOND
+from penstock.testing.schedules import step_with_changes
 from penstock.testing.ways import Way, random_way
 
 pytestmark = pytest.mark.skipif(not parcels.available(), reason="this system has no files in memory")
@@ -149,6 +150,16 @@ def test_splits_of_the_next_epoch_are_read_before_its_turn(case: int, random: Ra
     epochs = [event for event in told if isinstance(event, EpochCommitted)]
     assert 0 < quarters.ahead <= sum(event.waiting > 0 for event in epochs)
     assert_exact(scenario, place, f"{way}\n{scenario.stream.explain()}")
+
+
+@pytest.mark.parametrize("case", range(8))
+def test_groups_move_while_splits_are_read_ahead(case: int, random: Random, place: Place, hire: Hire) -> None:
+    scenario, quarters = random_scenario(random, batches=6), hire(2)
+    way = replace(random_way(random), rows_per_epoch=random.choice([7, 20]))
+    told = step_with_changes(scenario, place, way, CrewExecutor(quarters, NeverRun()), random, chance=0.3)
+    changes = [event.what for event in told if isinstance(event, DirectoryChanged)]
+    assert quarters.ahead > 0
+    assert_exact(scenario, place, f"{way}\n{changes}\n{scenario.stream.explain()}")
 
 
 def test_queries_take_turns_and_what_they_read_ahead_is_void(random: Random, tmp_path: Path, hire: Hire) -> None:

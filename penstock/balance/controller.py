@@ -1,0 +1,138 @@
+"""The controller of a subquery: it gathers what the sites tell, asks the policy at the end of every round, and has that
+carried out which keeps the rules. Pure: a controller is a value, and every step gives the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+
+from penstock.balance.decisions import Change, Decision, Measured, Merge, Move, Refusal, Split
+from penstock.balance.policies import policy_named
+from penstock.balance.policies.static import Static
+from penstock.balance.policy import Paced, Policy
+from penstock.balance.round import Round
+from penstock.balance.rules import Rules, Standing, broken_rule
+from penstock.config import Settings
+from penstock.state.directory import Directory, Group
+
+
+@dataclass(frozen=True)
+class Hope:
+    """What was expected of the decisions of the last round, and how fast the subquery was before them."""
+
+    gain: float
+    pace: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a round: the directory from now on, and how it got there."""
+
+    directory: Directory
+    accepted: tuple[Decision, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    measured: Measured | None = None
+
+
+@dataclass(frozen=True)
+class Controller:
+    """Invariant: `figures` is what was heard in this round, all under one directory; None: nothing yet. `length` is the
+    seconds of the round, `settled` the round until which a group stays where it is."""
+
+    policy: Policy
+    rules: Rules
+    length: float
+    figures: Round | None = None
+    number: int = 0
+    settled: Mapping[Group, int] = field(default_factory=dict)
+    single: frozenset[Group] = frozenset()
+    hope: Hope | None = None
+
+    def heard(self, epoch: Round) -> Controller:
+        """After one more epoch. Under another directory a round begins anew."""
+        known = self.figures
+        if known is None or known.directory != epoch.directory:
+            return replace(self, figures=epoch)
+        return replace(self, figures=known.then(epoch))
+
+    @property
+    def due(self) -> bool:
+        return self.figures is not None and self.figures.seconds >= self.length
+
+    def decide(self) -> tuple[Controller, Verdict]:
+        """At the end of a round: what to change, and the controller of the next one."""
+        assert self.figures is not None, "a round has at least one epoch"
+        figures, measured = self.figures, self._measured(self.figures)
+        single = self.single | _single_keys(figures)
+        wanted = self.policy.decide(figures)
+        standing = Standing(figures.directory, figures, self.number, self.settled, single)
+        standing, accepted, refused = carried_out(self.rules, standing, wanted)
+        return self._next(figures, standing, accepted, measured), Verdict(
+            standing.directory, accepted, refused, measured
+        )
+
+    def _measured(self, figures: Round) -> Measured | None:
+        if self.hope is None or not figures.pace or not self.hope.pace:
+            return None
+        return Measured(self.hope.gain, 1 - figures.pace / self.hope.pace)
+
+    def _next(
+        self, figures: Round, standing: Standing, accepted: Sequence[Decision], measured: Measured | None
+    ) -> Controller:
+        hope = Hope(1 - prod(1 - decision.gain for decision in accepted), figures.pace) if accepted else None
+        length = self.length
+        if isinstance(self.policy, Paced):
+            length = self.policy.next_round(self.length, bool(accepted), measured)
+        return replace(
+            self, figures=None, number=self.number + 1, settled=standing.settled, single=standing.single, hope=hope,
+            length=length,
+        )  # fmt: skip
+
+
+def controllers(settings: Settings, subqueries: int) -> list[Controller]:
+    """One for each subquery; none under a policy that never decides anything."""
+    policy = policy_named(settings.policy)
+    if isinstance(policy, Static):
+        return []
+    bounds = Rules(least_sites=settings.least_sites, most_sites=settings.most_sites or settings.sites)
+    return [Controller(policy, bounds, settings.round_seconds) for _ in range(subqueries)]
+
+
+def carried_out(
+    rules: Rules, standing: Standing, wanted: Sequence[Decision]
+) -> tuple[Standing, tuple[Decision, ...], tuple[Refusal, ...]]:
+    """One decision after the other, without those that break a rule."""
+    accepted: list[Decision] = []
+    refused: list[Refusal] = []
+    for decision in wanted:
+        if (rule := broken_rule(rules, standing, decision)) is not None:
+            refused.append(Refusal(decision, rule))
+        else:
+            standing = _after(rules, standing, decision.change)
+            accepted.append(decision)
+    return standing, tuple(accepted), tuple(refused)
+
+
+def _after(rules: Rules, at: Standing, change: Change) -> Standing:
+    settled, moved = dict(at.settled), at.moved
+    match change:
+        case Move(group):
+            settled[group] = at.number + 1 + rules.cool_down
+            moved += at.of_group(group, at.figures.loads.state_bytes)
+        case Split(group):
+            settled |= dict.fromkeys(group.halves, settled.pop(group, 0))
+        case Merge(group):
+            settled[group] = max(settled.pop(half, 0) for half in group.halves)
+    live = {group: until for group, until in settled.items() if until > at.number}
+    return replace(at, directory=change.applied(at.directory), settled=live, moved=moved)
+
+
+def _single_keys(figures: Round) -> frozenset[Group]:
+    """Groups to which only rows of one key came: splitting them would not part anything."""
+    loads = figures.loads
+    return frozenset(
+        figures.directory.groups[n] for n in np.flatnonzero((loads.rows > 0) & (loads.heaviest == loads.rows))
+    )

@@ -1,0 +1,106 @@
+"""What groups ask of their sites in a round, and how fast the sites are. Pure.
+
+One measurement holds both: a group takes long because it has much to do, or because its site is slow. A slow site is
+slow with all of its groups, so where the median group of a site differs much from the whole, its speed is that of the
+median: a few groups with costly rows do not make it look slow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.balance.round import Counts, Figures, Round
+
+NOISE_ROWS = 100  # the time of a group with no more rows than this says little; its rows say more
+MOST_SPREAD = 0.2  # of the median cost of a row in a group: what the cost over all groups may differ from it
+MOST_CORRECTION = (
+    2.0  # pending rows are not counted alike by all operators, so they correct a time by no more than this
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """Invariant: `work` has one entry per group, in the order of the directory: the seconds of a round that it takes at
+    a site of speed 1. `owed` is the same for what is pending. `speeds` has one entry per site, 1 on average."""
+
+    work: Figures
+    owed: Figures
+    speeds: Figures
+
+    @property
+    def ideal(self) -> float:
+        """The seconds that every site would take for its part, were work as fine as sand."""
+        return float(self.work.sum() / self.speeds.sum())
+
+
+def demand(figures: Round) -> Demand:
+    worked = _at_home(figures)
+    speeds = _speeds(figures, worked)
+    lag = _lag(figures)
+    at_home = speeds[figures.homes]
+    return Demand(worked * lag[figures.homes] * at_home, _owed(figures) * at_home, speeds)
+
+
+def _at_home(figures: Round) -> Figures:
+    """The seconds that each group took of its site, which add up to those that the site was busy.
+
+    What was measured is the work on rows; the rest of a busy site went into taking rows in, so it is shared out by
+    rows. Where a group has so few that its time is noise, all is."""
+    loads, homes, busy = figures.loads, figures.homes, figures.busy
+    rows = figures.of_sites(loads.rows)
+    rest = np.maximum(busy - figures.of_sites(loads.seconds), 0.0)
+    measured = loads.seconds + loads.rows * _ratio(rest, rows)[homes]
+    seen = loads.rows + loads.state_rows
+    trust = seen / (seen + NOISE_ROWS)
+    mixed = trust * measured + (1 - trust) * loads.rows * _ratio(busy, rows)[homes]
+    return mixed * _ratio(busy, figures.of_sites(mixed))[homes]
+
+
+def _lag(figures: Round) -> Figures:
+    """By which factor a site would have had to work longer to keep up with its rows: a deadline ends the work of a slow
+    site as early as that of a fast one, and only its backlog tells them apart. The backlog is taken to have grown
+    evenly, so what it is at the end and what it was on average tell by how much."""
+    if figures.epochs < 2:
+        return np.ones(figures.directory.sites)
+    rows = figures.of_sites(figures.loads.rows)
+    end = figures.of_sites(figures.loads.pending)
+    growth = (end - figures.backlog) * (2 * figures.epochs / (figures.epochs - 1))
+    done = np.clip(rows - growth, rows / MOST_CORRECTION, rows * MOST_CORRECTION)
+    return np.where(rows > 0, rows / np.where(rows > 0, done, 1.0), 1.0)
+
+
+def _owed(figures: Round) -> Figures:
+    """The seconds that pending rows will take, but no more than the site was busy."""
+    rows, busy, homes = figures.of_sites(figures.loads.rows), figures.busy, figures.homes
+    owed = figures.loads.pending * _ratio(busy, rows)[homes]
+    return owed * np.minimum(1.0, _ratio(busy, figures.of_sites(owed)))[homes]
+
+
+def _speeds(figures: Round, worked: Figures) -> Figures:
+    cost = _costs(figures, worked)
+    known = cost > 0
+    if not known.any():
+        return np.ones(len(cost))
+    speeds = _ratio(np.ones(len(cost)), cost)
+    speeds = np.where(known, speeds, speeds[known].mean())
+    return np.asarray(speeds / speeds.mean())
+
+
+def _costs(figures: Round, worked: Figures) -> Figures:
+    """The seconds of a row at each site. That of all its rows is known best, so small differences do not count."""
+    rows, sites = figures.loads.rows, figures.directory.sites
+    whole = _ratio(figures.of_sites(worked), figures.of_sites(rows))
+    costs, sure = _ratio(worked, rows), rows >= NOISE_ROWS
+    medians = np.asarray([_median(costs[sure & (figures.homes == site)]) for site in range(sites)])
+    return np.where(np.abs(whole - medians) > MOST_SPREAD * medians, np.where(medians > 0, medians, whole), whole)
+
+
+def _median(costs: Figures) -> float:
+    return float(np.median(costs)) if len(costs) else 0.0
+
+
+def _ratio(above: Figures, below: Figures | Counts) -> Figures:
+    """0 where there is nothing to divide by."""
+    return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)

@@ -1,0 +1,77 @@
+"""`diffusion`: a site whose buffer is filling gives one group to a site whose buffer is all but empty, as in the
+shared-nothing window joins of Chakraborty and Singh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.balance.decisions import Decision, Move
+from penstock.balance.declustering import BUSY, OCCUPANCY, Thresholds, degree, roles
+from penstock.balance.demand import demand
+from penstock.balance.round import Figures, Round
+
+
+@dataclass(frozen=True)
+class Diffusion:
+    """Sites are compared by the part of their buffers that was filled, under the thresholds `occupancy`. Where buffers
+    have no bound, by their utilisation, under the thresholds `busy`. `elastic`: also the number of sites follows the
+    load, and grows where there are more than `beta` suppliers for a consumer."""
+
+    name: str = "diffusion"
+    occupancy: Thresholds = OCCUPANCY
+    busy: Thresholds = BUSY
+    elastic: bool = False
+    beta: float = 0.5
+
+    def decide(self, figures: Round) -> Sequence[Decision]:
+        thresholds = self.occupancy if figures.capacity else self.busy
+        if self.elastic and (scale := degree(figures, thresholds, self.beta)) is not None:
+            return (scale,)  # it gives groups other homes itself
+        load = figures.occupancy if figures.capacity else figures.utilisation
+        found = roles(load, thresholds)
+        exchange = _Exchange(figures, load, "its buffer is {:.0%} full" if figures.capacity else "it is busy {:.0%}")
+        pairs = zip(found.suppliers, exchange.fastest_first(found.consumers), strict=False)
+        return [given for pair in pairs if (given := exchange.give(*pair)) is not None]
+
+
+class _Exchange:
+    """Invariant: `times` is what each site would take for a round, and for what is pending, after all that was given so
+    far."""
+
+    def __init__(self, figures: Round, load: Figures, why: str) -> None:
+        asked = demand(figures)
+        self._figures, self._load, self._why = figures, load, why
+        self._work, self._speeds = asked.work + asked.owed, asked.speeds
+        self._times = figures.of_sites(self._work) / self._speeds
+
+    def fastest_first(self, consumers: Sequence[int]) -> list[int]:
+        """Empty buffers are all alike, so the one with least to do comes first."""
+        return sorted(consumers, key=lambda site: (self._times[site], site))
+
+    def give(self, supplier: int, consumer: int) -> Decision | None:
+        place = self._chosen(supplier, consumer)
+        if place is None:
+            return None
+        slowest = self._times.max()
+        self._times[supplier] -= self._work[place] / self._speeds[supplier]
+        self._times[consumer] += self._work[place] / self._speeds[consumer]
+        move = Move(self._figures.directory.groups[place], supplier, consumer)
+        gain = max(0.0, float(1 - self._times.max() / slowest))
+        return Decision(move, self._reason(supplier, consumer), gain, int(self._figures.loads.state_bytes[place]))
+
+    def _chosen(self, supplier: int, consumer: int) -> int | None:
+        """The paper takes any group. The one after which the slower of the two is fastest is as simple to find, and
+        none is taken that would only make them change roles. Among equals the first, so the choice is repeatable."""
+        mine = np.flatnonzero((self._figures.homes == supplier) & (self._work > 0))
+        given = self._times[supplier] - self._work[mine] / self._speeds[supplier]
+        taken = self._times[consumer] + self._work[mine] / self._speeds[consumer]
+        slower = np.maximum(given, taken)
+        useful = slower < self._times[supplier]
+        return int(mine[np.argmin(np.where(useful, slower, np.inf))]) if useful.any() else None
+
+    def _reason(self, supplier: int, consumer: int) -> str:
+        supply, room = (self._why.format(self._load[site]) for site in (supplier, consumer))
+        return f"site {supplier} is a supplier ({supply}), site {consumer} a consumer ({room})"

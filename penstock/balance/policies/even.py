@@ -1,0 +1,141 @@
+"""`even`: every site does its part of the work, in proportion to its speed. Penstock's own policy.
+
+From one round it estimates what every group asks and how fast every site is, and plans few steps that bring the slowest
+site close to the ideal. It carries out only what pays: the time that is saved over some rounds must outweigh the time
+that moving state takes, and be more than the noise of the measurement, so that groups do not move to and fro.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import sqrt
+
+import numpy as np
+
+from penstock.balance.decisions import Decision, Split
+from penstock.balance.demand import Demand, demand
+from penstock.balance.evening import Evening, Limits, Pieces, Prices, Step, unclear, worthwhile
+from penstock.balance.round import Round
+from penstock.balance.rules import MOST_DEPTH
+from penstock.balance.tuning import BOUNDS, WORTH_PARTING, Bounds, heavy_part, mergeable, too_hot, too_large
+from penstock.state.directory import Group
+
+NOISE = 3.0  # times the spread of a count of rows, which is its root: what a gain must exceed to be no chance
+MOST_LOOKS = 8  # groups that are split in a round only to see what is in them
+
+
+@dataclass(frozen=True)
+class Even:
+    """`least_gain` is the part by which the slowest site must get faster to change anything. `theta` bounds the rows of
+    state in a group, so that it can be moved in reasonable time; `moves` is how many a round may have, per site. Small
+    buddies are merged only above `crowded` groups per site, for few groups cannot be evened out well."""
+
+    name: str = "even"
+    least_gain: float = 0.05
+    theta: int = 1 << 20
+    moves: int = 16
+    crowded: int = 32
+    prices: Prices = field(default_factory=Prices)
+    bounds: Bounds = BOUNDS
+
+    def decide(self, figures: Round) -> Sequence[Decision]:
+        asked = self._asked(figures)
+        large = too_large(figures, self.theta, self.bounds)
+        if not self._uneven(figures, asked):
+            return large or self._merges(figures, asked)
+        splits = {_group(decision): decision for decision in (*too_hot(figures, asked, self.bounds), *large)}
+        return [*splits.values(), *self._evened(figures, asked, set(splits))]
+
+    def _merges(self, figures: Round, asked: Demand) -> list[Decision]:
+        """Undo splits that are no longer needed, but keep the groups that there were at first: none gets a shorter
+        prefix than the shortest."""
+        shortest = min(group.depth for group in figures.directory.groups)
+        return mergeable(figures, asked, self.theta, replace(self.bounds, least=self.crowded, depth=shortest))
+
+    def _asked(self, figures: Round) -> Demand:
+        """What is pending is to be worked off over some rounds."""
+        asked = demand(figures)
+        return Demand(asked.work + asked.owed / self.prices.rounds, asked.owed, asked.speeds)
+
+    def _uneven(self, figures: Round, asked: Demand) -> bool:
+        times = figures.of_sites(asked.work) / asked.speeds
+        return _gain(figures, float(times.max()), asked.ideal) > self._enough(figures, int(times.argmax()))
+
+    def _enough(self, figures: Round, slowest: int) -> float:
+        """The least gain that is worth a change. Over few rows, a site is the slowest by chance."""
+        rows = float(figures.of_sites(figures.loads.rows)[slowest])
+        return max(self.least_gain, NOISE / sqrt(max(rows, 1.0)))
+
+    def _evened(self, figures: Round, asked: Demand, split: set[Group]) -> list[Decision]:
+        pieces = _pieces(figures, asked, split)
+        plan = Evening(pieces, asked.speeds, self.prices, self._limits(figures))
+        before, enough = plan.slowest, self._enough(figures, int(plan.times.argmax()))
+        steps = worthwhile(plan.run(), before)
+        if steps and not plan.unfinished and _gain(figures, before, steps[-1].slowest) < enough:
+            steps = []
+        made = _decisions(steps, before, plan.ideal)
+        if _gain(figures, plan.slowest, plan.ideal) <= enough:
+            return made
+        taken = split | {step.change.group for step in steps}
+        room = max(0, plan.limits.groups - len(plan.pieces.groups))
+        return [*made, *_look_closer(figures, asked, int(plan.times.argmax()), taken)[:room]]
+
+    def _limits(self, figures: Round) -> Limits:
+        sites = figures.directory.sites
+        return Limits(self.bounds.hot * sites, self.moves * sites, memory=figures.memory, capacity=figures.capacity)
+
+
+def _gain(figures: Round, before: float, after: float) -> float:
+    """The part of its time that the slowest site saves. Where another site is the slowest in each epoch, the share of a
+    round is longer than any site's time, and evening out their sums saves a smaller part of it."""
+    whole = max(before, float(figures.share.max(initial=0.0)))
+    return (before - after) / whole if whole > 0 else 0.0
+
+
+def _pieces(figures: Round, asked: Demand, split: set[Group]) -> Pieces:
+    pieces = Pieces(
+        groups=figures.directory.groups,
+        homes=figures.homes,
+        work=asked.work,
+        state=figures.loads.state_bytes.astype(np.float64),
+        pending=figures.loads.pending.astype(np.float64),
+        heavy=heavy_part(figures),
+        fixed=np.zeros(len(asked.work), np.bool_),
+    )
+    stay = unclear(pieces.heavy, pieces.work, asked.ideal)
+    for place in sorted(figures.directory.place(group) for group in split):
+        pieces = pieces.halved(place, fixed=bool(stay[place]))  # which leaves all others in their places
+    return pieces
+
+
+def _group(decision: Decision) -> Group:
+    assert isinstance(decision.change, Split)
+    return decision.change.group
+
+
+def _decisions(steps: Sequence[Step], slowest: float, ideal: float) -> list[Decision]:
+    made = []
+    for step in steps:
+        gain = max(0.0, 1 - step.slowest / slowest)
+        made.append(Decision(step.change, _reason(step, ideal), gain, step.state))
+        slowest = step.slowest
+    return made
+
+
+def _reason(step: Step, ideal: float) -> str:
+    site = f"site {step.donor} takes {step.before:.3g} s a round where {ideal:.3g} s would be even"
+    if isinstance(step.change, Split):
+        return f"{site}, and a group of {step.relief:.2g} s is too much to move"
+    return f"{site}; this group is {step.relief:.2g} s of it"
+
+
+def _look_closer(figures: Round, asked: Demand, site: int, taken: set[Group]) -> list[Decision]:
+    """Splits of groups at a site that is still slow, although a heavy key may leave most of their work in one half: in
+    which one, the next round tells. Those with most work come first."""
+    heavy = heavy_part(figures)
+    worth = unclear(heavy, asked.work, asked.ideal) & (asked.work * (1 - heavy) > WORTH_PARTING * asked.ideal)
+    places = np.flatnonzero(worth & (figures.homes == site))
+    groups = [figures.directory.groups[n] for n in places[np.argsort(-asked.work[places], kind="stable")]]
+    wanted = [group for group in groups if group not in taken and group.depth < MOST_DEPTH][:MOST_LOOKS]
+    return [Decision(Split(group), f"site {site} stays slow, and this is much of it") for group in wanted]

@@ -1,0 +1,73 @@
+"""`flux`: the busiest site gives a group to the idlest, and so on towards the middle (Flux, section 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from penstock.balance.decisions import Decision, Measured
+from penstock.balance.policies.pacing import Pacing
+from penstock.balance.policies.pairing import Pick, decisions, largest, pairs
+from penstock.balance.round import Figures, Round
+
+# A group that is nearly all work of a pair would swap the two sites. What that seems to gain is chance, and it would
+# move back in the next round. So the receiver may end up ahead by this part of the difference, at most.
+SWAPPED = 0.95
+
+
+@dataclass(frozen=True)
+class Flux:
+    """A pair is considered if the donor is busier than sites are on average, and at least `imbalance` times as busy as
+    the receiver, which is not busier than `busiest_receiver` (in the paper th_imb and th_util). The first pair that is
+    not ends the round. Of each pair at most one group moves: that to which most rows came, of those that bring the two
+    sites closer together."""
+
+    imbalance: float = 1.2
+    busiest_receiver: float = 0.9
+    pacing: Pacing = field(default_factory=Pacing)
+    name: str = "flux"
+
+    def decide(self, figures: Round) -> Sequence[Decision]:
+        return self.decide_within(figures, np.full(figures.directory.sites, np.inf))
+
+    def decide_within(self, figures: Round, room: Figures) -> Sequence[Decision]:
+        """Where each site has room for so many more bytes of state."""
+        if not figures.share.all():  # a site that had no time was not idle either: such a round says nothing
+            return ()
+        return decisions(figures, self._picks(figures, room))
+
+    def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:
+        return self.pacing.next_length(length, moved, measured)
+
+    def _picks(self, figures: Round, room: Figures) -> Iterator[Pick]:
+        used = figures.utilisation
+        for donor, receiver in pairs(used):
+            if not self._considers(used, donor, receiver):
+                return
+            if (place := _group_to_move(figures, donor, receiver, room[receiver])) is not None:
+                yield Pick(place, receiver, _reason(used, donor, receiver))
+
+    def _considers(self, used: Figures, donor: int, receiver: int) -> bool:
+        giving, taking = used[donor], used[receiver]
+        unequal = giving >= used.mean() and giving >= self.imbalance * taking
+        return bool(unequal and taking <= self.busiest_receiver)
+
+
+def _group_to_move(figures: Round, donor: int, receiver: int, room: float) -> int | None:
+    """The place of the donor's group with the most rows that would make both sites more alike, and fits."""
+    giving, taking = figures.utilisation[donor], figures.utilisation[receiver]
+    places = np.flatnonzero(figures.homes == donor)
+    rows = figures.loads.rows[places]
+    left = giving * (1 - rows / max(1, rows.sum()))
+    grown = taking + rows / (figures.speeds[receiver] * figures.share[receiver])
+    closer = (rows > 0) & (grown - left < SWAPPED * (giving - taking))
+    # A slow receiver could come closer to the donor and yet end up busier than the donor is: nobody would gain.
+    bearable = grown <= min(1.0, giving)
+    choice = largest(rows, closer & bearable & (figures.loads.state_bytes[places] <= room))
+    return None if choice is None else int(places[choice])
+
+
+def _reason(used: Figures, donor: int, receiver: int) -> str:
+    return f"site {donor} is busy {100 * used[donor]:.0f} % of the time, site {receiver} {100 * used[receiver]:.0f} %"

@@ -1,0 +1,30 @@
+"""`hybrid`: state is evened out while a site holds more than it may, and otherwise work, where state has room (Flux,
+section 6.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.balance.decisions import Decision, Measured
+from penstock.balance.policies.flux import Flux
+from penstock.balance.policies.memory import Memory
+from penstock.balance.round import Round
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """Where memory has no bound, only work counts."""
+
+    work: Flux = field(default_factory=Flux)
+    state: Memory = field(default_factory=Memory)
+    name: str = "hybrid"
+
+    def decide(self, figures: Round) -> Sequence[Decision]:
+        if not figures.memory:
+            return self.work.decide(figures)
+        room = figures.memory - figures.of_sites(figures.loads.state_bytes)
+        return self.state.decide(figures) if (room < 0).any() else self.work.decide_within(figures, room)
+
+    def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:
+        return self.work.next_round(length, moved, measured)

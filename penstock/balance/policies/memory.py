@@ -1,0 +1,72 @@
+"""`memory`: the site with the most state gives a group to that with the least, and so on towards the middle (Flux,
+section 6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from penstock.balance.decisions import Decision, Measured
+from penstock.balance.policies.pacing import Pacing
+from penstock.balance.policies.pairing import Pick, decisions, largest, pairs
+from penstock.balance.round import Figures, Round
+
+UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A pair is considered if the donor holds more than sites do on average, and at least `imbalance` times as much as
+    the receiver; or if the donor holds more than it may, and the receiver does not. The first pair that is not ends the
+    round. Of each pair at most one group moves: the largest of those that bring the two sites closer together. How busy
+    the receiver is does not matter."""
+
+    imbalance: float = 1.2
+    pacing: Pacing = field(default_factory=Pacing)
+    name: str = "memory"
+
+    def decide(self, figures: Round) -> Sequence[Decision]:
+        return decisions(figures, self._picks(figures))
+
+    def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:
+        return self.pacing.next_length(length, moved, measured)
+
+    def _picks(self, figures: Round) -> Iterator[Pick]:
+        held = figures.of_sites(figures.loads.state_bytes)
+        for donor, receiver in pairs(held):
+            if not self._considers(held, donor, receiver, figures.memory):
+                return
+            if (place := _group_to_move(figures, held, donor, receiver)) is not None:
+                yield Pick(place, receiver, _reason(held, donor, receiver, figures.memory))
+
+    def _considers(self, held: Figures, donor: int, receiver: int, memory: int) -> bool:
+        most, least = held[donor], held[receiver]
+        overflows = 0 < memory < most and least < memory
+        return bool(overflows or (most >= held.mean() and most >= self.imbalance * least))
+
+
+def _group_to_move(figures: Round, held: Figures, donor: int, receiver: int) -> int | None:
+    """The place of the donor's largest group that would make both sites more alike. One that fits the receiver's memory
+    comes first; where none does, a move can still even out how much of their state sites have to park."""
+    places = np.flatnonzero(figures.homes == donor)
+    sizes = figures.loads.state_bytes[places]
+    gap = held[donor] - held[receiver]
+    closer = np.abs(gap - 2 * sizes) < gap
+    fits = closer & (sizes <= figures.memory - held[receiver])
+    choice = largest(sizes, fits if figures.memory and fits.any() else closer)
+    return None if choice is None else int(places[choice])
+
+
+def _reason(held: Figures, donor: int, receiver: int, memory: int) -> str:
+    bound = f" and may hold {_written(memory)}" if 0 < memory < held[donor] else ""
+    return f"site {donor} holds {_written(held[donor])} of state{bound}, site {receiver} {_written(held[receiver])}"
+
+
+def _written(size: float) -> str:
+    """A number of bytes, as one reads it."""
+    power = 0
+    while size >= 999.5 and power < len(UNITS) - 1:
+        size, power = size / 1000, power + 1
+    return f"{size:.3g} {UNITS[power]}"

@@ -1,0 +1,17 @@
+"""`static`: nothing ever changes, as in a system that cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.balance.decisions import Decision
+from penstock.balance.round import Round
+
+
+@dataclass(frozen=True)
+class Static:
+    name: str = "static"
+
+    def decide(self, figures: Round) -> Sequence[Decision]:
+        return ()

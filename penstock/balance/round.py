@@ -1,0 +1,112 @@
+"""What a subquery did over a round: what its sites and its groups told, added up over some epochs. Pure.
+
+A policy reads a round and nothing else, so whatever it decides can be tried on figures that were written by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.state.directory import Directory
+
+Counts = npt.NDArray[np.int64]
+Figures = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """What groups came to. Invariant: all arrays have one entry per group, in the order of the directory.
+
+    `rows` came in, and `heaviest` of them were of one key, the most that any had; `seconds` of work they and what was
+    due took; `state_rows` and `state_bytes` are what the group holds, and `pending` rows wait for work, all at the end.
+    `last_used` is the last epoch of the round in which a row came, counted from 1; 0: none came.
+    """
+
+    rows: Counts
+    heaviest: Counts
+    seconds: Figures
+    state_rows: Counts
+    state_bytes: Counts
+    pending: Counts
+    last_used: Counts
+
+    def then(self, later: Loads, epoch: int) -> Loads:
+        """These and those of the next epoch, which is the round's `epoch`-th."""
+        return replace(
+            later,
+            rows=self.rows + later.rows,
+            heaviest=self.heaviest + later.heaviest,
+            seconds=self.seconds + later.seconds,
+            last_used=np.where(later.rows > 0, epoch, self.last_used),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One subquery over `epochs` epochs, which took `seconds`.
+
+    Invariant: `loads` has one entry per group of the directory, the arrays below one per site. `busy` is how long a
+    site worked, `share` how long it could have: the time that the sites of its level had together, until the last was
+    done or the deadline had come. `backlog` is the rows that were pending at the ends of epochs, on average, and
+    `capacity` how many may be (0: no bound). `memory` is the bytes of state that a site may hold (0: no bound).
+    """
+
+    directory: Directory
+    epochs: int
+    seconds: float
+    loads: Loads
+    busy: Figures
+    share: Figures
+    backlog: Figures
+    capacity: int = 0
+    memory: int = 0
+
+    def then(self, later: Round) -> Round:
+        """This round with one more epoch, under the same directory."""
+        epochs = self.epochs + later.epochs
+        return replace(
+            later,
+            epochs=epochs,
+            seconds=self.seconds + later.seconds,
+            loads=self.loads.then(later.loads, epochs),
+            busy=self.busy + later.busy,
+            share=self.share + later.share,
+            backlog=(self.backlog * self.epochs + later.backlog * later.epochs) / epochs,
+        )
+
+    @cached_property
+    def homes(self) -> npt.NDArray[np.int64]:
+        """The site of each group."""
+        return np.asarray(self.directory.homes, dtype=np.int64)
+
+    @cached_property
+    def utilisation(self) -> Figures:
+        """The part of its share that each site was busy."""
+        return np.divide(self.busy, self.share, out=np.zeros(len(self.busy)), where=self.share > 0)
+
+    @cached_property
+    def occupancy(self) -> Figures:
+        """The part of its buffer that each site had filled; 0 where there is no bound."""
+        return self.backlog / self.capacity if self.capacity else np.zeros(len(self.backlog))
+
+    def of_sites(self, figures: npt.NDArray[np.int64] | Figures) -> Figures:
+        """What the figures of groups come to at each site."""
+        return np.bincount(self.homes, weights=figures, minlength=self.directory.sites).astype(np.float64)
+
+    @cached_property
+    def pace(self) -> float:
+        """The seconds that the slowest site takes for a row of the whole subquery; 0 where none came."""
+        rows = int(self.loads.rows.sum())
+        return float(self.busy.max()) / rows if rows else 0.0
+
+    @cached_property
+    def speeds(self) -> Figures:
+        """Rows that each site works through in a second; where it had none, as many as the others on average."""
+        rows = self.of_sites(self.loads.rows)
+        known = (self.busy > 0) & (rows > 0)
+        speeds = np.divide(rows, self.busy, out=np.zeros(len(rows)), where=known)
+        return np.where(known, speeds, speeds[known].mean() if known.any() else 1.0)

@@ -1,0 +1,116 @@
+"""Fine tuning: groups that are too large or too hot are split, small cold buddies become one again. Pure.
+
+Sizes are rows of state. A group is kept between theta and two theta, as in the window joins of Chakraborty and Singh.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.balance.decisions import Decision, Merge, Split
+from penstock.balance.demand import NOISE_ROWS, Demand, demand
+from penstock.balance.round import Counts, Figures, Round
+from penstock.balance.rules import MOST_DEPTH
+from penstock.state.directory import Group
+
+HOT = 0.5  # of what a site does on average: with groups that do more, no distribution is even
+COLD = HOT / 2  # buddies that do less together may be merged; the gap keeps them from being split again at once
+WORTH_PARTING = 0.02  # of what a site does on average: what the keys beside the heaviest must do at least
+# A bucket below theta and its buddy may be merged up to 2 theta, says the paper. The gap up to that keeps a group whose
+# size wavers about 2 theta from being split and merged by turns.
+MERGED = 1.5
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """For groups per site, on average: no split of a hot group above `hot`, nor of a large one above `large`; no merge
+    below `least`. `depth`: no merge into a group of a shorter prefix. `changes` are those of one round, for each takes
+    the directory apart and puts it together again."""
+
+    least: int = 8
+    hot: int = 64
+    large: int = 4096
+    depth: int = 0
+    changes: int = 64
+
+
+BOUNDS = Bounds()
+
+
+def tuned(figures: Round, theta: int, bounds: Bounds = BOUNDS) -> list[Decision]:
+    """Splits, the most urgent first, and then merges."""
+    asked = demand(figures)
+    splits = [*too_hot(figures, asked, bounds), *too_large(figures, theta, bounds)]
+    splits = list({decision.change: decision for decision in reversed(splits)}.values())[::-1][: bounds.changes]
+    merges = mergeable(figures, asked, theta, bounds)
+    return [*splits, *merges[: max(0, bounds.changes - len(splits))]]
+
+
+def heavy_part(figures: Round) -> Figures:
+    """The part of each group's rows that are of its heaviest key; 1 where no rows came, for nothing can be parted."""
+    rows = figures.loads.rows
+    return np.divide(figures.loads.heaviest, rows, out=np.ones(len(rows)), where=rows > 0)
+
+
+def too_hot(figures: Round, asked: Demand, bounds: Bounds = BOUNDS) -> list[Decision]:
+    """Splits of groups with so much work that no distribution over the sites can be even, the hottest first."""
+    sites, average = figures.directory.sites, float(asked.work.sum()) / figures.directory.sites
+    parts = asked.work * (1 - heavy_part(figures)) > WORTH_PARTING * average
+    hot = (asked.work > HOT * average) & parts & (figures.loads.rows > NOISE_ROWS)
+    if sites == 1 or average <= 0:
+        return []
+    room = bounds.hot * sites - len(asked.work)
+    chosen = _splittable(figures, np.flatnonzero(hot), asked.work)[: max(0, min(room, bounds.changes))]
+    return [_split_hot(figures.directory.groups[n], float(asked.work[n]) / average) for n in chosen]
+
+
+def _split_hot(group: Group, part: float) -> Decision:
+    return Decision(Split(group), f"it has {part:.0%} of the work that a site has on average")
+
+
+def too_large(figures: Round, theta: int, bounds: Bounds = BOUNDS) -> list[Decision]:
+    """Splits of groups with more than two theta rows of state, the largest first."""
+    held = figures.loads.state_rows
+    room = bounds.large * figures.directory.sites - len(held)
+    several = (figures.loads.rows == 0) | (figures.loads.heaviest < figures.loads.rows)
+    chosen = _splittable(figures, np.flatnonzero((held > 2 * theta) & several), held.astype(np.float64))
+    return [
+        Decision(Split(figures.directory.groups[n]), f"it holds {held[n]:,} rows, more than {2 * theta:,}")
+        for n in chosen[: max(0, min(room, bounds.changes))]
+    ]
+
+
+def _splittable(figures: Round, places: Counts, by: Figures) -> list[int]:
+    """Those of some groups whose prefix may get longer, the largest by a figure first."""
+    order = places[np.argsort(-by[places], kind="stable")]
+    return [int(n) for n in order if figures.directory.groups[n].depth < MOST_DEPTH]
+
+
+def mergeable(figures: Round, asked: Demand, theta: int, bounds: Bounds = BOUNDS) -> list[Decision]:
+    """Merges of buddies at one site that are small and cold, the smallest first. In a round with hardly any rows all
+    groups look cold, so it is no reason to merge any."""
+    sites, groups = figures.directory.sites, figures.directory.groups
+    room = len(groups) - bounds.least * sites
+    if room <= 0 or figures.loads.rows.sum() < NOISE_ROWS * sites:
+        return []
+    held, work = figures.loads.state_rows, asked.work
+    together = held[:-1] + held[1:]
+    small = (np.minimum(held[:-1], held[1:]) < theta) & (together < MERGED * theta)
+    cold = work[:-1] + work[1:] <= COLD * work.sum() / sites
+    pairs = np.flatnonzero(_buddies(figures, bounds.depth) & small & cold)
+    chosen = pairs[np.argsort(together[pairs], kind="stable")][: min(room, bounds.changes)]
+    return [Decision(Merge(groups[n].parent), f"its halves hold {together[n]:,} rows together") for n in chosen]
+
+
+def _buddies(figures: Round, depth: int) -> npt.NDArray[np.bool_]:
+    """For each group but the last: whether it and the next are the halves of one of a depth, or of a greater one, and
+    live at one site."""
+    groups = figures.directory.groups
+    depths = np.fromiter((group.depth for group in groups), np.int64, len(groups))
+    odd = np.fromiter((group.prefix & 1 for group in groups), np.int64, len(groups))
+    # In order of hash, a group of even prefix is followed by its buddy, or by a part of it that is deeper.
+    halves = (depths[:-1] == depths[1:]) & (odd[:-1] == 0) & (depths[:-1] > depth)
+    return np.asarray(halves & (figures.homes[:-1] == figures.homes[1:]))

@@ -1,0 +1,110 @@
+"""The side of whoever asks: leaves a request in the control folder of a run, and waits for its answer."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
+
+from penstock.checkpoint.control import (
+    ANSWER,
+    KINDS,
+    MOST_OF_RUN,
+    REQUEST,
+    STATUS,
+    Answer,
+    ControlFolder,
+    Distrusted,
+    Letter,
+    Request,
+    Status,
+)
+from penstock.errors import CheckpointError
+
+_LOOK_EVERY = 0.05  # seconds
+
+
+def in_use(checkpoint: Path) -> bool:
+    """Whether a run holds the checkpoint. Where one does, looking neither holds nor changes anything."""
+    try:
+        lock = os.open(checkpoint / "lock", os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def ask(folder: ControlFolder, request: Request) -> str:
+    """Leave a request for the run; gives its name."""
+    name = uuid.uuid4().hex
+    kind = next(kind for kind, known in KINDS.items() if isinstance(request, known))
+    wants = {field: value for field, value in asdict(request).items() if field != "name"}
+    folder.write(name + REQUEST, msgspec.json.encode(Letter(kind, time.time(), wants)))
+    return name
+
+
+def wait_for(folder: ControlFolder, name: str, seconds: float, alive: Callable[[], bool]) -> Answer:
+    """The answer of the run. Where none comes, the request is taken back: nothing is done later than that."""
+    try:
+        return _waited(folder, name, seconds, alive)
+    except KeyboardInterrupt:
+        folder.remove(name + REQUEST)
+        raise
+
+
+def _waited(folder: ControlFolder, name: str, seconds: float, alive: Callable[[], bool]) -> Answer:
+    deadline = time.monotonic() + seconds
+    while (answer := answer_to(folder, name)) is None:
+        late, ended = time.monotonic() >= deadline, not alive()
+        if late or ended:
+            return _given_up(folder, name, "the run has ended" if ended else f"the run did not answer in {seconds:g} s")
+        time.sleep(_LOOK_EVERY)
+    return answer
+
+
+def _given_up(folder: ControlFolder, name: str, why: str) -> Answer:
+    withdrawn = folder.remove(name + REQUEST)
+    if (answer := answer_to(folder, name)) is not None:  # it came just now
+        return answer
+    if withdrawn:
+        raise CheckpointError(f"nothing was done: {why}", detail="the request is taken back", hint="ask again")
+    raise CheckpointError(
+        f"it is not known what was done: {why}",
+        detail="the run has taken the request, and has not answered it",
+        hint="look with `penstock top` before you ask again",
+    )
+
+
+def answer_to(folder: ControlFolder, name: str) -> Answer | None:
+    """The answer, once; None while there is none."""
+    try:
+        answer = msgspec.json.decode(folder.read(name + ANSWER, MOST_OF_RUN), type=Answer)
+    except FileNotFoundError:
+        return None
+    except (Distrusted, msgspec.DecodeError) as error:
+        raise CheckpointError("the answer of the run cannot be read", detail=str(error)) from error
+    folder.remove(name + ANSWER)
+    return answer
+
+
+def read_status(folder: ControlFolder) -> Status | None:
+    """The last status of the run; None before the first."""
+    try:
+        return msgspec.json.decode(folder.read(STATUS, MOST_OF_RUN), type=Status)
+    except FileNotFoundError:
+        return None
+    except (Distrusted, msgspec.DecodeError) as error:
+        raise CheckpointError(
+            "the status of the run cannot be read", detail=str(error), hint="use the version of Penstock that runs it"
+        ) from error

@@ -1,0 +1,83 @@
+"""`penstock scale`, `penstock move` and `penstock rebalance`: requests to a query that runs in another process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from rich.console import Console
+
+from penstock.checkpoint.control import GROUP, Answer, ControlFolder, MoveRequest, Request
+from penstock.cli.asking import ask, in_use, read_status, wait_for
+from penstock.cli.which_checkpoint import running_checkpoint
+from penstock.errors import CheckpointError, ConfigError
+
+
+@contextmanager
+def control_folder(checkpoint: Path) -> Iterator[ControlFolder]:
+    """That of a running query."""
+    folder = ControlFolder(checkpoint)
+    try:
+        yield folder
+    finally:
+        folder.close()
+
+
+def request_change(checkpoint: str, request: Request, seconds: float | None) -> None:
+    """Ask the run of a checkpoint, and say what came of it. `seconds` None: do not wait."""
+    root = running_checkpoint(checkpoint)
+    with control_folder(root) as folder:
+        _ask(root, folder, request, seconds)
+
+
+def request_move(checkpoint: str, group: str, site: int, subquery: int | None, seconds: float | None) -> None:
+    """The same for a move, which needs no subquery where there is only one."""
+    _check_group(group)
+    root = running_checkpoint(checkpoint)
+    with control_folder(root) as folder:
+        number = _only_subquery(folder) if subquery is None else subquery
+        _ask(root, folder, MoveRequest(group, site, number), seconds)
+
+
+def _ask(root: Path, folder: ControlFolder, request: Request, seconds: float | None) -> None:
+    name = ask(folder, request)
+    if seconds is None:
+        print("asked; `penstock top` shows what comes of it")
+        return
+    with _waiting(f"waiting for the run of {root}"):
+        answer = wait_for(folder, name, seconds, lambda: in_use(root))
+    _say(answer)
+
+
+def _waiting(text: str) -> AbstractContextManager[object]:
+    console = Console(stderr=True)
+    return console.status(text) if console.is_terminal else nullcontext()
+
+
+def _say(answer: Answer) -> None:
+    if answer.why_not is not None:
+        raise CheckpointError("the run did not do it", detail=answer.why_not, hint=answer.detail)
+    print(answer.detail or "done")
+
+
+def _check_group(group: str) -> None:
+    if re.match(GROUP, group) is None:
+        raise ConfigError(
+            f"`{group}` is not a group",
+            detail="a group is written as the first bits of its hashes",
+            hint="copy it from `penstock top`, as in 01101; the group of all hashes is *",
+        )
+
+
+def _only_subquery(folder: ControlFolder) -> int:
+    status = read_status(folder)
+    if status is not None and len(status.subqueries) == 1:
+        return 0
+    known = "the run has not told yet" if status is None else _numbered([s.name for s in status.subqueries])
+    raise ConfigError("which subquery has the group?", detail=known, hint="add --subquery and its number")
+
+
+def _numbered(names: list[str]) -> str:
+    return ", ".join(f"{number}: {name}" for number, name in enumerate(names)) or "this query has none"

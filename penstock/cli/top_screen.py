@@ -1,0 +1,182 @@
+"""What `penstock top` shows: the sites of every subquery with bars, the hottest groups, the decisions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from rich.bar import Bar
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from penstock.checkpoint.control import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
+from penstock.cli.progress_line import shown_mark
+
+_BUSY, _OVERLOADED = 0.7, 0.9  # from where on a site is shown as such
+_STALE = 3.0  # seconds after which a status may not be true any more
+_SITE_COLUMNS = (
+    *(("site", 4), ("rows/s", 9), ("utilisation", None), ("", 6)),
+    *(("backlog", None), ("", 10), ("state", 6), ("groups", 6)),
+)
+_GROUP_COLUMNS = (("site", 4), ("rows/s", 9), ("hottest groups", None), ("", 6), ("pending", 10), ("state", 6))
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def picture(status: Status, now: float, most: int | None = None) -> RenderableType:
+    """`most` bounds the rows of each table, for a terminal that is not higher."""
+    parts: list[RenderableType] = [_title(status, now), _facts(status)]
+    for number, subquery in enumerate(status.subqueries):
+        parts += [Text(), _heading(number, subquery), _sites(subquery, most)]
+        if subquery.hottest:
+            parts.append(_groups(subquery.hottest[:most]))
+    if status.decisions:
+        newest = status.decisions[::-1][: None if most is None else max(1, most // 2)]  # of two lines each
+        parts += [Text("\ndecisions", "bold"), _decisions(newest, len(status.subqueries) > 1)]
+    return Group(*parts)
+
+
+def rows_per_table(status: Status, height: int) -> int:
+    """How many rows each table may have on a terminal of so many lines."""
+    tables = 2 * len(status.subqueries) + 1
+    lines_around = 3 + 5 * len(status.subqueries) + 3  # one decision has two lines, also where one row is all there is
+    return max(1, (height - lines_around) // tables)
+
+
+def _title(status: Status, now: float) -> Text:
+    age = now - status.at
+    since = Text(f"  nothing heard for {_span(age)}", "yellow") if age > _STALE else Text()
+    return _line(Text.assemble((plain(status.query), "bold"), since))
+
+
+def _facts(status: Status) -> Text:
+    facts = (
+        ("epoch", f"{status.epoch:,}"),
+        ("low-water mark", shown_mark(status.low_water_mark)),
+        ("running for", _span(max(0.0, status.at - status.began))),
+    )
+    rates = (
+        ("in", f"{status.rows_in_per_second:,.0f} rows/s"),
+        ("out", f"{status.rows_out_per_second:,.0f} rows/s"),
+        ("waiting", f"{status.waiting:,} rows"),
+    )
+    return Text("\n").join([_named(facts), _named(rates)])
+
+
+def _named(facts: Sequence[tuple[str, str]]) -> Text:
+    return Text("   ").join(Text.assemble((f"{name} ", "dim"), (value, "green")) for name, value in facts)
+
+
+def _heading(number: int, subquery: SubqueryStatus) -> Text:
+    groups = sum(site.groups for site in subquery.sites)
+    about = f"  {_counted(len(subquery.sites), 'site')}, {_counted(groups, 'group')}"
+    return _line(Text.assemble((f"subquery {number}: {plain(subquery.name)}", "bold"), (about, "dim")))
+
+
+def _sites(subquery: SubqueryStatus, most: int | None) -> Table:
+    """All sites in order of their numbers, or the busiest ones where not all can be shown."""
+    table = _table(*_SITE_COLUMNS)
+    shown = sorted(range(len(subquery.sites)), key=lambda site: -subquery.sites[site].utilisation)[:most]
+    full = subquery.capacity or max((site.backlog for site in subquery.sites), default=0)
+    for number in sorted(shown):
+        table.add_row(*_site(number, subquery.sites[number], full))
+    if left := len(subquery.sites) - len(shown):
+        table.add_row("", "", Text(f"and {left:,} less busy", "dim", no_wrap=True))
+    return table
+
+
+def _site(number: int, site: SiteStatus, full: float) -> tuple[RenderableType, ...]:
+    colour = _colour(site.utilisation)
+    return (
+        str(number),
+        f"{site.rows_per_second:,.0f}",
+        Bar(1, 0, min(1.0, site.utilisation), color=colour),
+        Text(_percent(site.utilisation), colour),
+        Bar(full or 1, 0, min(full or 1, site.backlog), color="blue"),
+        f"{site.backlog:,.0f}",
+        _size(site.state_bytes),
+        f"{site.groups:,}",
+    )
+
+
+def _groups(hottest: Sequence[GroupStatus]) -> Table:
+    table = _table(*_GROUP_COLUMNS)
+    for group in hottest:
+        colour = _colour(group.utilisation)
+        table.add_row(
+            str(group.site),
+            f"{group.rows_per_second:,.0f}",
+            Text(plain(group.group), overflow="fold"),
+            Text(_percent(group.utilisation), colour),
+            f"{group.pending:,}",
+            _size(group.state_bytes),
+        )
+    return table
+
+
+def _decisions(decisions: Sequence[DecisionStatus], several: bool) -> Table:
+    """The newest first: what, and below it what came of it and why."""
+    table = Table.grid(expand=True, padding=(0, 1))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    for decision in decisions:
+        where = f"subquery {decision.subquery}: " if several else ""
+        table.add_row(Text(f"{decision.epoch:,}", "dim"), where + plain(decision.what))
+        table.add_row("", Text.assemble(*_came_of(decision), (plain(decision.why), "dim")))
+    return table
+
+
+def _came_of(decision: DecisionStatus) -> list[tuple[str, str]]:
+    """What came of a decision, in pieces with their styles."""
+    if decision.refused is not None:
+        return [(f"refused: {plain(decision.refused)}  ", "yellow")]
+    told = [] if not decision.predicted else [(f"predicted {_percent(decision.predicted)}  ", "cyan")]
+    if decision.measured is not None:
+        told.append((f"measured {_percent(decision.measured)}  ", "green" if decision.measured > 0 else "red"))
+    return told
+
+
+def _table(*columns: tuple[str, int | None]) -> Table:
+    """Columns of fixed width to the right; what has none shares the rest, for bars and names."""
+    table = Table(box=None, expand=True, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    for name, width in columns:
+        if width is None:
+            table.add_column(name, ratio=1, min_width=8)
+        else:
+            table.add_column(name, width=width, justify="right", no_wrap=True)
+    return table
+
+
+def plain(text: str) -> str:
+    """Without what could steer the terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def _line(text: Text) -> Text:
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def _colour(utilisation: float) -> str:
+    return "red" if utilisation >= _OVERLOADED else "yellow" if utilisation >= _BUSY else "green"
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:,.0f} %"
+
+
+def _size(count: float) -> str:
+    """In three letters and a unit."""
+    for unit in _UNITS:
+        if count < 999.5 or unit == _UNITS[-1]:
+            break
+        count /= 1000
+    return f"{count:,.1f} {unit}" if count < 9.95 and unit != _UNITS[0] else f"{count:,.0f} {unit}"
+
+
+def _span(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

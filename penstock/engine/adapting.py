@@ -1,0 +1,68 @@
+"""Adapting: the controllers hear what the sites told of an epoch, and what they decide is in the directories of the
+first epoch that is not routed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from penstock.balance.controller import Controller, Verdict
+from penstock.balance.decisions import Change
+from penstock.balance.rules import impossible
+from penstock.engine.job import EpochJob, RouteReport, SiteReport
+from penstock.engine.loads import round_of
+from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event
+from penstock.state.directory import Directory
+
+BY_HAND = "by hand"
+
+
+class Adaptation:
+    """Invariant: `directories[s]` is that of subquery s in the next epoch that is planned. There is a controller per
+    subquery, or none where directories change by hand only."""
+
+    def __init__(
+        self, directories: Sequence[Directory], controllers: Sequence[Controller], tell: Callable[[Event], None]
+    ) -> None:
+        self.directories = tuple(directories)
+        self._controllers = list(controllers)
+        self._tell = tell
+
+    @property
+    def listens(self) -> bool:
+        """Whether the sites are to tell what their groups came to."""
+        return bool(self._controllers)
+
+    def heard(self, job: EpochJob, reports: Sequence[RouteReport | SiteReport], seconds: float) -> None:
+        """After an epoch. One under a directory that is already to change says nothing about the one to come."""
+        sites = [report for report in reports if isinstance(report, SiteReport)]
+        for number, controller in enumerate(self._controllers):
+            if job.directories[number] != self.directories[number]:
+                continue
+            controller = controller.heard(round_of(job, number, sites, seconds))
+            if controller.due:
+                controller, verdict = controller.decide()
+                self._change(number, verdict.directory)
+                self._tell_of(job.epoch, number, verdict)
+            self._controllers[number] = controller
+
+    def by_hand(self, epoch: int, subquery: int, change: Change) -> str | None:
+        """Carry out what somebody wants; gives the reason where it cannot be done."""
+        directory = self.directories[subquery]
+        if (why := impossible(directory, change)) is not None:
+            self._tell(ChangeRefused(epoch, subquery, str(change), BY_HAND, why))
+            return why
+        self._change(subquery, change.applied(directory))
+        self._tell(DirectoryChanged(epoch, subquery, str(change), BY_HAND, 0.0, 0))
+        return None
+
+    def _change(self, subquery: int, directory: Directory) -> None:
+        self.directories = (*self.directories[:subquery], directory, *self.directories[subquery + 1 :])
+
+    def _tell_of(self, epoch: int, subquery: int, verdict: Verdict) -> None:
+        if (measured := verdict.measured) is not None:
+            self._tell(ChangeMeasured(epoch, subquery, measured.predicted, measured.measured))
+        for made in verdict.accepted:
+            self._tell(DirectoryChanged(epoch, subquery, str(made.change), made.reason, made.gain, made.cost))
+        for refused in verdict.refused:
+            wanted = refused.decision
+            self._tell(ChangeRefused(epoch, subquery, str(wanted.change), wanted.reason, refused.rule))

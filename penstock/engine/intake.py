@@ -1,0 +1,111 @@
+"""What the sources give to epochs: how many rows of which source, and from where their marks go on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.balance.admission import EPOCH_SECONDS, Admission, FixedAdmission
+from penstock.balance.lead import SourceStanding, shares
+from penstock.checkpoint.manifest import SourceState
+from penstock.config import Settings
+from penstock.engine.commit import source_marks
+from penstock.engine.job import RouteTask
+from penstock.plan.nodes import Source
+from penstock.progress.idle import active_after, begun, floors
+from penstock.progress.mark import Mark
+from penstock.sources.base import AcknowledgingReader, Offer, Reader
+from penstock.state.directory import Directory
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What the sources give to an epoch, the tasks that read it, and the directories by which they cut it. `standings`
+    say how the sources stand to each other once they have given it; one that was not `asked` gives nothing."""
+
+    offers: tuple[Offer, ...]
+    routes: tuple[RouteTask, ...]
+    directories: tuple[Directory, ...]
+    standings: tuple[SourceStanding, ...]
+    asked: tuple[bool, ...]
+
+    @property
+    def waiting(self) -> int:
+        """Rows that are known to be there for later epochs."""
+        return sum(offer.waiting for offer in self.offers)
+
+
+class Inlet:
+    """The readers of all sources, and how much they may give. What it remembers would not be missed after a crash."""
+
+    def __init__(self, sources: Sequence[Source], settings: Settings) -> None:
+        self._sources, self._settings = sources, settings
+        self._readers: tuple[Reader, ...] = tuple(s.connector.open(s.schema, s.time) for s in sources)  # type: ignore[attr-defined]
+        self._clocks = [str(source.schema.field(source.time).type) for source in sources]
+        fixed = settings.rows_per_epoch
+        self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds or EPOCH_SECONDS)
+        self._activity = begun(len(sources), time.monotonic())
+        self._occupancy = 0.0
+        self.standings: tuple[SourceStanding, ...] = ()
+
+    def begin(self, states: Sequence[SourceState]) -> None:
+        """Go on from these states."""
+        self.standings = tuple(
+            SourceStanding(mark, state.ended, clock=clock)
+            for mark, state, clock in zip(source_marks(states), states, self._clocks, strict=True)
+        )
+
+    def intake(
+        self,
+        states: Sequence[SourceState],
+        standings: Sequence[SourceStanding],
+        directories: tuple[Directory, ...],
+    ) -> Intake:
+        """What comes after these states. Sources share what an epoch may take in, and none leads the others too far."""
+        marks = source_marks(states)
+        now = [s.reached(mark, state.ended) for s, mark, state in zip(standings, marks, states, strict=True)]
+        parts = shares(self._admission.slowed(self._occupancy), now, self._settings.max_lead)
+        offers = tuple(map(_offer, self._readers, states, now, parts))
+        given = [sum(split.rows for split in offer.splits) for offer in offers]
+        after = tuple(s.asked(p, g, offer.waiting) for s, p, g, offer in zip(now, parts, given, offers, strict=True))
+        splits = [(index, split) for index, offer in enumerate(offers) for split in offer.splits]
+        routes = [RouteTask(n, index, split, marks[index]) for n, (index, split) in enumerate(splits)]
+        return Intake(offers, tuple(routes), directories, after, tuple(part > 0 for part in parts))
+
+    def floors(self, intake: Intake, states: Sequence[SourceState]) -> tuple[Mark, ...]:
+        """From where the marks of the sources go on, also where some are idle. One that is held back is not: its rows
+        would come to be late."""
+        now = time.monotonic()
+        shown = [{split.substream for split in offer.splits} for offer in intake.offers]
+        self._activity = active_after(self._activity, shown, now, [state.marks.keys() for state in states])
+        return floors(
+            self._activity,
+            [(state.marks, state.floor, state.ended) for state in states],
+            [
+                None if source.idle is None or not asked else source.idle / 1e6
+                for source, asked in zip(self._sources, intake.asked, strict=True)
+            ],
+            now,
+            self._clocks,
+        )
+
+    def concluded(self, rows_in: int, seconds: float, busy: float, backlog: int) -> None:
+        """After an epoch: how long it took, and how many rows the fullest buffer of a site holds."""
+        self._admission = self._admission.after(rows_in, seconds, busy)
+        capacity = self._settings.buffer_rows
+        self._occupancy = backlog / capacity if capacity else 0.0
+
+    def committed(self, states: Sequence[SourceState]) -> None:
+        """Tell the sources that wait for it."""
+        for reader, state in zip(self._readers, states, strict=True):
+            if isinstance(reader, AcknowledgingReader) and state.progress is not None:
+                reader.committed(state.progress)
+
+
+def _offer(reader: Reader, state: SourceState, standing: SourceStanding, rows: int) -> Offer:
+    if state.ended:
+        return Offer((), state.progress or {}, True)
+    if not rows:  # it is too far ahead of others, and a reader that is asked gives at least something
+        return Offer((), state.progress or {}, False, standing.waiting)
+    return reader.offer(state.progress, rows)

@@ -1,0 +1,77 @@
+"""Schedules of changes: groups that move, split and merge, and sites that come and go, while a query runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+
+from penstock.balance.decisions import Change, Merge, Move, Scale, Split
+from penstock.checkpoint.faults import InjectedCrash, arm, disarm
+from penstock.checkpoint.store import Checkpoint
+from penstock.config import Settings
+from penstock.engine.loop import EpochLoop, Executor, Outcome
+from penstock.engine.storing import OPEN_RUNS
+from penstock.events import Event
+from penstock.plan.options import CompileOptions
+from penstock.plan.subqueries import compile_query
+from penstock.state.directory import Directory
+from penstock.testing.crashes import Fault, Place, Scenario
+from penstock.testing.ways import Way
+
+MOST_SITES = 8
+MOST_DEPTH = 12
+
+
+def random_change(random: Random, directory: Directory) -> Change:
+    """Some change; one that would merge what lives apart is refused."""
+    group = random.choice(directory.groups)
+    match random.choice(["move", "move", "move", "split", "merge", "scale"]):
+        case "split" if group.depth < MOST_DEPTH:
+            return Split(group)
+        case "merge" if group.depth:
+            return Merge(group.parent)
+        case "scale":
+            return Scale(random.randint(1, MOST_SITES))
+        case _:
+            home = directory.homes[directory.place(group)]
+            return Move(group, home, random.randrange(directory.sites))
+
+
+@contextmanager
+def looping(scenario: Scenario, place: Place, way: Way, executor: Executor) -> Iterator[tuple[EpochLoop, list[Event]]]:
+    """A loop over the scenario, and what it tells."""
+    told: list[Event] = []
+    OPEN_RUNS.keep_only(place.checkpoint / "runs", ())  # a process that starts again has nothing open
+    settings = Settings(master="inline", on_bad_row="divert").with_options(**scenario.settings, **way.settings())
+    checkpoint = Checkpoint.open(place.checkpoint)
+    try:
+        query = compile_query(scenario.into(place).sink, CompileOptions.of(settings))
+        yield EpochLoop(query, checkpoint, executor, settings, told.append), told
+    finally:
+        checkpoint.close()
+
+
+def step_with_changes(
+    scenario: Scenario, place: Place, way: Way, executor: Executor, random: Random, chance: float = 0.5
+) -> list[Event]:
+    """Run to the end, with some changes before every other epoch or so; gives what the loop told."""
+    with looping(scenario, place, way, executor) as (loop, told):
+        while loop.step() is not Outcome.FINISHED:
+            while random.random() < chance:
+                subquery = random.randrange(len(loop.directories))
+                loop.change(subquery, random_change(random, loop.directories[subquery]))
+    return told
+
+
+def die_with_changes(
+    scenario: Scenario, place: Place, way: Way, executor: Executor, random: Random, fault: Fault
+) -> list[Event] | None:
+    """The same until a fault strikes; None where it did."""
+    arm(fault.point, fault.nth, fault.action)
+    try:
+        return step_with_changes(scenario, place, way, executor, random)
+    except (InjectedCrash, OSError):
+        return None
+    finally:
+        disarm()
