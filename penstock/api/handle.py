@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from penstock.api.until import Until
 from penstock.balance.pace import Pace
 from penstock.engine.loop import EpochLoop, Outcome
+from penstock.engine.steering import Steering
 from penstock.errors import PenstockError, did_you_mean
 from penstock.events import EpochCommitted, EpochDropped, Event
 from penstock.plan.explain import explain
@@ -92,14 +93,16 @@ class Run:
         self,
         loop: EpochLoop,
         ears: Ears,
+        steering: Steering,
         pace: Pace,
         until: Until,
         results: MemoryResults | None,
         close: Callable[[], None],
     ) -> None:
-        self._loop, self._ears, self._pace, self._until, self._results, self._close = (
-            loop, ears, pace, until, results, close,
+        self._loop, self._ears, self._steering, self._pace, self._until, self._results, self._close = (
+            loop, ears, steering, pace, until, results, close,
         )  # fmt: skip
+        ears.listeners.append(steering.hear)
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._progress = Progress(epoch=loop.manifest.epoch)
@@ -189,6 +192,7 @@ class Run:
         try:
             while not self._stop.is_set() and not self._until.reached(self._progress):
                 began = time.monotonic()
+                self._steering.attend()
                 outcome = self._loop.step()
                 if outcome is Outcome.FINISHED:
                     break
@@ -198,6 +202,7 @@ class Run:
             self._end("stopped" if self._stop.is_set() else "failed")
             self._error = None if self._stop.is_set() and self._loop.abandoned else error
         finally:
+            self._steering.close()
             self._close()
 
     def _rest(self, outcome: Outcome, began: float) -> None:

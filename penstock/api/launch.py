@@ -17,6 +17,7 @@ from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings, span
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor
+from penstock.engine.steering import Steering
 from penstock.events import Event
 from penstock.plan.nodes import Sink
 from penstock.plan.options import CompileOptions
@@ -40,13 +41,14 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     try:
         executor = executor_for(settings, handed_over=bool(_attached(query)))
         loop = EpochLoop(query, store, executor, settings, ears.hear)
+        steering = Steering(loop)
         for source in _attached(query):
             source.attach(store.root)
     except BaseException:
         _close(query, executor, store)
         raise
     pace = HANDOFF_PACE if _attached(query) else settings.epoch_seconds
-    return Run(loop, ears, Pace(pace), until, results, lambda: _close(query, executor, store))
+    return Run(loop, ears, steering, Pace(pace), until, results, lambda: _close(query, executor, store))
 
 
 def _temporary_checkpoint() -> str:

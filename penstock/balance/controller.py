@@ -9,12 +9,12 @@ from math import prod
 
 import numpy as np
 
-from penstock.balance.decisions import Change, Decision, Measured, Merge, Move, Refusal, Split
+from penstock.balance.decisions import Decision, Measured, Refusal
 from penstock.balance.policies import policy_named
 from penstock.balance.policies.static import Static
 from penstock.balance.policy import Paced, Policy
 from penstock.balance.round import Round
-from penstock.balance.rules import Rules, Standing, broken_rule
+from penstock.balance.rules import Rules, Standing, broken_rule, standing
 from penstock.config import Settings
 from penstock.state.directory import Directory, Group
 
@@ -68,28 +68,22 @@ class Controller:
         figures, measured = self.figures, self._measured(self.figures)
         single = self.single | _single_keys(figures)
         wanted = self.policy.decide(figures)
-        standing = Standing(figures.directory, figures, self.number, self.settled, single)
-        standing, accepted, refused = carried_out(self.rules, standing, wanted)
-        return self._next(figures, standing, accepted, measured), Verdict(
-            standing.directory, accepted, refused, measured
-        )
+        at, accepted, refused = carried_out(self.rules, standing(figures, self.number, self.settled, single), wanted)
+        return self._next(at, accepted, measured), Verdict(at.directory, accepted, refused, measured)
 
     def _measured(self, figures: Round) -> Measured | None:
         if self.hope is None or not figures.pace or not self.hope.pace:
             return None
         return Measured(self.hope.gain, 1 - figures.pace / self.hope.pace)
 
-    def _next(
-        self, figures: Round, standing: Standing, accepted: Sequence[Decision], measured: Measured | None
-    ) -> Controller:
-        hope = Hope(1 - prod(1 - decision.gain for decision in accepted), figures.pace) if accepted else None
+    def _next(self, at: Standing, accepted: Sequence[Decision], measured: Measured | None) -> Controller:
+        hope = Hope(1 - prod(1 - decision.gain for decision in accepted), at.figures.pace) if accepted else None
         length = self.length
         if isinstance(self.policy, Paced):
             length = self.policy.next_round(self.length, bool(accepted), measured)
         return replace(
-            self, figures=None, number=self.number + 1, settled=standing.settled, single=standing.single, hope=hope,
-            length=length,
-        )  # fmt: skip
+            self, figures=None, number=self.number + 1, settled=at.settled, single=at.single, hope=hope, length=length
+        )
 
 
 def controllers(settings: Settings, subqueries: int) -> list[Controller]:
@@ -102,32 +96,18 @@ def controllers(settings: Settings, subqueries: int) -> list[Controller]:
 
 
 def carried_out(
-    rules: Rules, standing: Standing, wanted: Sequence[Decision]
+    rules: Rules, at: Standing, wanted: Sequence[Decision]
 ) -> tuple[Standing, tuple[Decision, ...], tuple[Refusal, ...]]:
     """One decision after the other, without those that break a rule."""
     accepted: list[Decision] = []
     refused: list[Refusal] = []
     for decision in wanted:
-        if (rule := broken_rule(rules, standing, decision)) is not None:
+        if (rule := broken_rule(rules, at, decision)) is not None:
             refused.append(Refusal(decision, rule))
         else:
-            standing = _after(rules, standing, decision.change)
+            at = at.after(rules, decision.change)
             accepted.append(decision)
-    return standing, tuple(accepted), tuple(refused)
-
-
-def _after(rules: Rules, at: Standing, change: Change) -> Standing:
-    settled, moved = dict(at.settled), at.moved
-    match change:
-        case Move(group):
-            settled[group] = at.number + 1 + rules.cool_down
-            moved += at.of_group(group, at.figures.loads.state_bytes)
-        case Split(group):
-            settled |= dict.fromkeys(group.halves, settled.pop(group, 0))
-        case Merge(group):
-            settled[group] = max(settled.pop(half, 0) for half in group.halves)
-    live = {group: until for group, until in settled.items() if until > at.number}
-    return replace(at, directory=change.applied(at.directory), settled=live, moved=moved)
+    return at, tuple(accepted), tuple(refused)
 
 
 def _single_keys(figures: Round) -> frozenset[Group]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from penstock.balance.decisions import Change, Decision, Merge, Move, Scale, Split
-from penstock.balance.round import Counts, Round
+from penstock.balance.round import Counts, Figures, Round
 from penstock.state.directory import Directory, Group
 
 MOST_DEPTH = 48  # a group of so long a prefix holds one key, or next to nothing
@@ -26,14 +26,17 @@ class Rules:
     most_sites: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Standing:
     """Where things are while decisions are carried out one by one. `settled` says until which round a group stays;
-    `single` are groups of one key, as far as is known; `moved` is the bytes that got another home in this round."""
+    `single` are groups of one key, as far as is known; `moved` is the bytes that got another home in this round.
+    Invariant: `held` is the bytes of state at each site of the directory, `waiting` the pending rows."""
 
     directory: Directory
     figures: Round
     number: int
+    held: Figures
+    waiting: Figures
     settled: Mapping[Group, int] = field(default_factory=dict)
     single: frozenset[Group] = frozenset()
     moved: int = 0
@@ -42,18 +45,62 @@ class Standing:
         """A figure of a group that may be younger than the round: half of what it was split from, or all of what was
         merged into it."""
         known = self.figures.directory
-        inside = [n for n, other in _overlapping(known, group) if other.depth >= group.depth]
-        if inside:
-            return int(counts[inside].sum())
-        (place, whole), *_ = _overlapping(known, group)
-        return int(counts[place]) >> (group.depth - whole.depth)
+        first, last = known.overlapping(group)
+        whole = known.groups[first]
+        if whole.depth < group.depth:
+            return int(counts[first]) >> (group.depth - whole.depth)
+        return int(counts[first:last].sum())
 
-    def of_site(self, site: int, counts: Counts) -> int:
-        """What a site would hold by now."""
-        mine = [group for group, home in zip(self.directory.groups, self.directory.homes, strict=True) if home == site]
-        if self.directory is self.figures.directory:
-            return int(self.figures.of_sites(counts)[site])
-        return sum(self.of_group(group, counts) for group in mine)
+    def after(self, rules: Rules, change: Change) -> Standing:
+        """Once the change is carried out."""
+        loads, directory = self.figures.loads, change.applied(self.directory)
+        match change:
+            case Move(group, source, target):
+                state, rows = self.of_group(group, loads.state_bytes), self.of_group(group, loads.pending)
+                return replace(
+                    self,
+                    directory=directory,
+                    held=_shifted(self.held, source, target, state),
+                    waiting=_shifted(self.waiting, source, target, rows),
+                    settled={**self.settled, group: self.number + 1 + rules.cool_down},
+                    moved=self.moved + state,
+                )
+            case Split(group):
+                until = self.settled.get(group, 0)
+                return replace(self, directory=directory, settled=_settled(self, dict.fromkeys(group.halves, until)))
+            case Merge(group):
+                until = max(self.settled.get(half, 0) for half in group.halves)
+                return replace(self, directory=directory, settled=_settled(self, {group: until}))
+            case Scale():
+                return replace(
+                    self,
+                    directory=directory,
+                    held=self._at_sites(directory, loads.state_bytes),
+                    waiting=self._at_sites(directory, loads.pending),
+                )
+
+    def _at_sites(self, directory: Directory, counts: Counts) -> Figures:
+        weights = [self.of_group(group, counts) for group in directory.groups]
+        return np.bincount(directory.homes, weights=weights, minlength=directory.sites).astype(np.float64)
+
+
+def standing(figures: Round, number: int, settled: Mapping[Group, int], single: frozenset[Group]) -> Standing:
+    """At the end of a round, before anything is carried out."""
+    loads, live = figures.loads, {group: until for group, until in settled.items() if until > number}
+    held, waiting = figures.of_sites(loads.state_bytes), figures.of_sites(loads.pending)
+    return Standing(figures.directory, figures, number, held, waiting, live, single)
+
+
+def _shifted(figures: Figures, source: int, target: int, amount: int) -> Figures:
+    shifted = figures.copy()
+    shifted[source] -= amount
+    shifted[target] += amount
+    return shifted
+
+
+def _settled(at: Standing, heirs: Mapping[Group, int]) -> dict[Group, int]:
+    """What is settled with groups that have taken the place of others."""
+    return {**at.settled, **{group: until for group, until in heirs.items() if until}}
 
 
 def impossible(directory: Directory, change: Change) -> str | None:
@@ -106,10 +153,10 @@ def _against_receiving(rules: Rules, at: Standing, move: Move) -> str | None:
     state = at.of_group(move.group, loads.state_bytes)
     if at.moved and at.moved + state > rules.budget:  # one group may always move, or a large one never could
         return f"more than {rules.budget // MEGABYTE} MB of state would move in one round"
-    if figures.memory and at.of_site(move.target, loads.state_bytes) + state > figures.memory:
+    if figures.memory and at.held[move.target] + state > figures.memory:
         return f"the memory of site {move.target} would overflow"
     pending = at.of_group(move.group, loads.pending)
-    if figures.capacity and pending and at.of_site(move.target, loads.pending) + pending > figures.capacity:
+    if figures.capacity and pending and at.waiting[move.target] + pending > figures.capacity:
         return f"the buffer of site {move.target} would overflow"
     return None
 
@@ -119,12 +166,3 @@ def _home(directory: Directory, group: Group) -> int | None:
         return directory.homes[directory.place(group)]
     except KeyError:
         return None
-
-
-def _overlapping(directory: Directory, group: Group) -> list[tuple[int, Group]]:
-    """The groups of a directory that have hashes in common with one of another: itself, what it is part of, or what is
-    part of it."""
-    lows = np.asarray([known.range.low for known in directory.groups], dtype=np.uint64)
-    first = int(np.searchsorted(lows, np.uint64(group.range.low), side="right")) - 1
-    last = int(np.searchsorted(lows, np.uint64(group.range.high - 1), side="right"))
-    return [(place, directory.groups[place]) for place in range(first, last)]

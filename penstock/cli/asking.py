@@ -12,19 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.checkpoint.control import (
-    ANSWER,
-    KINDS,
-    MOST_OF_RUN,
-    REQUEST,
-    STATUS,
-    Answer,
-    ControlFolder,
-    Distrusted,
-    Letter,
-    Request,
-    Status,
-)
+from penstock.checkpoint.control import KINDS, Answer, Letter, Request
+from penstock.checkpoint.control_folder import ANSWER, MOST_OF_RUN, REQUEST, STATUS, ControlFolder, Distrusted
+from penstock.checkpoint.status import Status
 from penstock.errors import CheckpointError
 
 _LOOK_EVERY = 0.05  # seconds

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from penstock.checkpoint.control import GROUP, Answer, ControlFolder, MoveRequest, Request
+from penstock.checkpoint.control import GROUP, Answer, MoveRequest, Request
+from penstock.checkpoint.control_folder import ControlFolder
 from penstock.cli.asking import ask, in_use, read_status, wait_for
 from penstock.cli.which_checkpoint import running_checkpoint
 from penstock.errors import CheckpointError, ConfigError

@@ -11,7 +11,8 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
-from penstock.checkpoint.control import ControlFolder, Status
+from penstock.checkpoint.control_folder import ControlFolder
+from penstock.checkpoint.status import Status
 from penstock.cli.asking import in_use, read_status
 from penstock.cli.control import control_folder
 from penstock.cli.keys import Keys

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.checkpoint.control import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
+from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 from penstock.cli.progress_line import shown_mark
 
 _BUSY, _OVERLOADED = 0.7, 0.9  # from where on a site is shown as such

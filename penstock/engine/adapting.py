@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from penstock.balance.controller import Controller, Verdict
 from penstock.balance.decisions import Change
-from penstock.balance.rules import impossible
-from penstock.engine.job import EpochJob, RouteReport, SiteReport
-from penstock.engine.loads import round_of
+from penstock.balance.policies.even import Even
+from penstock.balance.round import Round
+from penstock.balance.rules import Rules, impossible
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event
 from penstock.state.directory import Directory
 
@@ -24,26 +24,32 @@ class Adaptation:
         self, directories: Sequence[Directory], controllers: Sequence[Controller], tell: Callable[[Event], None]
     ) -> None:
         self.directories = tuple(directories)
-        self._controllers = list(controllers)
+        self._controllers = dict(enumerate(controllers))
+        self._once: dict[int, Controller] = {}  # asked for by hand, for one epoch
         self._tell = tell
 
     @property
     def listens(self) -> bool:
         """Whether the sites are to tell what their groups came to."""
-        return bool(self._controllers)
+        return bool(self._controllers or self._once)
 
-    def heard(self, job: EpochJob, reports: Sequence[RouteReport | SiteReport], seconds: float) -> None:
+    def heard(self, epoch: int, figures: Sequence[Round]) -> None:
         """After an epoch. One under a directory that is already to change says nothing about the one to come."""
-        sites = [report for report in reports if isinstance(report, SiteReport)]
-        for number, controller in enumerate(self._controllers):
-            if job.directories[number] != self.directories[number]:
+        for number, controller in {**self._controllers, **self._once}.items():
+            if figures[number].directory != self.directories[number]:
                 continue
-            controller = controller.heard(round_of(job, number, sites, seconds))
-            if controller.due:
-                controller, verdict = controller.decide()
+            heard = controller.heard(figures[number])
+            if heard.due:
+                heard, verdict = heard.decide()
                 self._change(number, verdict.directory)
-                self._tell_of(job.epoch, number, verdict)
-            self._controllers[number] = controller
+                self._tell_of(epoch, number, verdict)
+            if number in self._controllers and number not in self._once:
+                self._controllers[number] = heard
+            self._once.pop(number, None)
+
+    def rebalance(self, subquery: int) -> None:
+        """Even out the sites of a subquery after the next epoch, whatever the policy is."""
+        self._once[subquery] = Controller(Even(), Rules(cool_down=0), 0.0)
 
     def by_hand(self, epoch: int, subquery: int, change: Change) -> str | None:
         """Carry out what somebody wants; gives the reason where it cannot be done."""

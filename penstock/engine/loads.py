@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.balance.round import Counts, Figures, Loads, Round
-from penstock.engine.job import EpochJob, SiteReport
+from penstock.engine.job import EpochJob, RouteReport, SiteReport
 from penstock.state.directory import Directory, Hashes, HashRange
 
 Kind = TypeVar("Kind", np.int64, np.float64)
@@ -81,10 +81,13 @@ def shared_out(borders: Borders, worked: Sequence[tuple[HashRange, float]], weig
     return seconds
 
 
-def round_of(job: EpochJob, subquery: int, reports: Sequence[SiteReport], seconds: float) -> Round:
+def round_of(
+    job: EpochJob, subquery: int, reports: Sequence[RouteReport | SiteReport], seconds: float, capacity: int
+) -> Round:
     """One epoch of a subquery, as a round of its own."""
     directory = job.directories[subquery]
-    own = sorted((r for r in reports if r.subquery == subquery), key=lambda report: report.site)
+    sites = [report for report in reports if isinstance(report, SiteReport) and report.subquery == subquery]
+    own = sorted(sites, key=lambda report: report.site)
     loads = [report.load for report in own if report.load is not None]
     order = np.argsort(np.argsort(np.asarray(directory.homes), kind="stable"), kind="stable")
     busy = np.asarray([report.time.seconds for report in own])
@@ -104,7 +107,8 @@ def round_of(job: EpochJob, subquery: int, reports: Sequence[SiteReport], second
         ),
         busy=busy,
         share=np.full(len(busy), busy.max(initial=0.0)),
-        backlog=np.asarray([float(load.pending.sum()) for load in loads]),
+        backlog=np.asarray([float(report.backlog) for report in own]),
+        capacity=capacity,
     )
 
 

@@ -15,6 +15,7 @@ import msgspec
 from penstock.balance.controller import controllers
 from penstock.balance.decisions import Change
 from penstock.balance.lead import SourceStanding
+from penstock.balance.round import Round
 from penstock.checkpoint.durable import write_new
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import FORMAT, Manifest, SiteState, SourceState, SubqueryState, Totals
@@ -42,6 +43,7 @@ from penstock.engine.job import (
     SourceProgress,
     nothing_follows,
 )
+from penstock.engine.loads import round_of
 from penstock.engine.marks import starting_marks
 from penstock.engine.outputs import Outputs
 from penstock.engine.rescale import rehomed, rescaled
@@ -95,6 +97,7 @@ class EpochLoop:
         self.outputs = Outputs(query, settings, checkpoint)
         self.abandoned = False
         self._ahead: Intake | None = None
+        self.watched, self.figures = False, tuple[Round, ...]()  # of the last epoch whose sites told of their groups
         self._inlet = Inlet(query.sources, settings)
         self.manifest = self._recover()
         self._inlet.begin(self.manifest.sources)
@@ -108,6 +111,10 @@ class EpochLoop:
         """Change the directory of a subquery by hand, from the first epoch on that is not routed yet; gives the reason
         where that cannot be done."""
         return self._adaptation.by_hand(self.manifest.epoch, subquery, change)
+
+    def rebalance(self, subquery: int) -> None:
+        """Even out the sites of a subquery after the next epoch."""
+        self._adaptation.rebalance(subquery)
 
     @property
     def directories(self) -> tuple[Directory, ...]:
@@ -191,11 +198,19 @@ class EpochLoop:
         rows_in, backlog = after.totals.rows_in - before.totals.rows_in, largest_backlog(reports)
         self._inlet.concluded(rows_in, watch.seconds, busy_seconds(reports), backlog)
         self._tell_of(before, after, intake.waiting, watch.seconds)
-        self._adaptation.heard(job, reports, watch.seconds)
+        self._hear_of(job, reports, watch.seconds)
         self._tell(epoch_timed(after.epoch, watch, reports))
         if after.finished:
             self._tell(RunFinished(after.epoch))
         return Outcome.FINISHED if after.finished else Outcome.WORKED
+
+    def _hear_of(self, job: EpochJob, reports: Sequence[RouteReport | SiteReport], seconds: float) -> None:
+        """What the groups came to, where the sites were to tell it."""
+        if job.tell_loads:
+            capacity, count = self._settings.buffer_rows or 0, len(job.directories)
+            self.figures = tuple(round_of(job, number, reports, seconds, capacity) for number in range(count))
+            self.watched = False
+            self._adaptation.heard(job.epoch, self.figures)
 
     def _make_true(self, job: EpochJob, after: Manifest, watch: Stopwatch) -> None:
         """Commit, publish, and clean up behind."""
@@ -253,7 +268,7 @@ class EpochLoop:
             late_outputs=self.outputs.late,
             limits=Limits(self._settings.item_rows, self._settings.items, self._settings.deadline_seconds),
             divert_bad_rows=self._settings.on_bad_row == "divert",
-            tell_loads=self._adaptation.listens,
+            tell_loads=self._adaptation.listens or self.watched,
         )
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:

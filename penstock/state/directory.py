@@ -116,6 +116,18 @@ class Directory:
     def ranges_of(self, site: int) -> tuple[HashRange, ...]:
         return tuple(r for home, r in self.home_ranges() if home == site)
 
+    def overlapping(self, group: Group) -> tuple[int, int]:
+        """From which to before which place there are groups that have hashes in common with one of another directory:
+        itself, what it is part of, or what is part of it."""
+        first = int(np.searchsorted(self._lows, np.uint64(group.range.low), side="right")) - 1
+        return first, int(np.searchsorted(self._lows, np.uint64(group.range.high - 1), side="right"))
+
+    @cached_property
+    def _lows(self) -> Hashes:
+        prefixes = np.asarray([group.prefix for group in self.groups], np.uint64)
+        depths = np.asarray([group.depth for group in self.groups], np.uint64)
+        return np.where(depths > 0, prefixes << (np.uint64(64) - np.maximum(depths, np.uint64(1))), np.uint64(0))
+
     def place(self, group: Group) -> int:
         """Where the group is in the order of groups; raises KeyError if it is none of them."""
         place = bisect_left(self.groups, group.range.low, key=lambda known: known.range.low)

@@ -16,18 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint.control import (
-    Control,
-    ControlFolder,
-    DecisionStatus,
-    GroupStatus,
-    MoveRequest,
-    RebalanceRequest,
-    ScaleRequest,
-    SiteStatus,
-    Status,
-    SubqueryStatus,
-)
+from penstock.checkpoint.control import Control, MoveRequest, RebalanceRequest, ScaleRequest
+from penstock.checkpoint.control_folder import ControlFolder
+from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 from penstock.errors import CheckpointError
 
 BEGAN = 1_000_000.0

@@ -25,8 +25,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import penstock as package
-from penstock.checkpoint.control import Control, DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
+from penstock.checkpoint.control import Control
 from penstock.checkpoint.lock import Lock
+from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 from penstock.cli.top_screen import picture, rows_per_table
 
 BEGAN = 1_700_000_000.0

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from penstock.balance.policies.diffusion import Diffusion
+from penstock.balance.policies.even import Even
+from penstock.balance.policies.flux import Flux
+from penstock.balance.policies.hybrid import Hybrid
+from penstock.balance.policies.memory import Memory
 from penstock.balance.policies.static import Static
 from penstock.balance.policy import Policy
 from penstock.errors import ConfigError, did_you_mean
 
-_known: dict[str, Policy] = {policy.name: policy for policy in (Static(),)}
+_OWN: tuple[Policy, ...] = (
+    Static(), Flux(), Diffusion(), Diffusion(name="elastic", elastic=True), Memory(), Hybrid(), Even(),
+)  # fmt: skip
+_known: dict[str, Policy] = {policy.name: policy for policy in _OWN}
 
 
 def register(policy: Policy) -> None:

@@ -1,0 +1,72 @@
+"""The status that a run shows to whoever watches it, as values that are written as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class SiteStatus:
+    """`utilisation` is the part of its share of the time that the site is busy, `backlog` its pending rows."""
+
+    rows_per_second: float
+    utilisation: float
+    backlog: float
+    state_bytes: int
+    groups: int
+
+
+@dataclass(frozen=True)
+class GroupStatus:
+    """`group` is written as its bits; `utilisation` is its part of that of its site."""
+
+    group: str
+    site: int
+    rows_per_second: float
+    utilisation: float
+    pending: int
+    state_bytes: int
+
+
+@dataclass(frozen=True)
+class SubqueryStatus:
+    """Invariant: `sites` are in order of their numbers, `hottest` begins with the hottest group. `capacity` is the rows
+    that may be pending at a site (0: no bound)."""
+
+    name: str
+    sites: tuple[SiteStatus, ...]
+    hottest: tuple[GroupStatus, ...] = ()
+    capacity: int = 0
+
+
+@dataclass(frozen=True)
+class DecisionStatus:
+    """What was decided after an epoch, and why; the gain that was predicted and measured, as parts; `refused` is the
+    rule that it would have broken."""
+
+    epoch: int
+    subquery: int
+    what: str
+    why: str
+    predicted: float | None = None
+    measured: float | None = None
+    refused: str | None = None
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a run is getting on. Invariant: subqueries are in order of their numbers, the newest decision is the last.
+    `began` and `at` are seconds since 1970: when the run began, and when this was true."""
+
+    query: str
+    fingerprint: str
+    epoch: int
+    began: float
+    at: float
+    rows_in_per_second: float
+    rows_out_per_second: float
+    waiting: int
+    low_water_mark: datetime | int | None
+    subqueries: tuple[SubqueryStatus, ...]
+    decisions: tuple[DecisionStatus, ...] = ()

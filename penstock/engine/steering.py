@@ -1,0 +1,162 @@
+"""Steering: what somebody wants of a running query from outside, and what it shows of itself."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+import numpy as np
+
+from penstock.balance.decisions import Change, Move, Scale
+from penstock.balance.round import Round
+from penstock.checkpoint.control import Control, MoveRequest, RebalanceRequest, Request, ScaleRequest
+from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
+from penstock.engine.loop import EpochLoop
+from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, EpochCommitted, Event
+from penstock.plan.explain_operator import operator_lines
+from penstock.plan.program import Subquery
+from penstock.state.directory import Directory, Group
+
+KEPT_DECISIONS = 50
+HOTTEST = 8
+LATELY = 5.0  # seconds over which rates are told
+
+
+class Steering:
+    """Used by the thread that drives the loop. Nothing in it would be missed after a crash."""
+
+    def __init__(self, loop: EpochLoop) -> None:
+        self._loop, self._began = loop, time.time()
+        self._control = Control(loop.checkpoint.root, self._began)
+        self._decisions: deque[DecisionStatus] = deque(maxlen=KEPT_DECISIONS)
+        self._committed: deque[tuple[float, EpochCommitted]] = deque()
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case EpochCommitted():
+                self._committed.append((time.time(), event))
+            case DirectoryChanged(epoch, subquery, what, why, gain):
+                self._decisions.append(DecisionStatus(epoch, subquery, what, why, gain))
+            case ChangeRefused(epoch, subquery, what, why, rule):
+                self._decisions.append(DecisionStatus(epoch, subquery, what, why, refused=rule))
+            case ChangeMeasured(epoch, subquery, predicted, measured):
+                why = "the decisions of the round before"
+                self._decisions.append(DecisionStatus(epoch, subquery, "measured", why, predicted, measured))
+
+    def attend(self) -> None:
+        """Do what is asked for, and show how things are."""
+        for request in self._control.requests():
+            refused = self._refused(request)
+            self._control.answer(request, refused, "" if refused else _from_when(request))
+        if self._control.status_due:
+            self._control.publish(self._status())
+            self._loop.watched = True  # the next epoch tells what the next status shows
+
+    def close(self) -> None:
+        self._control.close()
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def _refused(self, request: Request) -> str | None:
+        """Carry a request out; gives the reason where that is not possible."""
+        count = len(self._loop.directories)
+        subqueries = range(count) if request.subquery is None else [request.subquery]
+        if any(number >= count for number in subqueries):
+            return f"this query has {count} subqueries, counted from 0"
+        reasons = [self._one(request, number) for number in subqueries]
+        return next((reason for reason in reasons if reason is not None), None)
+
+    def _one(self, request: Request, subquery: int) -> str | None:
+        directory = self._loop.directories[subquery]
+        match request:
+            case ScaleRequest(sites):
+                return self._loop.change(subquery, Scale(sites)) if sites != directory.sites else None
+            case MoveRequest(bits, site):
+                change = _move(directory, bits, site)
+                return "there is no such group" if change is None else self._loop.change(subquery, change)
+            case RebalanceRequest():
+                self._loop.rebalance(subquery)
+                return None
+
+    # -- status --------------------------------------------------------------------------------------------------
+
+    def _status(self) -> Status:
+        now, query = time.time(), self._loop.query
+        while self._committed and self._committed[0][0] < now - LATELY:
+            self._committed.popleft()
+        last = self._committed[-1][1] if self._committed else None
+        over = min(LATELY, max(0.1, now - self._began))
+        return Status(
+            query=self._loop.checkpoint.root.name,
+            fingerprint=self._loop.manifest.fingerprint,
+            epoch=self._loop.manifest.epoch,
+            began=self._began,
+            at=now,
+            rows_in_per_second=sum(event.rows_in for _, event in self._committed) / over,
+            rows_out_per_second=sum(event.rows_out for _, event in self._committed) / over,
+            waiting=last.waiting if last else 0,
+            low_water_mark=last.low_water_mark if last else None,
+            subqueries=tuple(
+                SubqueryStatus(_title(subquery), _sites(figures), _hottest(figures), figures.capacity)
+                for subquery, figures in zip(query.program.subqueries, self._loop.figures, strict=False)
+            ),
+            decisions=tuple(self._decisions),
+        )
+
+
+def _from_when(request: Request) -> str:
+    match request:
+        case RebalanceRequest():
+            return "it is looked at after the next epoch"
+        case ScaleRequest(sites):
+            return f"{sites} sites, from the next epoch on that is not routed yet"
+        case MoveRequest(group, site):
+            return f"{group} lives at site {site}, from the next epoch on that is not routed yet"
+
+
+def _move(directory: Directory, bits: str, site: int) -> Change | None:
+    group = Group(0, 0) if bits == "*" else Group(int(bits, 2), len(bits))
+    try:
+        return Move(group, directory.homes[directory.place(group)], site)
+    except KeyError:
+        return None
+
+
+def _title(subquery: Subquery) -> str:
+    return next(iter(operator_lines(subquery.operator)))
+
+
+def _sites(figures: Round) -> tuple[SiteStatus, ...]:
+    rows, state = figures.of_sites(figures.loads.rows), figures.of_sites(figures.loads.state_bytes)
+    groups = np.bincount(figures.homes, minlength=figures.directory.sites)
+    return tuple(
+        SiteStatus(
+            rows_per_second=float(rows[site] / figures.seconds),
+            utilisation=float(figures.utilisation[site]),
+            backlog=float(figures.backlog[site]),
+            state_bytes=int(state[site]),
+            groups=int(groups[site]),
+        )
+        for site in range(figures.directory.sites)
+    )
+
+
+def _hottest(figures: Round) -> tuple[GroupStatus, ...]:
+    loads, seconds = figures.loads, figures.seconds
+    order = np.argsort(-loads.seconds, kind="stable")[:HOTTEST]
+    return tuple(
+        GroupStatus(
+            group=str(figures.directory.groups[place]),
+            site=int(figures.homes[place]),
+            rows_per_second=float(loads.rows[place] / seconds),
+            utilisation=_part(loads.seconds[place], figures.share[figures.homes[place]]),
+            pending=int(loads.pending[place]),
+            state_bytes=int(loads.state_bytes[place]),
+        )
+        for place in order
+        if loads.rows[place]
+    )
+
+
+def _part(of: float, whole: float) -> float:
+    return min(1.0, float(of / whole)) if whole else 0.0

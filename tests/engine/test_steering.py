@@ -1,0 +1,104 @@
+"""A running query does what is asked for in its control folder, and shows how it is getting on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import penstock as ps
+from penstock.checkpoint.control import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest
+from penstock.checkpoint.control_folder import ControlFolder
+from penstock.checkpoint.status import Status
+from penstock.cli.asking import ask, wait_for
+from penstock.events import DirectoryChanged
+
+ROWS = 50_000_000  # more than a test will ever see
+
+
+def endless(tmp_path: Path) -> ps.Run:
+    """A query over rows that keep coming."""
+    calls = ps.read.calls(rows=ROWS, keys=500, rate=1_000, split_rows=500, progress=ps.slack("1s"))
+    query = calls.group_by("caller").window(ps.tumbling("1s")).agg(n=ps.count())
+    return query.to.files(str(tmp_path / "out")).start(
+        str(tmp_path / "ck"), master="inline", sites=2, groups_per_site=4, rows_per_epoch=500
+    )
+
+
+def until(holds: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if holds():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never came to that")
+
+
+def answered(run: ps.Run, request: Request) -> Answer:
+    """What the run says to a request."""
+    folder = ControlFolder(run.checkpoint)
+    try:
+        return wait_for(folder, ask(folder, request), 30.0, lambda: run.running)
+    finally:
+        folder.close()
+
+
+def sites_of(run: ps.Run) -> int:
+    return run._loop.manifest.subqueries[0].directory.sites
+
+
+def test_a_run_is_scaled_moved_and_evened_out_from_outside(tmp_path: Path) -> None:
+    run = endless(tmp_path)
+    try:
+        assert answered(run, ScaleRequest(5)).why_not is None
+        until(lambda: sites_of(run) == 5)
+        directory = run._loop.directories[0]
+        group = directory.groups[0]
+        target = (directory.homes[0] + 1) % 5
+        assert answered(run, MoveRequest(str(group), target, 0)).why_not is None
+        until(lambda: run._loop.manifest.subqueries[0].directory.homes[0] == target)
+        assert answered(run, RebalanceRequest()).why_not is None
+        refused = answered(run, MoveRequest("01010101010101", 0, 0))
+        assert refused.why_not == "there is no such group"
+        assert "1 subqueries" in (answered(run, ScaleRequest(3, 7)).why_not or "")
+        told = [event.what for event in run.events if isinstance(event, DirectoryChanged)]
+        assert told[:2] == ["scale to 5 sites", f"move {group} from site {directory.homes[0]} to site {target}"]
+    finally:
+        run.stop()
+
+
+def test_a_run_shows_how_it_is_getting_on(tmp_path: Path) -> None:
+    run = endless(tmp_path)
+    shown = run.checkpoint / "control" / "status.json"
+
+    def status() -> Status:
+        return msgspec.json.decode(shown.read_bytes(), type=Status)
+
+    try:
+        until(lambda: shown.exists() and bool(status().subqueries))
+        (subquery,) = status().subqueries
+        assert len(subquery.sites) == 2
+        assert sum(site.groups for site in subquery.sites) == 8
+        assert sum(site.rows_per_second for site in subquery.sites) > 0
+        assert {group.site for group in subquery.hottest} <= {0, 1}
+        assert status().epoch > 0
+    finally:
+        run.stop()
+
+
+@pytest.mark.parametrize("policy", ["static", "flux", "diffusion", "elastic", "memory", "hybrid", "even"])
+def test_every_policy_can_run_a_query(policy: str, tmp_path: Path) -> None:
+    calls = ps.read.calls(rows=6_000, keys=50, skew="zipf:1.5", rate=1_000, split_rows=300, progress=ps.slack("1s"))
+    query = calls.group_by("caller").window(ps.tumbling("1s")).agg(n=ps.count()).to.memory()
+    run = query.start(
+        str(tmp_path / policy), master="inline", sites=3, most_sites=5, rows_per_epoch=300, policy=policy, round="1ms"
+    )
+    table = run.wait().result()
+    assert sum(table.column("n").to_pylist()) == 6_000
+    assert len(table.select(["caller", "window_start"]).group_by(["caller", "window_start"]).aggregate([])) == len(
+        table
+    )
+    if policy == "static":
+        assert not [event for event in run.events if isinstance(event, DirectoryChanged)]
