@@ -25,6 +25,7 @@ from penstock.api.aggregates import (
 from penstock.api.columns import call, col, lit, when
 from penstock.api.handle import Progress, Run
 from penstock.api.joins import join_all
+from penstock.api.policies import register_policy
 from penstock.api.progress import punctuated
 from penstock.api.row_nodes import asc, desc
 from penstock.api.streams import Stream
@@ -35,5 +36,5 @@ from penstock.version import __version__
 __all__ = [
     "PenstockError", "Progress", "Run", "Stream", "__version__", "asc", "avg", "call", "col", "count",
     "count_distinct", "desc", "first", "join_all", "last", "lit", "max", "min", "ordered", "punctuated", "read",
-    "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum", "tumbling", "var_pop", "variance", "when",
+    "register_policy", "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum", "tumbling", "var_pop", "variance", "when",
 ]  # fmt: skip

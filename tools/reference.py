@@ -36,7 +36,7 @@ TARGET = Path(__file__).parents[1] / "docs" / "reference.md"
 STATEMENTS = Path(__file__).with_name("statements.sql")
 
 _MEANING = {
-    "sites": "how many tasks the state of a subquery is spread over; may change at a restart",
+    "sites": "how many tasks the state of a subquery is spread over; may change at a restart, and while it runs",
     "master": "a Spark master such as `local[*]` or `spark://host:7077`, or `inline`: in this process, without Spark",
     "epoch_seconds": "the length an epoch aims at with a backlog, and the time from one to the next without; "
     "None: 0.5 with a backlog, and without one short pauses after short epochs",
@@ -45,6 +45,14 @@ _MEANING = {
     "items": "a site does at most so many items in an epoch; None: no bound",
     "deadline_seconds": "a site begins no further item after this; None: no bound",
     "groups_per_site": "partition groups for each site of a new checkpoint",
+    "buffer_rows": "pending rows that a site may have; sources are slowed from half of that on; None: no bound",
+    "max_lead": "how far a source may run ahead of the others in event time, as a span or in the unit of an integer "
+    "time; the one that lags is never held back; None: no bound",
+    "policy": "what decides which group lives where: `static`, `even`, `flux`, `diffusion`, `elastic`, `memory`, "
+    "`hybrid`",
+    "round_seconds": "how long a policy watches before it decides",
+    "least_sites": "a policy goes down to so many sites",
+    "most_sites": "a policy goes up to so many sites; None: to `sites`",
     "on_bad_row": "`stop` ends the run at a malformed row, `divert` sends it to the bad output",
     "late": "folder of the late rows; empty: `late` in the checkpoint",
     "bad": "folder of the bad rows; empty: `bad` in the checkpoint",
@@ -58,6 +66,7 @@ _MEANING = {
 _START_OPTIONS = (
     ("epoch", "span", '`epoch_seconds`, as a span: `"2s"`'),
     ("deadline", "span", "`deadline_seconds`, as a span"),
+    ("round", "span", "`round_seconds`, as a span"),
     ("until", "str", '`"100 epochs"`, `"1_000_000 rows"` or a span: ends the run there; the checkpoint can go on'),
     ("on_event", "callable", "Python only: called with every event of the run, from its thread"),
 )

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 from penstock.api.until import Until
 from penstock.balance.pace import Pace
 from penstock.engine.loop import EpochLoop, Outcome
+from penstock.engine.moments import as_moment
 from penstock.engine.steering import Steering
 from penstock.errors import PenstockError, did_you_mean
 from penstock.events import EpochCommitted, EpochDropped, Event
 from penstock.plan.explain import explain
-from penstock.progress.mark import MIN_TIME
 from penstock.sinks.collected import MemoryResults
 from penstock.sources.base import BAD_ROWS_SCHEMA
 
@@ -216,18 +216,11 @@ class Run:
     def _note(self, event: Event) -> None:
         match event:
             case EpochCommitted():
-                self._progress = self._progress.plus(event, self._as_time(event.low_water_mark))
+                self._progress = self._progress.plus(
+                    event, as_moment(event.low_water_mark, self._loop.query.sources[0])
+                )
             case EpochDropped():
                 self._progress = replace(self._progress, dropped_epochs=self._progress.dropped_epochs + 1)
-
-    def _as_time(self, mark: int | None) -> datetime | int | None:
-        source = self._loop.query.sources[0]
-        if mark is None or mark == MIN_TIME or not pa.types.is_timestamp(source.schema.field(source.time).type):
-            return None if mark == MIN_TIME else mark
-        try:
-            return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=mark)
-        except OverflowError:
-            return mark
 
     def _published(self, output: str, schema: pa.Schema) -> pa.Table:
         files = sorted(self.folder(output).glob("*.parquet"))

@@ -26,7 +26,7 @@ class Adaptation:
         self.directories = tuple(directories)
         self._controllers = dict(enumerate(controllers))
         self._once: dict[int, Controller] = {}  # asked for by hand, for one epoch
-        self._tell = tell
+        self._tell, self._warm = tell, False
 
     @property
     def listens(self) -> bool:
@@ -34,7 +34,11 @@ class Adaptation:
         return bool(self._controllers or self._once)
 
     def heard(self, epoch: int, figures: Sequence[Round]) -> None:
-        """After an epoch. One under a directory that is already to change says nothing about the one to come."""
+        """After an epoch. One under a directory that is already to change says nothing about the one to come, and the
+        first one warmed processes and caches."""
+        if not self._warm:
+            self._warm = True
+            return
         for number, controller in {**self._controllers, **self._once}.items():
             if figures[number].directory != self.directories[number]:
                 continue

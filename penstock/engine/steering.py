@@ -12,6 +12,7 @@ from penstock.balance.round import Round
 from penstock.checkpoint.control import Control, MoveRequest, RebalanceRequest, Request, ScaleRequest
 from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 from penstock.engine.loop import EpochLoop
+from penstock.engine.moments import as_moment
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, EpochCommitted, Event
 from penstock.plan.explain_operator import operator_lines
 from penstock.plan.program import Subquery
@@ -95,7 +96,7 @@ class Steering:
             rows_in_per_second=sum(event.rows_in for _, event in self._committed) / over,
             rows_out_per_second=sum(event.rows_out for _, event in self._committed) / over,
             waiting=last.waiting if last else 0,
-            low_water_mark=last.low_water_mark if last else None,
+            low_water_mark=as_moment(last.low_water_mark, query.sources[0]) if last else None,
             subqueries=tuple(
                 SubqueryStatus(_title(subquery), _sites(figures), _hottest(figures), figures.capacity)
                 for subquery, figures in zip(query.program.subqueries, self._loop.figures, strict=False)
