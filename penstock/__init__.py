@@ -36,5 +36,6 @@ from penstock.version import __version__
 __all__ = [
     "PenstockError", "Progress", "Run", "Stream", "__version__", "asc", "avg", "call", "col", "count",
     "count_distinct", "desc", "first", "join_all", "last", "lit", "max", "min", "ordered", "punctuated", "read",
-    "register_policy", "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum", "tumbling", "var_pop", "variance", "when",
+    "register_policy", "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum", "tumbling", "var_pop",
+    "variance", "when",
 ]  # fmt: skip

@@ -15,9 +15,7 @@ from penstock.balance.round import Counts, Figures, Round
 
 NOISE_ROWS = 100  # the time of a group with no more rows than this says little; its rows say more
 MOST_SPREAD = 0.2  # of the median cost of a row in a group: what the cost over all groups may differ from it
-MOST_CORRECTION = (
-    2.0  # pending rows are not counted alike by all operators, so they correct a time by no more than this
-)
+MOST_CORRECTION = 2.0  # times: pending rows are not counted alike by all operators, so they correct no more than this
 
 
 @dataclass(frozen=True, eq=False)

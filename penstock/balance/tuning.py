@@ -1,6 +1,6 @@
 """Fine tuning: groups that are too large or too hot are split, small cold buddies become one again. Pure.
 
-Sizes are rows of state. A group is kept between theta and two theta, as in the window joins of Chakraborty and Singh.
+Sizes are rows of state. A group is kept between theta and two theta (window joins in a cluster, section IV-D).
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ checkpoint/
   manifests/      one per epoch, the newest three are kept
   runs/           state
   results/ late/ bad/    staged and, by default, published rows
+  control/        what somebody wants of the run, and what it shows of itself
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.durable import make_private_folder, sync_folder
 from penstock.checkpoint.faults import FaultPoint, reach
-from penstock.checkpoint.lock import Lock
+from penstock.checkpoint.lock import FILE, Lock
 from penstock.checkpoint.manifest import Manifest
 from penstock.errors import CheckpointError, CorruptCheckpointError
 
@@ -44,7 +45,7 @@ class Checkpoint:
         self.root = root
         self.manifests = root / "manifests"
         self.runs = root / "runs"
-        self._lock = Lock(root / "lock")
+        self._lock = Lock(root / FILE)
 
     @classmethod
     def open(cls, location: str | os.PathLike[str]) -> Checkpoint:

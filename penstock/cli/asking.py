@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 
 import msgspec
 
@@ -18,21 +15,6 @@ from penstock.checkpoint.status import Status
 from penstock.errors import CheckpointError
 
 _LOOK_EVERY = 0.05  # seconds
-
-
-def in_use(checkpoint: Path) -> bool:
-    """Whether a run holds the checkpoint. Where one does, looking neither holds nor changes anything."""
-    try:
-        lock = os.open(checkpoint / "lock", os.O_RDONLY | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
 
 
 def ask(folder: ControlFolder, request: Request) -> str:

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from penstock.checkpoint.control import GROUP, Answer, MoveRequest, Request
 from penstock.checkpoint.control_folder import ControlFolder
-from penstock.cli.asking import ask, in_use, read_status, wait_for
+from penstock.checkpoint.lock import in_use
+from penstock.cli.asking import ask, read_status, wait_for
 from penstock.cli.which_checkpoint import running_checkpoint
 from penstock.errors import CheckpointError, ConfigError
 

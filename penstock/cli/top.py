@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.live import Live
 
 from penstock.checkpoint.control_folder import ControlFolder
+from penstock.checkpoint.lock import in_use
 from penstock.checkpoint.status import Status
-from penstock.cli.asking import in_use, read_status
+from penstock.cli.asking import read_status
 from penstock.cli.control import control_folder
 from penstock.cli.keys import Keys
 from penstock.cli.top_screen import picture, rows_per_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.cli.asking import in_use
+from penstock.checkpoint.lock import in_use
 from penstock.errors import ConfigError, did_you_mean
 
 _DEFAULT_CHECKPOINTS = Path(".penstock")  # where `penstock run` puts them

@@ -1,0 +1,175 @@
+"""The controller: when it decides, what it refuses and why, what it measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from penstock.balance.controller import Controller
+from penstock.balance.decisions import Change, Decision, Measured, Merge, Move, Scale, Split
+from penstock.balance.policies import policy_named, register
+from penstock.balance.round import Loads, Round
+from penstock.balance.rules import MEGABYTE, Rules
+from penstock.errors import ConfigError
+from penstock.state.directory import Directory, Group, uniform
+
+FREE = Rules(cool_down=0, budget=10**12, most_sites=8)
+FIRST = Group(0, 2)  # of four groups at two sites
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """Wants the same things every time."""
+
+    changes: tuple[Change, ...]
+    gain: float = 0.0
+    name: str = "scripted"
+
+    def decide(self, figures: Round) -> Sequence[Decision]:
+        return [Decision(change, "because", self.gain) for change in self.changes]
+
+
+def epoch(directory: Directory | None = None, seconds: float = 1.0, busy: float = 0.5, **figures: list[int]) -> Round:
+    """One epoch in which every group got 100 rows and holds a megabyte, unless `figures` say otherwise."""
+    directory = directory or uniform(2, 2)
+    count = len(directory.groups)
+    usual = {"rows": 100, "heaviest": 1, "state_rows": 1000, "state_bytes": MEGABYTE, "pending": 0, "last_used": 1}
+    columns = {name: np.asarray(figures.get(name, [value] * count), np.int64) for name, value in usual.items()}
+    loads = Loads(**columns, seconds=np.full(count, 0.1))
+    sites = np.ones(directory.sites)
+    return Round(directory, 1, seconds, loads, sites * busy, sites, sites * 0)
+
+
+def controller(*changes: Change, rules: Rules = FREE, gain: float = 0.0) -> Controller:
+    return Controller(Scripted(changes, gain), rules, 1.0)
+
+
+def test_a_round_is_as_long_as_its_length() -> None:
+    heard = replace(controller(), length=2.5)
+    for number in range(3):
+        assert not heard.due, number
+        heard = heard.heard(epoch())
+    assert heard.due
+    assert heard.figures is not None
+    assert (heard.figures.epochs, heard.figures.seconds) == (3, 3.0)
+    assert heard.figures.loads.rows.tolist() == [300] * 4
+    assert heard.figures.loads.state_rows.tolist() == [1000] * 4
+    assert heard.figures.busy.tolist() == [1.5, 1.5]
+
+
+def test_a_round_begins_anew_under_another_directory() -> None:
+    other = uniform(2, 2).moved(FIRST, 1)
+    heard = controller().heard(epoch()).heard(epoch(other))
+    assert heard.figures is not None
+    assert (heard.figures.directory, heard.figures.epochs) == (other, 1)
+
+
+def test_backlog_is_an_average_and_the_last_use_the_latest() -> None:
+    first, second = epoch(rows=[1, 0, 0, 5]), replace(epoch(rows=[1, 1, 0, 0]), backlog=np.array([6.0, 0.0]))
+    both = first.then(second).then(epoch(rows=[0, 0, 0, 0]))
+    assert both.backlog.tolist() == [2.0, 0.0]
+    assert both.loads.last_used.tolist() == [2, 2, 1, 1]
+
+
+def test_later_decisions_may_rely_on_earlier_ones() -> None:
+    half = FIRST.halves[1]
+    _, verdict = controller(Split(FIRST), Move(half, 0, 1), Scale(3)).heard(epoch()).decide()
+    assert verdict.refused == ()
+    assert len(verdict.directory.groups) == 5
+    assert verdict.directory.sites == 3
+    _, verdict = controller(Move(half, 0, 1), Split(FIRST)).heard(epoch()).decide()
+    assert [(str(r.decision.change), r.rule) for r in verdict.refused] == [
+        ("move 001 from site 0 to site 1", "there is no such group")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "figures", "rule"),
+    [
+        (Split(FIRST), {"heaviest": [100, 1, 1, 1]}, "one key"),
+        (Split(Group(0, 48)), {}, "no such group"),
+        (Scale(9), {}, "1 to 8 sites"),
+        (Scale(2), {}, "as many sites already"),
+        (Merge(Group(0, 2)), {}, "not there"),
+        (Move(FIRST, 0, 5), {}, "2 sites"),
+    ],
+)
+def test_what_is_refused(change: Change, figures: dict[str, list[int]], rule: str) -> None:
+    _, verdict = controller(change).heard(epoch(**figures)).decide()  # type: ignore[arg-type]
+    assert verdict.accepted == ()
+    assert rule in verdict.refused[0].rule
+    assert verdict.directory == uniform(2, 2)
+
+
+def test_a_group_that_was_moved_stays_for_a_while() -> None:
+    away, back = Move(FIRST, 0, 1), Move(FIRST, 1, 0)
+    rules = replace(FREE, cool_down=2)
+    now, verdict = controller(away, rules=rules).heard(epoch()).decide()
+    moved = verdict.directory
+    said = []
+    for _ in range(4):
+        now = replace(now, policy=Scripted((back,)))
+        now, verdict = now.heard(epoch(moved)).decide()
+        said.append([refusal.rule for refusal in verdict.refused])
+        if verdict.accepted:
+            break
+    assert said == [["it has been moved lately"], ["it has been moved lately"], []]
+
+
+def test_halves_of_a_group_that_was_moved_stay_as_long() -> None:
+    rules = replace(FREE, cool_down=1)
+    now, _ = controller(Move(FIRST, 0, 1), Split(FIRST), rules=rules).heard(epoch()).decide()
+    assert set(now.settled) >= set(FIRST.halves)
+
+
+def test_so_many_bytes_move_in_a_round_but_one_group_always_may() -> None:
+    moves = [Move(Group(prefix, 2), 0, 1) for prefix in (0, 1)]
+    rules = replace(FREE, budget=3 * MEGABYTE // 2)
+    _, verdict = controller(*moves, rules=rules).heard(epoch()).decide()
+    assert [len(verdict.accepted), len(verdict.refused)] == [1, 1]
+    assert "1 MB of state" in verdict.refused[0].rule
+    _, verdict = controller(moves[0], rules=replace(FREE, budget=1)).heard(epoch()).decide()
+    assert len(verdict.accepted) == 1
+
+
+def test_a_receiver_never_overflows() -> None:
+    moves = [Move(Group(prefix, 2), 0, 1) for prefix in (0, 1)]
+    full = replace(epoch(), memory=3 * MEGABYTE)
+    _, verdict = controller(*moves).heard(full).decide()
+    assert [refusal.rule for refusal in verdict.refused] == ["the memory of site 1 would overflow"]
+    waiting = replace(epoch(pending=[40, 0, 70, 0]), capacity=100)
+    _, verdict = controller(*moves).heard(waiting).decide()
+    assert [refusal.rule for refusal in verdict.refused] == ["the buffer of site 1 would overflow"]
+
+
+def test_what_is_known_of_groups_that_are_new() -> None:
+    """A half counts for half of what was split, a merged group for both of its halves."""
+    moves = (Split(FIRST), Move(FIRST.halves[0], 0, 1))
+    _, verdict = controller(*moves, rules=replace(FREE, budget=0)).heard(epoch()).decide()
+    assert len(verdict.accepted) == 2
+    merged = (Merge(Group(0, 1)), Move(Group(0, 1), 0, 1))
+    _, verdict = controller(*merged).heard(replace(epoch(), memory=4 * MEGABYTE - 1)).decide()
+    assert [refusal.rule for refusal in verdict.refused] == ["the memory of site 1 would overflow"]
+
+
+def test_what_was_predicted_is_measured_a_round_later() -> None:
+    now, verdict = controller(Move(FIRST, 0, 1), gain=0.25).heard(epoch(busy=0.8)).decide()
+    assert verdict.measured is None
+    now, verdict = now.heard(epoch(verdict.directory, busy=0.4)).decide()
+    assert verdict.measured == Measured(0.25, pytest.approx(0.5))
+    _, verdict = replace(now, policy=Scripted(())).heard(epoch(verdict.directory)).decide()
+    assert verdict.measured is None, "nothing was decided in the round before"
+
+
+def test_policies_have_names() -> None:
+    assert policy_named("static").decide(epoch()) == ()
+    with pytest.raises(ConfigError, match="unknown policy") as caught:
+        policy_named("evn")
+    assert "`even`" in caught.value.hint
+    register(Scripted((), name="one of a user's"))
+    assert policy_named("one of a user's") == Scripted((), name="one of a user's")
+    with pytest.raises(ConfigError, match="already"):
+        register(Scripted((), name="flux"))
