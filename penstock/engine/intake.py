@@ -74,18 +74,18 @@ class Inlet:
         return Intake(offers, tuple(routes), directories, after, tuple(part > 0 for part in parts))
 
     def floors(self, intake: Intake, states: Sequence[SourceState]) -> tuple[Mark, ...]:
-        """From where the marks of the sources go on, also where some are idle. One that is held back is not: its rows
-        would come to be late."""
+        """From where the marks of the sources go on, also where some are idle. One that is held back counts as active:
+        otherwise its rows would come to be late."""
         now = time.monotonic()
-        shown = [{split.substream for split in offer.splits} for offer in intake.offers]
+        shown = [
+            {split.substream for split in offer.splits} if asked else set(state.marks)
+            for offer, asked, state in zip(intake.offers, intake.asked, states, strict=True)
+        ]
         self._activity = active_after(self._activity, shown, now, [state.marks.keys() for state in states])
         return floors(
             self._activity,
             [(state.marks, state.floor, state.ended) for state in states],
-            [
-                None if source.idle is None or not asked else source.idle / 1e6
-                for source, asked in zip(self._sources, intake.asked, strict=True)
-            ],
+            [None if source.idle is None else source.idle / 1e6 for source in self._sources],
             now,
             self._clocks,
         )

@@ -176,7 +176,8 @@ def test_queries_take_turns_and_what_they_read_ahead_is_void(random: Random, tmp
         assert_exact(scenario, place, scenario.stream.explain())
 
 
-def test_an_epoch_that_is_run_twice_reads_its_splits_again(random: Random, place: Place, hire: Hire) -> None:
+@pytest.mark.parametrize("case", range(5))
+def test_an_epoch_that_is_run_twice_reads_its_splits_again(case: int, random: Random, place: Place, hire: Hire) -> None:
     scenario, way = random_scenario(random, batches=6), Way(sites=2, rows_per_epoch=20)
     mixing = MixingExecutor(CrewExecutor(hire(2), NeverRun()), 2, lambda report: isinstance(report, RouteReport))
     told = step_to_end(scenario, place, way, mixing)
