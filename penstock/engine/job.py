@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.balance.round import Counts, Figures
+from penstock.balance.round import Loads
 from penstock.checkpoint.manifest import SiteState, Staged
 from penstock.engine.blob import Blob
 from penstock.errors import PenstockError
@@ -111,23 +111,11 @@ class RouteReport:
     time: TaskTime
 
 
-@dataclass(frozen=True, eq=False)
-class SiteLoad:
-    """What the groups of a site came to, one entry per group in the order of the directory; as in `balance.round`."""
-
-    rows: Counts
-    heaviest: Counts
-    seconds: Figures
-    state_rows: Counts
-    state_bytes: Counts
-    pending: Counts
-
-
 @dataclass(frozen=True)
 class SiteReport:
     """What the step of a site came to. `read` maps the branches of producers to the attempt whose blob was read.
-    `rows_out` are those that went to the sink, `backlog` those that wait for work. `load` is there where the job asks
-    for it."""
+    `rows_out` are those that went to the sink, `backlog` those that wait for work. `load` says what its groups came to,
+    in the order of the directory, where the job asks for it."""
 
     producer: str
     attempt: str
@@ -142,7 +130,7 @@ class SiteReport:
     pending: bool
     backlog: int
     time: TaskTime
-    load: SiteLoad | None = None
+    load: Loads | None = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Every count is a search for the borders of all groups in a sorted column of hash
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TypeVar
 
 import numpy as np
@@ -91,20 +91,11 @@ def round_of(
     loads = [report.load for report in own if report.load is not None]
     order = np.argsort(np.argsort(np.asarray(directory.homes), kind="stable"), kind="stable")
     busy = np.asarray([report.time.seconds for report in own])
-    rows = _gathered([load.rows for load in loads], order)
     return Round(
         directory=directory,
         epochs=1,
         seconds=seconds,
-        loads=Loads(
-            rows=rows,
-            heaviest=_gathered([load.heaviest for load in loads], order),
-            seconds=_gathered([load.seconds for load in loads], order),
-            state_rows=_gathered([load.state_rows for load in loads], order),
-            state_bytes=_gathered([load.state_bytes for load in loads], order),
-            pending=_gathered([load.pending for load in loads], order),
-            last_used=np.where(rows > 0, 1, 0),
-        ),
+        loads=Loads(**{f.name: _gathered([getattr(load, f.name) for load in loads], order) for f in fields(Loads)}),
         busy=busy,
         share=np.full(len(busy), busy.max(initial=0.0)),
         backlog=np.asarray([float(report.backlog) for report in own]),

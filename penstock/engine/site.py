@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from penstock.balance.round import Counts
+from penstock.balance.round import Counts, Loads
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import RangeMark, SiteState
 from penstock.engine.blob import Blob, Header
 from penstock.engine.branches import Branches
-from penstock.engine.job import CONTROL, EpochJob, Message, SiteLoad, SiteReport, site_producer
+from penstock.engine.job import CONTROL, EpochJob, Message, SiteReport, site_producer
 from penstock.engine.loads import Borders, borders_of, shared_out
 from penstock.engine.marks import behind, least, moved_to
 from penstock.engine.merge import Arrived, merge, site_marks, state_rows
@@ -148,7 +148,7 @@ class _Step:
         slices = [*of_port(self._state.pending, port), *self._storage.write(port, view.fresh_inside(port, undone))]
         return [piece for piece in restrict(slices, undone) if self._storage.read(piece).num_rows]
 
-    def _load(self, view: StateView, state: SiteState, upto: Marks) -> SiteLoad:
+    def _load(self, view: StateView, state: SiteState, upto: Marks) -> Loads:
         """What the groups of this site came to. What is due of stored rows counts as pending where it was not done."""
         borders = borders_of(self._job.directories[self._subquery.number], self._site)
         fresh = [hashes_of(table) for tables in view.fresh for table in tables]
@@ -157,13 +157,14 @@ class _Step:
         if not self._operator.probes:
             for lagging in (m.range for m in state.marks if behind(m.marks, upto)):
                 pending = np.where(borders.overlap(lagging), stored, pending)
-        return SiteLoad(
+        return Loads(
             rows=rows,
             heaviest=borders.heaviest(fresh),
             seconds=shared_out(borders, self._worked, rows if self._operator.probes else rows + stored),
             state_rows=stored,
             state_bytes=self._stored(borders, state.slices, in_bytes=True),
             pending=pending,
+            last_used=np.where(rows > 0, 1, 0),
         )
 
     def _stored(self, borders: Borders, slices: Iterable[Slice], in_bytes: bool = False) -> Counts:

@@ -15,9 +15,10 @@ ROWS = 5000
 
 
 def columns(seed: int, keys: int, panes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Hashes, panes and keys of some rows."""
+    """Hashes, panes and keys of some rows. No two keys agree in the first bits of their hashes."""
     draw = np.random.default_rng(seed)
-    hashes = draw.integers(0, 2**64, keys, dtype=np.uint64)
+    prefixes = draw.permutation(1 << 16)[:keys].astype(np.uint64)
+    hashes = (prefixes << np.uint64(48)) | draw.integers(0, 2**48, keys, dtype=np.uint64)
     key = draw.integers(0, keys, ROWS)
     return hashes[key], draw.integers(-panes, panes, ROWS) * 10, key.astype(np.uint64)
 

@@ -245,9 +245,18 @@ def test_a_status_of_another_version_is_said_to_be_so() -> None:
 # -- on a terminal ---------------------------------------------------------------------------------------------------
 
 
+# A background job of a shell ignores Ctrl-C, and so would what it starts; somebody at a terminal does not.
+_TOP = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from penstock.cli.main import app
+app()
+"""
+
+
 def watched(end: Callable[[int, subprocess.Popen[bytes]], None]) -> tuple[int, str]:
     """The exit code of `top` on a terminal of its own, and all that it wrote; `end` is done after the first picture."""
-    command = [sys.executable, "-m", "penstock.cli.main", "top", "checkpoint"]
+    command = [sys.executable, "-c", _TOP, "top", "checkpoint"]
     environment = os.environ | {"PYTHONPATH": str(Path(package.__file__).parent.parent), "TERM": "xterm"}
     ours, theirs = pty.openpty()
     with subprocess.Popen(command, env=environment, stdin=theirs, stdout=theirs, stderr=theirs) as process:
