@@ -41,9 +41,9 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     try:
         executor = executor_for(settings, handed_over=bool(_attached(query)))
         loop = EpochLoop(query, store, executor, settings, ears.hear)
-        steering = Steering(loop)
         for source in _attached(query):
             source.attach(store.root)
+        steering = Steering(loop)
     except BaseException:
         _close(query, executor, store)
         raise

@@ -163,6 +163,6 @@ def _against_receiving(rules: Rules, at: Standing, move: Move) -> str | None:
 
 def _home(directory: Directory, group: Group) -> int | None:
     try:
-        return directory.homes[directory.place(group)]
+        return directory.home(group)
     except KeyError:
         return None

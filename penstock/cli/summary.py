@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.cli.counted import counted
 from penstock.cli.running import Ended
 from penstock.sinks.files import FilesSink
 
@@ -43,8 +44,8 @@ def _nothing_done(ended: Ended) -> str:
 def _what_happened(ended: Ended) -> str:
     p = ended.run.progress
     return (
-        f"{p.state} after {_counted(p.epochs, 'epoch')} and {p.seconds:.1f} s: {_counted(p.rows_in, 'row')} in "
-        f"({p.rows_per_second:,.0f} rows/s), {_counted(p.rows_out, 'row')} out"
+        f"{p.state} after {counted(p.epochs, 'epoch')} and {p.seconds:.1f} s: {counted(p.rows_in, 'row')} in "
+        f"({p.rows_per_second:,.0f} rows/s), {counted(p.rows_out, 'row')} out"
     )
 
 
@@ -56,10 +57,6 @@ def _where(ended: Ended, how_to_go_on: str) -> Iterator[str]:
         yield f"  {label:<12}{rows:,}" + (f", in {shown_path(ended.run.folder(output))}" if rows else "")
     goes_on = f"; {how_to_go_on}" if how_to_go_on and p.state == "stopped" else ""
     yield f"  checkpoint  {shown_path(ended.run.checkpoint)}{goes_on}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def json_line(ended: Sequence[Ended]) -> str:

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from penstock.api.script import NamedQuery, read_script
 from penstock.api.streams import Ready, Stream
+from penstock.cli.which_checkpoint import DEFAULT_CHECKPOINTS
 from penstock.errors import ConfigError, PenstockError, did_you_mean
 
-_DEFAULT_CHECKPOINTS = Path(".penstock")
 _HOW = "name a script, as in busy.sql, or a stream of a module, as in busy:calls"
 
 
@@ -42,7 +42,7 @@ class Target:
 
     def _checkpoint(self, name: str, given: Path | None) -> Path:
         if given is None:
-            return _DEFAULT_CHECKPOINTS / f"{self.stem}-{as_file_name(name)}"
+            return DEFAULT_CHECKPOINTS / f"{self.stem}-{as_file_name(name)}"
         return given if len(self.queries) == 1 else given / as_file_name(name)
 
 

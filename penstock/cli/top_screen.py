@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
+from penstock.cli.counted import counted
 from penstock.cli.progress_line import shown_mark
 
 _BUSY, _OVERLOADED = 0.7, 0.9  # from where on a site is shown as such
@@ -69,7 +70,7 @@ def _named(facts: Sequence[tuple[str, str]]) -> Text:
 
 def _heading(number: int, subquery: SubqueryStatus) -> Text:
     groups = sum(site.groups for site in subquery.sites)
-    about = f"  {_counted(len(subquery.sites), 'site')}, {_counted(groups, 'group')}"
+    about = f"  {counted(len(subquery.sites), 'site')}, {counted(groups, 'group')}"
     return _line(Text.assemble((f"subquery {number}: {plain(subquery.name)}", "bold"), (about, "dim")))
 
 
@@ -176,7 +177,3 @@ def _size(count: float) -> str:
 
 def _span(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")

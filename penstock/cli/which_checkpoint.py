@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.checkpoint.lock import in_use
+from penstock.checkpoint.lock import FILE, in_use
 from penstock.errors import ConfigError, did_you_mean
 
-_DEFAULT_CHECKPOINTS = Path(".penstock")  # where `penstock run` puts them
+DEFAULT_CHECKPOINTS = Path(".penstock")  # where `penstock run` puts them
 _LISTED = 5
 _HOW = "name the folder of a checkpoint, as `penstock run` does at its end"
 
@@ -31,16 +31,16 @@ def running_checkpoint(text: str) -> Path:
 
 def _meant(text: str) -> list[Path]:
     path = Path(text).expanduser()
-    for folder in (path, _DEFAULT_CHECKPOINTS / text):
+    for folder in (path, DEFAULT_CHECKPOINTS / text):
         if _is_checkpoint(folder):
             return [folder]
     if path.suffix.lower() == ".sql":
-        return [one for one in _below(_DEFAULT_CHECKPOINTS) if one.name.startswith(f"{path.stem}-")]
+        return [one for one in _below(DEFAULT_CHECKPOINTS) if one.name.startswith(f"{path.stem}-")]
     return _below(path)
 
 
 def _is_checkpoint(path: Path) -> bool:
-    return (path / "manifests").is_dir() and (path / "lock").is_file()
+    return (path / "manifests").is_dir() and (path / FILE).is_file()
 
 
 def _below(folder: Path) -> list[Path]:
@@ -55,7 +55,7 @@ def _listed(paths: Sequence[Path]) -> str:
 def _no_checkpoint(text: str) -> ConfigError:
     path = Path(text)
     detail = "it holds no manifests" if path.is_dir() else "there is no such folder"
-    known = {str(one) for folder in (path.parent, _DEFAULT_CHECKPOINTS) for one in _below(folder)}
+    known = {str(one) for folder in (path.parent, DEFAULT_CHECKPOINTS) for one in _below(folder)}
     return ConfigError(
         f"`{text}` is not a checkpoint", detail=detail, hint=did_you_mean(text, sorted(known)) if known else _HOW
     )

@@ -152,8 +152,8 @@ class _Step:
         """What the groups of this site came to. What is due of stored rows counts as pending where it was not done."""
         borders = borders_of(self._job.directories[self._subquery.number], self._site)
         fresh = [hashes_of(table) for tables in view.fresh for table in tables]
-        rows, stored = borders.counted(fresh), self._stored(borders, state.slices)
-        pending = self._stored(borders, state.pending)
+        rows, (stored, size) = borders.counted(fresh), self._stored(borders, state.slices)
+        pending, _ = self._stored(borders, state.pending)
         if not self._operator.probes:
             for lagging in (m.range for m in state.marks if behind(m.marks, upto)):
                 pending = np.where(borders.overlap(lagging), stored, pending)
@@ -162,17 +162,19 @@ class _Step:
             heaviest=borders.heaviest(fresh),
             seconds=shared_out(borders, self._worked, rows if self._operator.probes else rows + stored),
             state_rows=stored,
-            state_bytes=self._stored(borders, state.slices, in_bytes=True),
+            state_bytes=size,
             pending=pending,
             last_used=np.where(rows > 0, 1, 0),
         )
 
-    def _stored(self, borders: Borders, slices: Iterable[Slice], in_bytes: bool = False) -> Counts:
-        total = np.zeros(len(borders), np.int64)
+    def _stored(self, borders: Borders, slices: Iterable[Slice]) -> tuple[Counts, Counts]:
+        """The rows of slices, and about their bytes, group by group."""
+        rows, size = np.zeros((2, len(borders)), np.int64)
         for piece in slices:
             counted = borders.counted([hashes_of(self._storage.read(piece))])
-            total += counted * (piece.run.size // piece.run.rows) if in_bytes else counted
-        return total
+            rows += counted
+            size += counted * (piece.run.size // piece.run.rows)
+        return rows, size
 
     def _names_in_use(self, state: SiteState) -> set[str]:
         """The runs that this process may be asked for again: its sites change, so those of all sites count."""

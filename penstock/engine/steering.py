@@ -116,9 +116,9 @@ def _from_when(request: Request) -> str:
 
 
 def _move(directory: Directory, bits: str, site: int) -> Change | None:
-    group = Group(0, 0) if bits == "*" else Group(int(bits, 2), len(bits))
+    group = Group.of_bits(bits)
     try:
-        return Move(group, directory.homes[directory.place(group)], site)
+        return Move(group, directory.home(group), site)
     except KeyError:
         return None
 

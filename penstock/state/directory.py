@@ -89,6 +89,11 @@ class Group:
         """The group that it is a half of."""
         return Group(self.prefix >> 1, self.depth - 1)
 
+    @staticmethod
+    def of_bits(bits: str) -> Group:
+        """The group that is written so."""
+        return Group(0, 0) if bits == "*" else Group(int(bits, 2), len(bits))
+
     def __str__(self) -> str:
         return format(self.prefix, f"0{self.depth}b") if self.depth else "*"
 
@@ -134,6 +139,10 @@ class Directory:
         if place == len(self.groups) or self.groups[place] != group:
             raise KeyError(group)
         return place
+
+    def home(self, group: Group) -> int:
+        """Its site; raises KeyError if it is none of the groups."""
+        return self.homes[self.place(group)]
 
     def __getstate__(self) -> dict[str, object]:
         """What is cached stays at home."""

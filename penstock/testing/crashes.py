@@ -22,18 +22,14 @@ from penstock.api.streams import Ready, Stream
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.checkpoint.manifest import Manifest, SubqueryState
-from penstock.checkpoint.store import KEPT_MANIFESTS, Checkpoint
-from penstock.config import Settings
+from penstock.checkpoint.store import KEPT_MANIFESTS
 from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
-from penstock.engine.loop import EpochLoop, Executor, Outcome
+from penstock.engine.loop import Executor
 from penstock.engine.marks import starting_marks
 from penstock.engine.outputs import late_outputs
 from penstock.engine.storing import OPEN_RUNS
-from penstock.events import Event
 from penstock.operators.arrange import hashes_of
 from penstock.plan.nodes import Source
-from penstock.plan.options import CompileOptions
-from penstock.plan.subqueries import compile_query
 from penstock.schema import conform
 from penstock.sources.base import BAD_ROWS_SCHEMA
 from penstock.testing.case_input import Epochs, Part
@@ -309,21 +305,6 @@ class MixingExecutor:
 
     def close(self) -> None:
         self._inner.close()
-
-
-def step_to_end(scenario: Scenario, place: Place, way: Way, executor: Executor) -> list[Event]:
-    """Run with an executor of the test's own; gives what the loop told."""
-    told: list[Event] = []
-    settings = Settings(master="inline", on_bad_row="divert").with_options(**scenario.settings, **way.settings())
-    checkpoint = Checkpoint.open(place.checkpoint)
-    try:
-        query = compile_query(scenario.into(place).sink, CompileOptions.of(settings))
-        loop = EpochLoop(query, checkpoint, executor, settings, told.append)
-        while loop.step() is not Outcome.FINISHED:
-            pass
-    finally:
-        checkpoint.close()
-    return told
 
 
 def run_in_child(seed: str, root: str, way: Way, fault: str | None, operator: str | None = None) -> None:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from random import Random
 
 from penstock.balance.decisions import Change, Merge, Move, Scale, Split
 from penstock.checkpoint.faults import InjectedCrash, arm, disarm
-from penstock.checkpoint.store import Checkpoint
-from penstock.config import Settings
-from penstock.engine.loop import EpochLoop, Executor, Outcome
-from penstock.engine.storing import OPEN_RUNS
+from penstock.engine.loop import Executor, Outcome
 from penstock.events import Event
-from penstock.plan.options import CompileOptions
-from penstock.plan.subqueries import compile_query
 from penstock.state.directory import Directory
 from penstock.testing.crashes import Fault, Place, Scenario
+from penstock.testing.looping import looping
 from penstock.testing.ways import Way
 
 MOST_SITES = 8
@@ -34,22 +28,7 @@ def random_change(random: Random, directory: Directory) -> Change:
         case "scale":
             return Scale(random.randint(1, MOST_SITES))
         case _:
-            home = directory.homes[directory.place(group)]
-            return Move(group, home, random.randrange(directory.sites))
-
-
-@contextmanager
-def looping(scenario: Scenario, place: Place, way: Way, executor: Executor) -> Iterator[tuple[EpochLoop, list[Event]]]:
-    """A loop over the scenario, and what it tells."""
-    told: list[Event] = []
-    OPEN_RUNS.keep_only(place.checkpoint / "runs", ())  # a process that starts again has nothing open
-    settings = Settings(master="inline", on_bad_row="divert").with_options(**scenario.settings, **way.settings())
-    checkpoint = Checkpoint.open(place.checkpoint)
-    try:
-        query = compile_query(scenario.into(place).sink, CompileOptions.of(settings))
-        yield EpochLoop(query, checkpoint, executor, settings, told.append), told
-    finally:
-        checkpoint.close()
+            return Move(group, directory.home(group), random.randrange(directory.sites))
 
 
 def step_with_changes(

@@ -11,10 +11,10 @@ from held_clock import Clock
 import penstock as ps
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import Outcome
-from penstock.testing.crashes import Place, Scenario, assert_exact, operator_scenario, step_to_end
+from penstock.testing.crashes import Place, Scenario, assert_exact, operator_scenario
+from penstock.testing.looping import looping, step_to_end
 from penstock.testing.operator_queries import operator_queries
 from penstock.testing.queries import SECOND
-from penstock.testing.schedules import looping
 from penstock.testing.ways import Way, random_way
 
 QUERIES = operator_queries(SECOND)

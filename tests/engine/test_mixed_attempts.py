@@ -30,8 +30,8 @@ from penstock.testing.crashes import (
     finish,
     newest_manifest,
     random_scenario,
-    step_to_end,
 )
+from penstock.testing.looping import step_to_end
 from penstock.testing.ways import Way
 
 Messages = list[Message]

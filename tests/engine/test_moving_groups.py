@@ -21,9 +21,10 @@ from penstock.testing.crashes import (
     random_fault,
     random_scenario,
 )
+from penstock.testing.looping import looping
 from penstock.testing.operator_queries import operator_queries
 from penstock.testing.queries import SECOND
-from penstock.testing.schedules import die_with_changes, looping, step_with_changes
+from penstock.testing.schedules import die_with_changes, step_with_changes
 from penstock.testing.ways import Way, random_way
 
 QUERIES = operator_queries(SECOND)

@@ -17,7 +17,8 @@ from penstock.engine.job import EpochJob
 from penstock.events import EpochDropped
 from penstock.runtime import executor
 from penstock.runtime.session import spark_context
-from penstock.testing.crashes import Place, assert_exact, random_scenario, step_to_end
+from penstock.testing.crashes import Place, assert_exact, random_scenario
+from penstock.testing.looping import step_to_end
 from penstock.testing.ways import Way
 
 MASTER = "local-cluster[2,1,1024]"

@@ -36,8 +36,8 @@ from penstock.testing.crashes import (
     assert_exact,
     operator_scenario,
     random_scenario,
-    step_to_end,
 )
+from penstock.testing.looping import step_to_end
 from penstock.testing.operator_queries import operator_queries
 from penstock.testing.queries import SECOND
 from penstock.testing.schedules import step_with_changes

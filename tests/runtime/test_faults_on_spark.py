@@ -31,8 +31,8 @@ from penstock.testing.crashes import (
     operator_scenario,
     random_scenario,
     run_until_death,
-    step_to_end,
 )
+from penstock.testing.looping import step_to_end
 from penstock.testing.operator_queries import operator_queries
 from penstock.testing.queries import SECOND
 from penstock.testing.ways import Way

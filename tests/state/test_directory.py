@@ -90,6 +90,7 @@ def test_a_group_is_the_range_of_its_prefix() -> None:
     assert Group(0b10, 2).range == HashRange(2**63, 3 * 2**62)
     assert Group(0, 0).range == EVERYTHING
     assert str(Group(2, 4)) == "0010"
+    assert [Group.of_bits(str(group)) for group in (Group(2, 4), Group(0, 0))] == [Group(2, 4), Group(0, 0)]
 
 
 @given(st.lists(st.integers(0, HASH_END - 1)), st.integers(0, HASH_END - 1), st.integers(1, HASH_END))

@@ -1,5 +1,5 @@
-"""`diffusion`: a site whose buffer is filling gives one group to a site whose buffer is all but empty, as in the
-shared-nothing window joins of Chakraborty and Singh."""
+"""`diffusion`: a site whose buffer is filling gives one group to a site whose buffer is all but empty (window joins in
+a cluster, section IV-C)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,38 @@
+"""The epoch loop over a scenario, in the hands of a test, with an executor of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock.checkpoint.store import Checkpoint
+from penstock.config import Settings
+from penstock.engine.loop import EpochLoop, Executor, Outcome
+from penstock.engine.storing import OPEN_RUNS
+from penstock.events import Event
+from penstock.plan.options import CompileOptions
+from penstock.plan.subqueries import compile_query
+from penstock.testing.crashes import Place, Scenario
+from penstock.testing.ways import Way
+
+
+@contextmanager
+def looping(scenario: Scenario, place: Place, way: Way, executor: Executor) -> Iterator[tuple[EpochLoop, list[Event]]]:
+    """A loop over the scenario, and what it tells."""
+    told: list[Event] = []
+    OPEN_RUNS.keep_only(place.checkpoint / "runs", ())  # a process that starts again has nothing open
+    settings = Settings(master="inline", on_bad_row="divert").with_options(**scenario.settings, **way.settings())
+    checkpoint = Checkpoint.open(place.checkpoint)
+    try:
+        query = compile_query(scenario.into(place).sink, CompileOptions.of(settings))
+        yield EpochLoop(query, checkpoint, executor, settings, told.append), told
+    finally:
+        checkpoint.close()
+
+
+def step_to_end(scenario: Scenario, place: Place, way: Way, executor: Executor) -> list[Event]:
+    """Run to the end; gives what the loop told."""
+    with looping(scenario, place, way, executor) as (loop, told):
+        while loop.step() is not Outcome.FINISHED:
+            pass
+    return told
