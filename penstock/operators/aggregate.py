@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from penstock.errors import QueryError
+from penstock.operators.aggregate_apart import apart, chosen
 from penstock.operators.aggregate_order import group_by_key, group_by_pane
 from penstock.operators.aggregate_panes import closing_starts, in_some_window, windows_over
 from penstock.operators.aggregate_segments import Indices, Segments, one_by_one
@@ -25,7 +26,16 @@ from penstock.operators.shapes import OnePort
 from penstock.operators.window import Times, Window
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, at, saturate
 from penstock.schema import is_time_type, require_column, sql_type, time_array, time_values
-from penstock.state.hash import Words, as_array, canonical_keys, check_key_type, hash_columns, is_text, key_words
+from penstock.state.hash import (
+    Words,
+    as_array,
+    canonical_keys,
+    check_key_type,
+    hash_columns,
+    is_text,
+    key_words,
+    tells_apart,
+)
 from penstock.state.runs import HASH, TIME
 
 __all__ = ["Measure", "WindowAggregate"]
@@ -116,7 +126,7 @@ class WindowAggregate(OnePort):
         encoded = [key.dictionary_encode() if is_text(key.type) else key for key in keys]
         hashes = hash_columns(encoded, self.hash_bits, length=len(times))
         panes = self.window.pane_starts(times)
-        groups = group(hashes, panes, self.window.pane, _words(encoded))
+        groups = group(hashes, panes, self.window.pane, self._words(encoded))
         columns = {name: None if name is None else as_array(rows.column(name)) for _, name in self._plan}
         parts = [p.kernel.of_rows(columns[p.column], times, groups) for p in self._plan.values()]
         return self._partial_table(hashes, panes, keys, groups, parts)
@@ -128,7 +138,7 @@ class WindowAggregate(OnePort):
             return self.partial_schema.empty_table()
         table = filled[0] if len(filled) == 1 else pa.concat_tables(filled)
         hashes, panes, keys = self._split(table)
-        groups = group_by_pane(hashes, panes, self.window.pane, _words(keys))
+        groups = group_by_pane(hashes, panes, self.window.pane, self._words(keys))
         if groups.order is None and len(groups) == table.num_rows:
             return table
         parts = [p.kernel.merge(p.of(table), groups) for p in self._plan.values()]
@@ -144,7 +154,7 @@ class WindowAggregate(OnePort):
         hashes, panes, keys = self._split(table)
         if self.window.size == self.window.slide:  # every partial is a window
             return self._result_table(table, keys, one_by_one(table.num_rows), panes)
-        order, heads = group_by_key(hashes, panes, _words(keys))
+        order, heads = group_by_key(hashes, panes, self._words(keys))
         arranged = panes if order is None else panes[order]
         windows, window_starts = windows_over(self.window, arranged, heads, order, starts)
         return self._result_table(table, keys, windows, window_starts)
@@ -158,7 +168,15 @@ class WindowAggregate(OnePort):
     def work(self, portion: Portion) -> Done:
         (after,), (upto,) = portion.after, portion.upto
         reached = [_below(part, upto) for part in portion.stored[0] if upto.ended or part.least < upto.at]
-        return Done([self.close(self.combine(0, reached), after, upto)], (self.partial_schema.empty_table(),))
+        closed = [self.close(partials, after, upto) for partials in self._whole_windows(reached)]
+        return Done([pa.concat_tables(closed)], (self.partial_schema.empty_table(),))
+
+    def _whole_windows(self, parts: Sequence[Stored]) -> list[pa.Table]:
+        """The partials as tables that can be closed one by one, for no window has some in two of them."""
+        if self.window.size != self.window.slide:
+            return [self.combine(0, [part.rows for part in parts])]
+        alone, shared = apart(parts)
+        return [*alone, self.combine(0, shared)]
 
     def expired_below(self, port: int, marks: Marks) -> int:
         """Partials with a #time below this are in no window with an end above the mark."""
@@ -185,6 +203,10 @@ class WindowAggregate(OnePort):
         hashes, panes, *keys = (as_array(table.column(i)) for i in range(2 + len(self.keys)))
         return hashes.to_numpy(), panes.to_numpy(), keys
 
+    def _words(self, keys: list[pa.Array]) -> list[Words]:
+        """What must be compared beside the hashes to tell keys apart."""
+        return [] if tells_apart(keys, self.hash_bits) else [word for key in keys for word in key_words(key)]
+
     def _partial_table(
         self, hashes: Words, panes: Times, keys: list[pa.Array], groups: Segments, parts: list[list[pa.Array]]
     ) -> pa.Table:
@@ -199,11 +221,8 @@ class WindowAggregate(OnePort):
         finals = {which: p.kernel.final(p.of(table), windows) for which, p in self._plan.items()}
         measures = [m.result([f for p in m.partials for f in finals[p]], self.input_schema) for m in self.measures]
         borders = [time_array(starts, time), time_array(starts + self.window.size, time)]
-        return pa.table([*_take(keys, windows.first_rows), *borders, *measures], schema=self.result_schema)
-
-
-def _words(keys: list[pa.Array]) -> list[Words]:
-    return [word for key in keys for word in key_words(key)]
+        keys = keys if windows.are_the_rows(table.num_rows) else _take(keys, windows.first_rows)
+        return pa.table([*keys, *borders, *measures], schema=self.result_schema)
 
 
 def _take(arrays: list[pa.Array], rows: Indices) -> list[pa.Array]:
@@ -211,13 +230,15 @@ def _take(arrays: list[pa.Array], rows: Indices) -> list[pa.Array]:
     return [array.take(indices) for array in arrays]
 
 
-def _below(part: Stored, upto: Mark) -> pa.Table:
+def _below(part: Stored, upto: Mark) -> Stored:
     """The partials that windows with an end up to `upto` can hold."""
-    return part.rows if upto.ended or part.largest < upto.at else _between(part.rows, MIN_TIME, upto.at)
+    if upto.ended or part.largest < upto.at:
+        return part
+    return Stored(_between(part.rows, MIN_TIME, upto.at), part.least, upto.at - 1)
 
 
 def _between(partials: pa.Table, least: int, below: int) -> pa.Table:
     """The partials with a #time from `least` to just before `below`; the table itself if that is all of them."""
     times = as_array(partials.column(TIME)).to_numpy()
     inside = (times >= least) & (times < below)
-    return partials if inside.all() else partials.filter(pa.array(inside))
+    return partials if inside.all() else chosen(partials, inside)

@@ -81,7 +81,10 @@ def order_by_hash_and_time(hashes: Words, panes: Indices, width: int = 1) -> tup
     ranks, bits = ranks_of(panes, width)
     row_bits = len(hashes).bit_length()
     if 64 - bits - row_bits >= row_bits + _SPARE_BITS:
-        return _put_right(_order_with_row_numbers(hashes, ranks, bits + row_bits), hashes, panes, bits + row_bits)
+        order = _order_with_row_numbers(hashes, ranks, bits + row_bits)
+        if _never_falls(ordered := hashes[order]):  # rows of one hash stand together then, and by pane
+            return order, ordered
+        return _put_right(order, hashes, panes, bits + row_bits)
     # The times take too many bits to be packed with row numbers. Mostly rows come in order of time anyway.
     order = _order_with_row_numbers(hashes, np.zeros(1, np.uint64), row_bits)
     if _share_out_of_order(hashes[order], panes[order]) > _MOST_PUT_RIGHT:

@@ -71,7 +71,7 @@ class Segments:
 
     def _reduce(self, operation: np.ufunc, values: Values) -> Values:
         if self._single:
-            return values if self._is_all_of(values) else values[self.first_rows]
+            return values if self.are_the_rows(len(values)) else values[self.first_rows]
         arranged = values if self.order is None else values[self.order]
         if self._contiguous and self.hi[-1] == len(arranged):
             return np.asarray(operation.reduceat(arranged, self.lo))
@@ -79,9 +79,9 @@ class Segments:
         borders = np.stack((self.lo, self.hi), axis=1).ravel()
         return np.asarray(operation.reduceat(np.append(arranged, arranged[:1]), borders)[::2])
 
-    def _is_all_of(self, values: Values) -> bool:
-        """Whether single ranges are just the rows as they stand."""
-        return self.order is None and len(self) == len(values) and self._contiguous
+    def are_the_rows(self, rows: int) -> bool:
+        """Whether the ranges are just the rows, one by one, as they stand."""
+        return self.order is None and len(self) == rows and self._single and self._contiguous
 
     def spread(self, values: Values) -> Values:
         """One value per range, repeated for each of its rows."""

@@ -55,6 +55,14 @@ def key_words(column: Column) -> list[Words]:
     return [*words, _null_mask(array).astype(np.uint64)] if array.null_count else words
 
 
+def tells_apart(columns: Sequence[pa.Array], bits: int = 64) -> bool:
+    """Whether no two keys have one hash: of a single word without nulls the hash is a bijection."""
+    if len(columns) != 1 or bits < 64:
+        return False
+    (column,) = columns
+    return _is_fixed(column.type) and not pa.types.is_decimal(column.type) and not column.null_count
+
+
 def check_key_type(type_: pa.DataType, name: str) -> None:
     """An error if values of this type cannot be a key."""
     if not (is_text(type_) or _is_fixed(type_) or (_is_dictionary(type_) and is_text(type_.value_type))):

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import QueryError
-from penstock.state.hash import canonical_keys, hash_columns, key_words
+from penstock.state.hash import canonical_keys, hash_columns, key_words, tells_apart
 
 GOLDEN = Path(__file__).with_name("golden_hash.json")
 INTEGERS = [None, 0, 1, -1, 42, 127, -128]
@@ -145,3 +145,12 @@ def test_canonical_keys() -> None:
     assert [None if v is None else str(v) for v in canonical.to_pylist()] == ["0.0", "0.0", "nan", None, "1.5"]
     texts = pa.array(["a"])
     assert canonical_keys([pa.chunked_array([texts])])[0].equals(texts)
+
+
+@pytest.mark.parametrize("name", sorted(KEYS))
+def test_the_hash_tells_single_words_apart(name: str) -> None:
+    columns = [column.drop_null() for column in KEYS[name]]
+    one_word = name not in ("decimal", "wide decimal", "text", "binary", "two columns", "no column")
+    assert tells_apart(columns) == one_word
+    assert not tells_apart(columns, 63)
+    assert not any(tells_apart([column]) for column in KEYS[name])  # a null hashes like some other value
