@@ -17,6 +17,7 @@ from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import RangeMark, SiteState
 from penstock.engine.blob import Blob, Header
 from penstock.engine.branches import Branches
+from penstock.engine.drag import current_drag
 from penstock.engine.job import CONTROL, EpochJob, Message, SiteReport, site_producer
 from penstock.engine.loads import Borders, borders_of, shared_out
 from penstock.engine.marks import behind, least, moved_to
@@ -27,7 +28,7 @@ from penstock.engine.storing import Storage, alive, of_port
 from penstock.engine.view import StateView
 from penstock.engine.worklist import Deadline, items, nothing_due
 from penstock.operators.arrange import hashes_of
-from penstock.operators.base import Marks
+from penstock.operators.base import Marks, Portion
 from penstock.progress.substreams import low_water_mark
 from penstock.state.directory import EVERYTHING, HashRange, remaining
 from penstock.state.runs import Slice, restrict
@@ -47,7 +48,7 @@ class _Step:
         self._branches = Branches(job, self._subquery.branches, self._producer)
         self._storage = Storage(job.runs, job.epoch, f"q{subquery}-s{site}")
         self._deadline = Deadline(job.limits)
-        self._watch = Stopwatch()
+        self._watch, self._drag = Stopwatch(), current_drag()
         self._done: list[HashRange] = []
         self._worked: list[tuple[HashRange, float]] = []
         self._kept: list[list[pa.Table]] = [[] for _ in range(self._operator.ports)]
@@ -104,18 +105,25 @@ class _Step:
             marks = moved_to(marks, free, upto)
         for item in self._deadline.take(work):
             began = time.perf_counter()
-            done = self._operator.work(view.portion(item.range, item.after, upto))
+            portion = view.portion(item.range, item.after, upto)
+            done = self._operator.work(portion)
             for results in done.results:  # made one by one, so that they are not all held at once
                 self._watch.lap("work")
                 self._branches.take(results)
                 self._watch.lap("emit")
             for kept, rows in zip(self._kept, done.keep, strict=True):
                 kept.append(rows)
+            self._drag_along(portion, time.perf_counter() - began)
             self._done.append(item.range)
             self._worked.append((item.range, time.perf_counter() - began))
             marks = moved_to(marks, item.range, upto)
         self._watch.lap("work")
         return marks
+
+    def _drag_along(self, portion: Portion, took: float) -> None:
+        if self._drag is not None:
+            rows = portion.rows_to_do(self._operator.probes)
+            time.sleep(self._drag.pause(self._site, rows, took, time.time()))
 
     def _new_state(self, view: StateView, marks: tuple[RangeMark, ...], held: Held) -> SiteState:
         """The state after the step: expired runs dropped, the rows that are still needed added, compacted."""

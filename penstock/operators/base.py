@@ -46,6 +46,11 @@ class Portion:
     after: Marks
     upto: Marks
 
+    def rows_to_do(self, probes: bool) -> int:
+        """The rows that are worked on one by one: fresh ones that probe, or all of what closes."""
+        stored = [part.rows for port in self.stored for part in port]
+        return sum(rows.num_rows for rows in (self.fresh if probes else stored))
+
 
 @dataclass(frozen=True)
 class Done:
