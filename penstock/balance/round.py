@@ -53,6 +53,7 @@ class Round:
     site worked, `share` how long it could have: the time that the sites of its level had together, until the last was
     done or the deadline had come. `backlog` is the rows that were pending at the ends of epochs, on average, and
     `capacity` how many may be (0: no bound). `memory` is the bytes of state that a site may hold (0: no bound).
+    `may_cut` are the ports whose rows may be dealt out among sites.
     """
 
     directory: Directory
@@ -64,6 +65,7 @@ class Round:
     backlog: Figures
     capacity: int = 0
     memory: int = 0
+    may_cut: tuple[int, ...] = ()
 
     def then(self, later: Round) -> Round:
         """This round with one more epoch, under the same directory."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from penstock.balance.decisions import Change, Decision, Merge, Move, Scale, Split
+from penstock.balance.decisions import Change, Decision, Gather, Merge, Move, Scale, Split, Spread
 from penstock.balance.round import Counts, Figures, Round
+from penstock.balance.spreading import impossible_gather, impossible_scale, impossible_spread
 from penstock.state.directory import Directory, Group
 
 MOST_DEPTH = 48  # a group of so long a prefix holds one key, or next to nothing
@@ -78,6 +79,8 @@ class Standing:
                     held=self._at_sites(directory, loads.state_bytes),
                     waiting=self._at_sites(directory, loads.pending),
                 )
+            case Spread() | Gather():
+                return replace(self, directory=directory)
 
     def _at_sites(self, directory: Directory, counts: Counts) -> Figures:
         weights = [self.of_group(group, counts) for group in directory.groups]
@@ -103,8 +106,9 @@ def _settled(at: Standing, heirs: Mapping[Group, int]) -> dict[Group, int]:
     return {**at.settled, **{group: until for group, until in heirs.items() if until}}
 
 
-def impossible(directory: Directory, change: Change) -> str | None:
-    """Why a directory cannot be changed in that way; None if it can."""
+def impossible(directory: Directory, change: Change, may_cut: Collection[int] = ()) -> str | None:
+    """Why a directory cannot be changed in that way; None if it can. `may_cut` are the ports whose rows may be dealt
+    out among sites."""
     match change:
         case Move(group, source, target):
             return _impossible_move(directory, _home(directory, group), source, target)
@@ -116,7 +120,11 @@ def impossible(directory: Directory, change: Change) -> str | None:
                 return "its halves are not there"
             return "its halves live at different sites" if len(homes) > 1 else None
         case Scale(sites):
-            return "there must be a site" if sites < 1 else None
+            return impossible_scale(directory, sites)
+        case Spread():
+            return impossible_spread(directory, change, may_cut)
+        case Gather(hash_):
+            return impossible_gather(directory, hash_)
 
 
 def _impossible_move(directory: Directory, home: int | None, source: int, target: int) -> str | None:
@@ -131,7 +139,7 @@ def _impossible_move(directory: Directory, home: int | None, source: int, target
 
 def broken_rule(rules: Rules, at: Standing, decision: Decision) -> str | None:
     """The rule that a decision would break now; None if it breaks none."""
-    if (why := impossible(at.directory, decision.change)) is not None:
+    if (why := impossible(at.directory, decision.change, at.figures.may_cut)) is not None:
         return why
     match decision.change:
         case Move(group) if at.number < at.settled.get(group, 0):

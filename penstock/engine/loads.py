@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from penstock.balance.round import Counts, Figures, Loads, Round
 from penstock.engine.job import EpochJob, RouteReport, SiteReport
+from penstock.operators.base import may_cut
 from penstock.state.directory import Directory, Hashes, HashRange
 
 Kind = TypeVar("Kind", np.int64, np.float64)
@@ -100,6 +101,7 @@ def round_of(
         share=np.full(len(busy), busy.max(initial=0.0)),
         backlog=np.asarray([float(report.backlog) for report in own]),
         capacity=capacity,
+        may_cut=may_cut(job.program.subqueries[subquery].operator),
     )
 
 

@@ -30,7 +30,7 @@ from penstock.engine.worklist import Deadline, items, nothing_due
 from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks, Portion
 from penstock.progress.substreams import low_water_mark
-from penstock.state.directory import EVERYTHING, HashRange, remaining
+from penstock.state.directory import EVERYTHING, HashRange, common, remaining
 from penstock.state.runs import Slice, restrict
 
 
@@ -154,7 +154,12 @@ class _Step:
             return []
         undone = remaining([EVERYTHING], self._done)
         slices = [*of_port(self._state.pending, port), *self._storage.write(port, view.fresh_inside(port, undone))]
-        return [piece for piece in restrict(slices, undone) if self._storage.read(piece).num_rows]
+        return [piece for piece in restrict(slices, self._cells_apart(undone)) if self._storage.read(piece).num_rows]
+
+    def _cells_apart(self, ranges: Sequence[HashRange]) -> list[HashRange]:
+        """The same ranges, cut so that slices tell whether something of a spread hash is pending."""
+        cells = self._job.directories[self._subquery.number].cells_of(self._site)
+        return [*remaining(ranges, cells), *common(ranges, cells)] if cells else list(ranges)
 
     def _load(self, view: StateView, state: SiteState, upto: Marks) -> Loads:
         """What the groups of this site came to. What is due of stored rows counts as pending where it was not done."""

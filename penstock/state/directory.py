@@ -1,7 +1,8 @@
 """The directory: which site is home to which partition group.
 
 A partition group is a prefix of the 64-bit key hash, that is, a range of it. The directory is extendible hashing: its
-prefixes are prefix-free and cover the whole hash space, each mapped to one site.
+prefixes are prefix-free and cover the whole hash space, each mapped to one site. Single hashes that are too much for a
+site are taken out of their groups and live in cells at several sites.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+
+from penstock.state.cells import Cells
 
 HASH_END = 2**64  # hash ranges are half-open, [low, high), in Python integers: 2**64 is the end of the last one
 Hashes = npt.NDArray[np.uint64]
@@ -38,6 +41,11 @@ class HashRange:
 
 
 EVERYTHING = HashRange(0, HASH_END)
+
+
+def point(hash_: int) -> HashRange:
+    """The range of one hash."""
+    return HashRange(hash_, hash_ + 1)
 
 
 def remaining(ranges: Iterable[HashRange], taken: Iterable[HashRange]) -> list[HashRange]:
@@ -101,15 +109,21 @@ class Group:
 @dataclass(frozen=True)
 class Directory:
     """Invariant: `groups` are in order of their ranges, which cover the hash space without overlap; `homes` has one
-    site per group, each below `sites`."""
+    site per group, each below `sites`. `spread` are the hashes that live in cells, in order and each once, whatever
+    becomes of their groups; their sites are below `sites` too."""
 
     sites: int
     groups: tuple[Group, ...]
     homes: tuple[int, ...]
+    spread: tuple[Cells, ...] = ()
 
     def home_ranges(self) -> tuple[tuple[int, HashRange], ...]:
-        """(site, range) for every stretch of neighbouring groups that live at one site, in order of hash."""
-        return self._stretches
+        """(site, range) for every stretch of neighbouring groups that live at one site, in order of hash, without what
+        is spread."""
+        if not self.spread:
+            return self._stretches
+        points = [point(cells.hash) for cells in self.spread]
+        return tuple((site, part) for site, whole in self._stretches for part in remaining([whole], points))
 
     @cached_property
     def _stretches(self) -> tuple[tuple[int, HashRange], ...]:
@@ -119,7 +133,21 @@ class Directory:
         return tuple((self.homes[n], HashRange(low, high)) for n, low, high in zip(firsts, lows, highs, strict=True))
 
     def ranges_of(self, site: int) -> tuple[HashRange, ...]:
-        return tuple(r for home, r in self.home_ranges() if home == site)
+        """All that a site is home to, its cells among it."""
+        own = [r for home, r in self.home_ranges() if home == site]
+        return tuple(sorted([*own, *self.cells_of(site)]) if self.spread else own)
+
+    def cells_of(self, site: int) -> list[HashRange]:
+        """The spread hashes that a site has a cell of."""
+        return [point(cells.hash) for cells in self.spread if site in cells.sites]
+
+    def cells_at(self, hash_: int) -> Cells | None:
+        """The cells of a hash; None where it is not spread."""
+        return next((cells for cells in self.spread if cells.hash == hash_), None)
+
+    def home_at(self, hash_: int) -> int:
+        """The site of the group that a hash belongs to."""
+        return self.homes[int(np.searchsorted(self._lows, np.uint64(hash_), side="right")) - 1]
 
     def overlapping(self, group: Group) -> tuple[int, int]:
         """From which to before which place there are groups that have hashes in common with one of another directory:
@@ -146,7 +174,7 @@ class Directory:
 
     def __getstate__(self) -> dict[str, object]:
         """What is cached stays at home."""
-        return {"sites": self.sites, "groups": self.groups, "homes": self.homes}
+        return {"sites": self.sites, "groups": self.groups, "homes": self.homes, "spread": self.spread}
 
     # -- other directories ---------------------------------------------------------------------------------------
 
@@ -169,15 +197,32 @@ class Directory:
 
     def scaled(self, sites: int) -> Directory:
         """Over another number of sites, with few moves: a site that goes gives its groups to those that have the
-        fewest, and one that comes gets some of those that have the most. Splits groups if they are too few."""
+        fewest, and one that comes gets some of those that have the most. Splits groups if they are too few. Nothing is
+        spread over more sites than there are to be."""
         directory = self
         while len(directory.groups) < sites:
             directory = directory._halved()
-        return replace(directory, sites=sites, homes=_few_moves(directory.homes, sites))
+        spread = tuple(cells.within(sites) for cells in self.spread)
+        return replace(directory, sites=sites, homes=_few_moves(directory.homes, sites), spread=spread)
 
     def _halved(self) -> Directory:
         halves = [half for group in self.groups for half in group.halves]
-        return Directory(self.sites, tuple(halves), tuple(h for h in self.homes for _ in (0, 1)))
+        return replace(self, groups=tuple(halves), homes=tuple(h for h in self.homes for _ in (0, 1)))
+
+    def spread_over(self, cells: Cells) -> Directory:
+        """With cells for a hash, which may have had others."""
+        others = self.gathered([cells.hash]).spread
+        return replace(self, spread=tuple(sorted((*others, cells), key=lambda known: known.hash)))
+
+    def gathered(self, hashes: Iterable[int]) -> Directory:
+        """With hashes where their groups are."""
+        gone = set(hashes)
+        return replace(self, spread=tuple(cells for cells in self.spread if cells.hash not in gone))
+
+    def gathering(self, hashes: Iterable[int]) -> Directory:
+        """With hashes that are to be gathered as soon as can be."""
+        wanted = set(hashes)
+        return replace(self, spread=tuple(replace(c, gathering=c.gathering or c.hash in wanted) for c in self.spread))
 
 
 def uniform(sites: int, groups_per_site: int = 16) -> Directory:
