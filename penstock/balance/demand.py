@@ -7,10 +7,11 @@ median: a few groups with costly rows do not make it look slow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from penstock.balance.keys import NO_CELLS
 from penstock.balance.round import Counts, Figures, Round
 
 NOISE_ROWS = 100  # the time of a group with no more rows than this says little; its rows say more
@@ -21,16 +22,22 @@ MOST_CORRECTION = 2.0  # times: pending rows are not counted alike by all operat
 @dataclass(frozen=True, eq=False)
 class Demand:
     """Invariant: `work` has one entry per group, in the order of the directory: the seconds of a round that it takes at
-    a site of speed 1. `owed` is the same for what is pending. `speeds` has one entry per site, 1 on average."""
+    a site of speed 1. `owed` is the same for what is pending. `speeds` has one entry per site, 1 on average. `cells` is
+    the work of the cells of each spread hash at each site."""
 
     work: Figures
     owed: Figures
     speeds: Figures
+    cells: Figures = field(default_factory=lambda: NO_CELLS.seconds)
 
     @property
     def ideal(self) -> float:
         """The seconds that every site would take for its part, were work as fine as sand."""
-        return float(self.work.sum() / self.speeds.sum())
+        return float((self.work.sum() + self.cells.sum()) / self.speeds.sum())
+
+    def of_sites(self, figures: Round) -> Figures:
+        """The work of each site."""
+        return np.asarray(figures.of_sites(self.work) + self.cells.sum(axis=0))
 
 
 def demand(figures: Round) -> Demand:
@@ -38,22 +45,35 @@ def demand(figures: Round) -> Demand:
     speeds = _speeds(figures, worked)
     lag = _lag(figures)
     at_home = speeds[figures.homes]
-    return Demand(worked * lag[figures.homes] * at_home, _owed(figures) * at_home, speeds)
+    owed, cells = _owed(figures) * at_home, _of_cells(figures) * speeds
+    return Demand(worked * lag[figures.homes] * at_home, owed, speeds, cells)
 
 
 def _at_home(figures: Round) -> Figures:
-    """The seconds that each group took of its site, which add up to those that the site was busy.
+    """The seconds that each group took of its site, which add up to those that the site was busy with groups.
 
     What was measured is the work on rows; the rest of a busy site went into taking rows in, so it is shared out by
     rows. Where a group has so few that its time is noise, all is."""
-    loads, homes, busy = figures.loads, figures.homes, figures.busy
+    loads, homes, busy = figures.loads, figures.homes, figures.busy - _of_cells(figures).sum(axis=0)
     rows = figures.of_sites(loads.rows)
-    rest = np.maximum(busy - figures.of_sites(loads.seconds), 0.0)
-    measured = loads.seconds + loads.rows * _ratio(rest, rows)[homes]
+    measured = loads.seconds + loads.rows * _intake(figures)[homes]
     seen = loads.rows + loads.state_rows
     trust = seen / (seen + NOISE_ROWS)
     mixed = trust * measured + (1 - trust) * loads.rows * _ratio(busy, rows)[homes]
     return mixed * _ratio(busy, figures.of_sites(mixed))[homes]
+
+
+def _of_cells(figures: Round) -> Figures:
+    """The seconds that each spread hash took of each site."""
+    cells = figures.cells
+    return cells.seconds + (cells.cut + cells.copied) * _intake(figures)
+
+
+def _intake(figures: Round) -> Figures:
+    """The seconds of a row at each site that went into taking it in."""
+    worked = figures.of_sites(figures.loads.seconds) + figures.cells.seconds.sum(axis=0)
+    rest = np.maximum(figures.busy - worked, 0.0)
+    return _ratio(rest, figures.of_sites(figures.loads.rows) + figures.cells.rows)
 
 
 def _lag(figures: Round) -> Figures:

@@ -111,15 +111,16 @@ class Limits:
 
 
 class Evening:
-    """Invariant: `load` is the work of the pieces at each site, and `steps` are what made them of those at first.
-    `_free` has those of a site that could be given away, for sites that were asked since the last split."""
+    """Invariant: `load` is the work of the pieces at each site and what is `fixed` there; `steps` are what made the
+    pieces of those at first. `_free` has those of a site that could be given away, for sites that were asked since the
+    last split."""
 
-    def __init__(self, pieces: Pieces, speeds: Figures, prices: Prices, limits: Limits) -> None:
+    def __init__(self, pieces: Pieces, speeds: Figures, prices: Prices, limits: Limits, fixed: Figures) -> None:
         self.pieces, self.speeds, self.limits = pieces, speeds, limits
         self.steps: list[Step] = []
         self._prices = prices
         self._free: dict[int, Counts] = {}
-        self.load = np.bincount(pieces.homes, weights=pieces.work, minlength=len(speeds))
+        self.load = np.bincount(pieces.homes, weights=pieces.work, minlength=len(speeds)) + fixed
         self.ideal = float(self.load.sum() / speeds.sum())
 
     @property

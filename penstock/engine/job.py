@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.balance.round import Loads
+from penstock.balance.round import Told
 from penstock.checkpoint.manifest import SiteState, Staged
 from penstock.engine.blob import Blob
 from penstock.errors import PenstockError
@@ -114,8 +114,8 @@ class RouteReport:
 @dataclass(frozen=True)
 class SiteReport:
     """What the step of a site came to. `read` maps the branches of producers to the attempt whose blob was read.
-    `rows_out` are those that went to the sink, `backlog` those that wait for work. `load` says what its groups came to,
-    in the order of the directory, where the job asks for it."""
+    `rows_out` are those that went to the sink, `backlog` those that wait for work. `told` says what its groups and keys
+    came to, where the job asks for it."""
 
     producer: str
     attempt: str
@@ -130,7 +130,7 @@ class SiteReport:
     pending: bool
     backlog: int
     time: TaskTime
-    load: Loads | None = None
+    told: Told | None = None
 
 
 @dataclass(frozen=True)

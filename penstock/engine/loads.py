@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from penstock.balance.keys import CellLoads, heaviest
 from penstock.balance.round import Counts, Figures, Loads, Round
 from penstock.engine.job import EpochJob, RouteReport, SiteReport
 from penstock.operators.base import may_cut
@@ -61,6 +62,12 @@ class Borders:
         most[filled] = np.maximum.reduceat(np.append(lengths, 0), edges)[::2]
         return most
 
+    def and_also(self, ranges: Sequence[HashRange]) -> Borders:
+        """These, and those of other ranges behind them."""
+        first = np.asarray([r.low for r in ranges], np.uint64)
+        last = np.asarray([r.high - 1 for r in ranges], np.uint64)
+        return Borders(np.concatenate((self.first, first)), np.concatenate((self.last, last)))
+
     def overlap(self, part: HashRange) -> npt.NDArray[np.bool_]:
         """Which groups have hashes of a range."""
         return (self.first <= np.uint64(part.high - 1)) & (self.last >= np.uint64(part.low))
@@ -89,7 +96,8 @@ def round_of(
     directory = job.directories[subquery]
     sites = [report for report in reports if isinstance(report, SiteReport) and report.subquery == subquery]
     own = sorted(sites, key=lambda report: report.site)
-    loads = [report.load for report in own if report.load is not None]
+    told = [report.told for report in own if report.told is not None]
+    loads = [site.load for site in told]
     order = np.argsort(np.argsort(np.asarray(directory.homes), kind="stable"), kind="stable")
     busy = np.asarray([report.time.seconds for report in own])
     return Round(
@@ -102,6 +110,8 @@ def round_of(
         backlog=np.asarray([float(report.backlog) for report in own]),
         capacity=capacity,
         may_cut=may_cut(job.program.subqueries[subquery].operator),
+        keys=heaviest(key for site in told for key in site.keys),
+        cells=CellLoads.of_sites([site.cells for site in told]),
     )
 
 

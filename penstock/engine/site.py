@@ -9,22 +9,21 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from penstock.balance.round import Counts, Loads
+from penstock.balance.round import Told
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import RangeMark, SiteState
 from penstock.engine.blob import Blob, Header
 from penstock.engine.branches import Branches
 from penstock.engine.drag import current_drag
 from penstock.engine.job import CONTROL, EpochJob, Message, SiteReport, site_producer
-from penstock.engine.loads import Borders, borders_of, shared_out
 from penstock.engine.marks import behind, least, moved_to
 from penstock.engine.merge import Arrived, merge, site_marks, state_rows
 from penstock.engine.ordered import Held, release
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.storing import Storage, alive, of_port
+from penstock.engine.telling import Telling
 from penstock.engine.view import StateView
 from penstock.engine.worklist import Deadline, items, nothing_due
 from penstock.operators.arrange import hashes_of
@@ -87,7 +86,7 @@ class _Step:
             pending=behind(reached, upto) or bool(state.pending),
             backlog=sum(self._storage.read(piece).num_rows for piece in state.pending),
             time=watch.task_time(),
-            load=self._load(view, state, upto) if self._job.tell_loads else None,
+            told=self._told(view, state, upto) if self._job.tell_loads else None,
         )
         yield Message(CONTROL, self._site, report)
 
@@ -161,33 +160,10 @@ class _Step:
         cells = self._job.directories[self._subquery.number].cells_of(self._site)
         return [*remaining(ranges, cells), *common(ranges, cells)] if cells else list(ranges)
 
-    def _load(self, view: StateView, state: SiteState, upto: Marks) -> Loads:
-        """What the groups of this site came to. What is due of stored rows counts as pending where it was not done."""
-        borders = borders_of(self._job.directories[self._subquery.number], self._site)
-        fresh = [hashes_of(table) for tables in view.fresh for table in tables]
-        rows, (stored, size) = borders.counted(fresh), self._stored(borders, state.slices)
-        pending, _ = self._stored(borders, state.pending)
-        if not self._operator.probes:
-            for lagging in (m.range for m in state.marks if behind(m.marks, upto)):
-                pending = np.where(borders.overlap(lagging), stored, pending)
-        return Loads(
-            rows=rows,
-            heaviest=borders.heaviest(fresh),
-            seconds=shared_out(borders, self._worked, rows if self._operator.probes else rows + stored),
-            state_rows=stored,
-            state_bytes=size,
-            pending=pending,
-            last_used=np.where(rows > 0, 1, 0),
-        )
-
-    def _stored(self, borders: Borders, slices: Iterable[Slice]) -> tuple[Counts, Counts]:
-        """The rows of slices, and about their bytes, group by group."""
-        rows, size = np.zeros((2, len(borders)), np.int64)
-        for piece in slices:
-            counted = borders.counted([hashes_of(self._storage.read(piece))])
-            rows += counted
-            size += counted * (piece.run.size // piece.run.rows)
-        return rows, size
+    def _told(self, view: StateView, state: SiteState, upto: Marks) -> Told:
+        fresh = [[hashes_of(table) for table in tables] for tables in view.fresh]
+        directory = self._job.directories[self._subquery.number]
+        return Telling(directory, self._site, self._operator, self._storage, fresh, state).told(self._worked, upto)
 
     def _names_in_use(self, state: SiteState) -> set[str]:
         """The runs that this process may be asked for again: its sites change, so those of all sites count."""

@@ -145,9 +145,13 @@ class Directory:
         """The cells of a hash; None where it is not spread."""
         return next((cells for cells in self.spread if cells.hash == hash_), None)
 
+    def place_at(self, hash_: int) -> int:
+        """Where the group that a hash belongs to is in the order of groups."""
+        return int(np.searchsorted(self._lows, np.uint64(hash_), side="right")) - 1
+
     def home_at(self, hash_: int) -> int:
         """The site of the group that a hash belongs to."""
-        return self.homes[int(np.searchsorted(self._lows, np.uint64(hash_), side="right")) - 1]
+        return self.homes[self.place_at(hash_)]
 
     def overlapping(self, group: Group) -> tuple[int, int]:
         """From which to before which place there are groups that have hashes in common with one of another directory:

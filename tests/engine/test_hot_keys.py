@@ -7,10 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+import penstock as ps
+from penstock.api.streams import Stream
 from penstock.balance.decisions import Gather, Scale, Spread
 from penstock.checkpoint.faults import InjectedCrash, arm, disarm
+from penstock.engine.drag import Drag, write_drag
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor, Outcome
 from penstock.engine.storing import OPEN_RUNS
@@ -209,3 +214,39 @@ def test_epochs_are_read_ahead_again_once_nothing_waits_to_be_gathered(joined: S
             pass
         assert executor.used > before + 1
     assert_exact(joined, place)
+
+
+def test_the_policy_spreads_a_key_that_is_too_hot_and_gathers_it_when_it_is_cold(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every row takes a tenth of a millisecond, so that work is what is measured."""
+    place.root.mkdir(exist_ok=True)
+    write_drag(Drag(0.0, 1e-4), place.root / "drag")
+    monkeypatch.setenv("PENSTOCK_DRAG", str(place.root / "drag"))
+    scenario, way = Scenario(one_hot_key()), Way(sites=4, rows_per_epoch=800)
+    with looping(scenario, place, way, InlineExecutor(), policy="even", round_seconds=0.0) as (loop, told):
+        seen = set()
+        while loop.step() is not Outcome.FINISHED:
+            seen |= {cells.hash for cells in loop.manifest.subqueries[0].directory.spread}
+        changes = [event.what for event in told if isinstance(event, DirectoryChanged)]
+        assert f"gather {HASH:016x}" in changes, changes
+        assert seen == {HASH}
+        assert loop.manifest.subqueries[0].directory.spread == ()
+    assert_exact(scenario, place)
+
+
+def one_hot_key(rows: int = 8_000, batches: int = 20) -> Stream:
+    """In the first half of the left rows nine of ten have one key, in the second none; the right ones are even."""
+    numbers = np.arange(rows)
+    hot = (numbers < rows // 2) & (numbers % 10 > 0)
+    sides = [np.where(hot, HOT, 1000 + numbers % 997), 1000 + numbers % 997]
+    sides[1][::100] = HOT
+    times = pa.array(numbers * (60 * SECOND // rows), pa.timestamp("us"))
+    left, right = (
+        ps.read.batches(
+            [pa.table({"ts": times, "k": keys}).slice(n * rows // batches, rows // batches) for n in range(batches)],
+            time="ts", progress=ps.slack(0), name=name,
+        )
+        for name, keys in zip("ab", sides, strict=True)
+    )  # fmt: skip
+    return left.join(right, "k", within=SECOND // 10)
