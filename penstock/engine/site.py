@@ -25,7 +25,7 @@ from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.storing import Storage, alive, of_port
 from penstock.engine.telling import Telling
 from penstock.engine.view import StateView
-from penstock.engine.worklist import Deadline, items, nothing_due
+from penstock.engine.worklist import Deadline, items, nothing_due, urgent_first
 from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks, Portion
 from penstock.progress.substreams import low_water_mark
@@ -42,7 +42,7 @@ class _Step:
     def __init__(self, job: EpochJob, subquery: int, site: int) -> None:
         self._job, self._subquery, self._site = job, job.program.subqueries[subquery], site
         self._operator = self._subquery.operator
-        self._state = job.sites[subquery][site]
+        self._state, self._directory = job.sites[subquery][site], job.directories[subquery]
         self._producer, self._attempt = site_producer(subquery, site), uuid.uuid4().hex
         self._branches = Branches(job, self._subquery.branches, self._producer)
         self._storage = Storage(job.runs, job.epoch, f"q{subquery}-s{site}")
@@ -100,6 +100,7 @@ class _Step:
         """Do what is due until the deadline; gives the marks of all ranges afterwards."""
         marks = self._state.marks
         work = items(marks, upto, view, self._operator, self._job.limits.item_rows)
+        work = urgent_first(work, self._directory.cells_of(self._site, gathering=True))
         for free in nothing_due(marks, work, upto):
             marks = moved_to(marks, free, upto)
         for item in self._deadline.take(work):
@@ -157,13 +158,13 @@ class _Step:
 
     def _cells_apart(self, ranges: Sequence[HashRange]) -> list[HashRange]:
         """The same ranges, cut so that slices tell whether something of a spread hash is pending."""
-        cells = self._job.directories[self._subquery.number].cells_of(self._site)
+        cells = self._directory.cells_of(self._site)
         return [*remaining(ranges, cells), *common(ranges, cells)] if cells else list(ranges)
 
     def _told(self, view: StateView, state: SiteState, upto: Marks) -> Told:
         fresh = [[hashes_of(table) for table in tables] for tables in view.fresh]
-        directory = self._job.directories[self._subquery.number]
-        return Telling(directory, self._site, self._operator, self._storage, fresh, state).told(self._worked, upto)
+        telling = Telling(self._directory, self._site, self._operator, self._storage, fresh, state)
+        return telling.told(self._worked, upto)
 
     def _names_in_use(self, state: SiteState) -> set[str]:
         """The runs that this process may be asked for again: its sites change, so those of all sites count."""

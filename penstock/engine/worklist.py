@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.checkpoint.manifest import RangeMark
@@ -31,6 +31,15 @@ def items(marks: Iterable[RangeMark], upto: Marks, view: StateView, operator: Op
         if due or view.has_unworked(m.range):
             found += [Item(part, m.marks) for part in view.cuts(m.range, rows) if due or view.has_unworked(part)]
     return found
+
+
+def urgent_first(work: Iterable[Item], urgent: Sequence[HashRange]) -> list[Item]:
+    """The same work, that on urgent ranges first, in their order."""
+
+    def rank(item: Item) -> int:
+        return next((n for n, part in enumerate(urgent) if item.range.intersect(part)), len(urgent))
+
+    return sorted(work, key=rank)
 
 
 def nothing_due(marks: Iterable[RangeMark], work: Iterable[Item], upto: Marks) -> list[HashRange]:

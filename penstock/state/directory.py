@@ -137,9 +137,9 @@ class Directory:
         own = [r for home, r in self.home_ranges() if home == site]
         return tuple(sorted([*own, *self.cells_of(site)]) if self.spread else own)
 
-    def cells_of(self, site: int) -> list[HashRange]:
-        """The spread hashes that a site has a cell of."""
-        return [point(cells.hash) for cells in self.spread if site in cells.sites]
+    def cells_of(self, site: int, gathering: bool = False) -> list[HashRange]:
+        """The spread hashes that a site has a cell of; only those that are to be gathered, if that is asked for."""
+        return [point(c.hash) for c in self.spread if site in c.sites and c.gathering >= gathering]
 
     def cells_at(self, hash_: int) -> Cells | None:
         """The cells of a hash; None where it is not spread."""

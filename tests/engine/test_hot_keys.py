@@ -34,7 +34,7 @@ from penstock.testing.ways import Way, random_way
 
 QUERIES = {name: query for name, query in operator_queries(SECOND).items() if "join" in name}
 ONE_BY_ONE = Way(sites=3, items=1, item_rows=1)  # so that much is pending
-EACH = 10  # schedules in one test
+EACH = 5  # schedules in one test
 HASH = hash_of(HOT, 64)
 
 
@@ -44,7 +44,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("executor", [InlineExecutor, ReadingAhead])
-@pytest.mark.parametrize("case", range(20))
+@pytest.mark.parametrize("case", range(15))
 def test_any_schedule_gives_the_batch_answer(
     case: int, executor: type[InlineExecutor], random: Random, tmp_path: Path
 ) -> None:
@@ -94,9 +94,13 @@ def hot_rows(loop: EpochLoop, place: Place, port: int) -> list[list[int]]:
 
 
 @pytest.fixture
-def joined(random: Random) -> Scenario:
-    """All pairs of rows of a key."""
-    return skewed_scenario(random, lambda a, b: a.join(b, "k", within=3600 * SECOND), batches=12)
+def joined() -> Scenario:
+    """All pairs of rows of a key, of which every other row has the hot one, in twelve epochs."""
+    times = [n * SECOND for n in range(144)]
+    rows = pa.table({"ts": pa.array(times, pa.timestamp("us")), "k": [n % 9 if n % 2 else HOT for n in range(144)]})
+    parts = [rows.slice(start, 12) for start in range(0, 144, 12)]
+    left, right = (ps.read.batches(parts, time="ts", progress=ps.slack(0), name=name) for name in "ab")
+    return Scenario(left.join(right, "k", within=3600 * SECOND))
 
 
 @pytest.mark.parametrize("cut", [0, 1])
@@ -128,7 +132,8 @@ def test_rows_of_the_cut_side_are_dealt_out_and_those_of_the_other_copied(
 
 
 def test_a_key_is_gathered_once_nothing_of_it_is_pending(joined: Scenario, place: Place) -> None:
-    """A site that does one item of one row in an epoch does not get through; later it does."""
+    """Also at sites that do one item of one row in an epoch and never get through: they do what is to be gathered
+    first."""
     with looping(joined, place, ONE_BY_ONE, InlineExecutor()) as (loop, _):
         loop.change(0, Spread(HASH, 0, (0, 1, 2)))
         loop.step()
@@ -136,9 +141,7 @@ def test_a_key_is_gathered_once_nothing_of_it_is_pending(joined: Scenario, place
         loop.change(0, Gather(HASH))
         loop.step()
         assert loop.manifest.subqueries[0].directory.cells_at(HASH) == Cells(HASH, 0, (0, 1, 2), gathering=True)
-    with looping(joined, place, Way(sites=3), InlineExecutor()) as (loop, _):
-        loop.step()
-        assert loop.manifest.subqueries[0].directory.spread, "it is judged by how the epoch before ended"
+        assert any(site.pending for site in loop.manifest.subqueries[0].sites)
         loop.step()
         assert loop.manifest.subqueries[0].directory.spread == ()
         while loop.step() is not Outcome.FINISHED:
