@@ -21,7 +21,6 @@ from penstock.testing.schedules import random_change
 from penstock.testing.ways import Way
 
 HOT = 7  # the key that half of the rows have
-KEYS = (*range(20), None, HOT, HOT, HOT, HOT)  # those that are spread, the hot one more often
 
 
 def skewed_scenario(random: Random, query: OperatorQuery, batches: int = 6, **settings: Any) -> Scenario:
@@ -43,24 +42,25 @@ def hash_of(key: int | None, hash_bits: int) -> int:
     return int(hash_columns([pa.array([key], SCHEMA.field("k").type)], hash_bits)[0])
 
 
-def random_change_of_keys(random: Random, directory: Directory, ports: int, hash_bits: int) -> Change:
-    """Some key is spread, or one that is spread is gathered."""
+def random_change_of_keys(random: Random, directory: Directory, ports: int, key: int | None, hash_bits: int) -> Change:
+    """A key is spread, or one that is spread is gathered."""
     if directory.spread and random.random() < 0.5:
         return Gather(random.choice(directory.spread).hash)
     count = random.randint(min(2, directory.sites), directory.sites)
     sites = tuple(random.sample(range(directory.sites), count))
-    return Spread(hash_of(random.choice(KEYS), hash_bits), random.randrange(ports), sites)
+    return Spread(hash_of(key, hash_bits), random.randrange(ports), sites)
 
 
 def step_with_spreading(
-    scenario: Scenario, place: Place, way: Way, executor: Executor, random: Random, chance: float = 0.6
+    scenario: Scenario, place: Place, way: Way, executor: Executor, random: Random, chance: float = 0.75
 ) -> list[Event]:
-    """Run to the end, with changes of keys and of groups in between; gives what the loop told."""
+    """Run to the end, with changes of keys, often the hot one, and of groups in between; gives what the loop told."""
+    keys = [key for batch in scenario.batches for key in batch.column("k").to_pylist()]
     with looping(scenario, place, way, executor) as (loop, told):
         while loop.step() is not Outcome.FINISHED:
             while random.random() < chance:
                 number = random.randrange(len(loop.directories))
                 directory, ports = loop.directories[number], loop.query.program.subqueries[number].operator.ports
-                of_keys = random_change_of_keys(random, directory, ports, way.hash_bits)
-                loop.change(number, of_keys if random.random() < 0.7 else random_change(random, directory))
+                of_keys = random_change_of_keys(random, directory, ports, random.choice(keys), way.hash_bits)
+                loop.change(number, of_keys if random.random() < 0.85 else random_change(random, directory))
     return told
