@@ -95,14 +95,39 @@ def hot_rows(loop: EpochLoop, place: Place, port: int) -> list[list[int]]:
     return stored
 
 
-@pytest.fixture
-def joined() -> Scenario:
-    """All pairs of rows of a key, of which every other row has the hot one, in twelve epochs."""
-    times = [n * SECOND for n in range(144)]
-    rows = pa.table({"ts": pa.array(times, pa.timestamp("us")), "k": [n % 9 if n % 2 else HOT for n in range(144)]})
+def twelve_epochs(seconds: int, within: int, kind: str = "inner", hot: int = 12) -> Scenario:
+    """Every other row of the first `hot` epochs has the hot key; from row to row so many seconds pass."""
+    times = pa.array([n * seconds * SECOND for n in range(144)], pa.timestamp("us"))
+    rows = pa.table({"ts": times, "k": [n % 7 if n % 2 or n >= 12 * hot else HOT for n in range(144)]})
     parts = [rows.slice(start, 12) for start in range(0, 144, 12)]
     left, right = (ps.read.batches(parts, time="ts", progress=ps.slack(0), name=name) for name in "ab")
-    return Scenario(left.join(right, "k", within=3600 * SECOND))
+    apart = ps.col("ts") != ps.col("right_ts") if kind == "left" else None
+    return Scenario(left.join(right, "k", within=within * SECOND, kind=kind, where=apart))
+
+
+@pytest.fixture
+def joined() -> Scenario:
+    """All pairs of rows of a key."""
+    return twelve_epochs(1, 3600)
+
+
+# Where time stands still, marks do not tell which cell has come further; where rows have no partner, some of them may
+# be undecided although no row is pending.
+STILL, WITHOUT_PARTNER = twelve_epochs(0, 1), twelve_epochs(1, 1, "left", hot=5)
+
+
+@pytest.mark.parametrize("steps", range(1, 12))
+@pytest.mark.parametrize("scenario", [STILL, WITHOUT_PARTNER], ids=["still", "without partner"])
+def test_cells_that_have_not_come_equally_far_are_not_gathered(scenario: Scenario, steps: int, place: Place) -> None:
+    with looping(scenario, place, ONE_BY_ONE, InlineExecutor()) as (loop, _):
+        loop.change(0, Spread(HASH, 0, (2, 0, 1)))
+        for _ in range(steps):
+            loop.step()
+        loop.change(0, Gather(HASH))
+        while loop.step() is not Outcome.FINISHED:
+            pass
+        assert loop.manifest.subqueries[0].directory.spread == ()
+    assert_exact(scenario, place)
 
 
 @pytest.mark.parametrize("cut", [0, 1])
@@ -148,6 +173,42 @@ def test_a_key_is_gathered_once_nothing_of_it_is_pending(joined: Scenario, place
         assert loop.manifest.subqueries[0].directory.spread == ()
         while loop.step() is not Outcome.FINISHED:
             pass
+    assert_exact(joined, place)
+
+
+def test_a_key_does_not_wait_for_what_is_pending_around_it(joined: Scenario, place: Place) -> None:
+    """Slices of pending rows span hashes that they have no rows of."""
+    with looping(joined, place, ONE_BY_ONE, InlineExecutor()) as (loop, _):
+        loop.step()
+        pending = [piece for site in loop.manifest.subqueries[0].sites for piece in site.pending]
+        cold = next(piece.range.low + 1 for piece in pending if piece.range.high - piece.range.low > 1)
+        loop.change(0, Spread(cold, 0, (0, 1, 2)))
+        loop.step()
+        loop.change(0, Gather(cold))
+        loop.step()
+        assert loop.manifest.subqueries[0].directory.spread == ()
+        while loop.step() is not Outcome.FINISHED:
+            pass
+    assert_exact(joined, place)
+
+
+def test_a_run_gets_to_fewer_sites_once_what_is_in_the_way_is_gathered(joined: Scenario, place: Place) -> None:
+    with looping(joined, place, ONE_BY_ONE, InlineExecutor()) as (loop, _):
+        loop.change(0, Spread(HASH, 0, (2, 1, 0)))
+        loop.step()
+    for wanted, there in ((2, 3), (2, 2), (2, 2)):  # the first run ends before it has come to two sites
+        with looping(joined, place, replace(ONE_BY_ONE, sites=wanted), InlineExecutor()) as (loop, _):
+            loop.step()
+            assert loop.manifest.subqueries[0].directory.sites == loop.manifest.asked_sites == there
+    with looping(joined, place, replace(ONE_BY_ONE, sites=3), InlineExecutor()) as (loop, _):
+        loop.change(0, Spread(HASH, 0, (2, 1, 0)))
+        loop.step()
+    with looping(joined, place, replace(ONE_BY_ONE, sites=1), InlineExecutor()) as (loop, _):
+        found = []
+        while loop.step() is not Outcome.FINISHED:
+            found.append((loop.manifest.subqueries[0].directory.sites, loop.manifest.asked_sites))
+        assert found[0] == (3, 3)
+        assert set(found[1:]) == {(1, 1)}
     assert_exact(joined, place)
 
 
@@ -208,16 +269,23 @@ def test_only_sides_that_see_all_their_partners_are_cut(name: str, random: Rando
         assert tuple(n for n, why in enumerate(refused) if why is None) == MAY_CUT[name]
 
 
-def test_epochs_are_read_ahead_again_once_nothing_waits_to_be_gathered(joined: Scenario, place: Place) -> None:
+def test_nothing_is_read_ahead_while_a_key_is_to_be_gathered(joined: Scenario, place: Place) -> None:
+    """Otherwise the next epoch would always be routed before it is known whether it can be."""
     executor = ReadingAhead()
     with looping(joined, place, Way(sites=2), executor) as (loop, _):
         loop.change(0, Spread(HASH, 0, (0, 1)))
-        loop.step(), loop.step()
-        assert (before := executor.used)
+        loop.step()
         loop.change(0, Gather(HASH))
+        loop.step()
+        assert executor.used == 1
+        assert loop.manifest.subqueries[0].directory.spread, "this epoch had been routed by then"
+        loop.step()
+        assert executor.used == 1
+        assert loop.manifest.subqueries[0].directory.spread == ()
+        loop.step()
+        assert executor.used == 2
         while loop.step() is not Outcome.FINISHED:
             pass
-        assert executor.used > before + 1
     assert_exact(joined, place)
 
 
