@@ -95,10 +95,10 @@ def hot_rows(loop: EpochLoop, place: Place, port: int) -> list[list[int]]:
     return stored
 
 
-def twelve_epochs(seconds: int, within: int, kind: str = "inner", hot: int = 12, keys: int = 7) -> Scenario:
-    """Every other row of the first `hot` epochs has the hot key, all others one of so many; `seconds` lie in between."""
+def twelve_epochs(seconds: int, within: int, kind: str = "inner", hot: int = 12, keys: range = range(7)) -> Scenario:
+    """Every other row of the first `hot` epochs has the hot key, all others one of some; `seconds` lie in between."""
     times = pa.array([n * seconds * SECOND for n in range(144)], pa.timestamp("us"))
-    rows = pa.table({"ts": times, "k": [100 + n % keys if n % 2 or n >= 12 * hot else HOT for n in range(144)]})
+    rows = pa.table({"ts": times, "k": [keys[n % len(keys)] if n % 2 or n >= 12 * hot else HOT for n in range(144)]})
     parts = [rows.slice(start, 12) for start in range(0, 144, 12)]
     left, right = (ps.read.batches(parts, time="ts", progress=ps.slack(0), name=name) for name in "ab")
     apart = ps.col("ts") != ps.col("right_ts") if kind == "left" else None
@@ -179,7 +179,7 @@ def test_a_key_is_gathered_once_nothing_of_it_is_pending(joined: Scenario, place
 @pytest.mark.parametrize("steps", range(5, 9))
 def test_a_key_does_not_wait_for_what_is_pending_around_it(steps: int, place: Place) -> None:
     """Slices of pending rows span hashes that they have no rows of."""
-    scenario = twelve_epochs(1, 3600, hot=2, keys=61)
+    scenario = twelve_epochs(1, 3600, hot=2, keys=range(100, 161))
     with looping(scenario, place, ONE_BY_ONE, InlineExecutor()) as (loop, _):
         loop.change(0, Spread(HASH, 0, (0, 1, 2)))
         for _ in range(steps):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +16,7 @@ SITES = st.integers(2, 9).flatmap(lambda count: st.permutations(range(count)))
 
 
 @given(SITES, st.integers(0, 50), st.integers(0, 50), st.integers(-9, 9))
-def test_every_row_is_dealt_to_one_cell_and_the_parts_are_even(
-    sites: list[int], first: int, rows: int, turn: int
-) -> None:
+def test_every_row_is_dealt_to_one_cell_and_parts_are_even(sites: list[int], first: int, rows: int, turn: int) -> None:
     parts = Cells(0, 0, tuple(sites)).dealt(slice(first, first + rows), turn)
     dealt = [row for part in parts for row in range(part.start, part.stop)]
     assert sorted(dealt) == list(range(first, first + rows))
@@ -55,7 +55,7 @@ def test_what_is_spread_is_in_its_cells_and_nowhere_else(hashes: list[int], site
     assert sorted(_points(remaining([EVERYTHING], inside))) == sorted(hashes)
     for site in range(sites):
         home = directory.ranges_of(site)
-        assert all(a.high <= b.low for a, b in zip(home, home[1:], strict=False))
+        assert all(a.high <= b.low for a, b in itertools.pairwise(home))
         assert set(directory.cells_of(site)) == ({point(h) for h in hashes} if site in (0, sites - 1) else set())
         assert set(directory.cells_of(site)) <= set(home)
 
