@@ -114,7 +114,8 @@ class RouteReport:
 @dataclass(frozen=True)
 class SiteReport:
     """What the step of a site came to. `read` maps the branches of producers to the attempt whose blob was read.
-    `rows_out` are those that went to the sink, `backlog` those that wait for work. `load` says what its groups came to,
+    `rows_out` are those that went to the sink, `rows_done` those that were worked on, `backlog` those that wait for
+    it. `load` says what its groups came to,
     in the order of the directory, where the job asks for it."""
 
     producer: str
@@ -125,6 +126,7 @@ class SiteReport:
     state: SiteState
     staged: tuple[Staged, ...]
     rows_in: int
+    rows_done: int
     rows_out: int
     items: int
     pending: bool

@@ -23,14 +23,8 @@ from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.adapting import Adaptation
 from penstock.engine.agreement import disagreement, successes
-from penstock.engine.commit import (
-    busy_seconds,
-    has_pending,
-    largest_backlog,
-    next_manifest,
-    source_marks,
-    source_states,
-)
+from penstock.engine.commit import has_pending, next_manifest, source_marks, source_states
+from penstock.engine.effort import whole_backlog
 from penstock.engine.intake import Inlet, Intake
 from penstock.engine.job import (
     EpochJob,
@@ -195,9 +189,8 @@ class EpochLoop:
         watch.lap("run")
         before, after = self.manifest, next_manifest(self.manifest, job, intake.offers, reports)
         self._make_true(job, after, watch)
-        rows_in, backlog = after.totals.rows_in - before.totals.rows_in, largest_backlog(reports)
-        self._inlet.concluded(rows_in, watch.seconds, busy_seconds(reports), backlog)
-        self._tell_of(before, after, intake.waiting, watch.seconds)
+        self._inlet.concluded(after.totals.rows_in - before.totals.rows_in, watch.seconds, reports)
+        self._tell_of(before, after, intake.waiting, watch.seconds, whole_backlog(reports))
         self._hear_of(job, reports, watch.seconds)
         self._tell(epoch_timed(after.epoch, watch, reports))
         if after.finished:
@@ -286,7 +279,7 @@ class EpochLoop:
             hint="look for executors that are lost again and again; the checkpoint is unhurt, start the query again",
         )
 
-    def _tell_of(self, before: Manifest, after: Manifest, waiting: int, seconds: float) -> None:
+    def _tell_of(self, before: Manifest, after: Manifest, waiting: int, seconds: float, backlog: int) -> None:
         mark = low_water_mark(source_marks(after.sources))
         self._tell(
             EpochCommitted(
@@ -299,6 +292,8 @@ class EpochLoop:
                 waiting=waiting,
                 low_water_mark=None if mark.ended else mark.at,
                 pending=has_pending(after, self.query.program),
+                backlog=backlog,
+                sites=max((len(state.sites) for state in after.subqueries), default=0),
             )
         )
 

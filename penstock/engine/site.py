@@ -70,6 +70,7 @@ class _Step:
         watch.lap("keep")
         reach(FaultPoint.SITE_DONE)
         reached = least(marks, self._operator.tracks)
+        rows_in, backlog = sum(t.num_rows for tables in fresh for t in tables), self._rows_of(state.pending)
         header = Header(self._producer, self._attempt, marks=self._operator.output_marks(reached))
         yield from self._branches.messages(header)
         watch.lap("exchange")
@@ -81,11 +82,12 @@ class _Step:
             read=arrived.read,
             state=state,
             staged=staged,
-            rows_in=sum(table.num_rows for tables in fresh for table in tables),
+            rows_in=rows_in,
+            rows_done=self._rows_of(self._state.pending) + rows_in - backlog,
             rows_out=self._branches.rows_out,
             items=self._deadline.done,
             pending=behind(reached, upto) or bool(state.pending),
-            backlog=sum(self._storage.read(piece).num_rows for piece in state.pending),
+            backlog=backlog,
             time=watch.task_time(),
             load=self._load(view, state, upto) if self._job.tell_loads else None,
         )
@@ -183,6 +185,9 @@ class _Step:
             rows += counted
             size += counted * (piece.run.size // piece.run.rows)
         return rows, size
+
+    def _rows_of(self, slices: Iterable[Slice]) -> int:
+        return sum(self._storage.read(piece).num_rows for piece in slices)
 
     def _names_in_use(self, state: SiteState) -> set[str]:
         """The runs that this process may be asked for again: its sites change, so those of all sites count."""

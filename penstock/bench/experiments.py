@@ -1,0 +1,27 @@
+"""All experiments by name: those beside the workloads, and those on adapting, which also have one name together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.bench.adapt.degrading import DEGRADING
+from penstock.bench.adapt.rotating import ROTATING
+from penstock.bench.adapt.slowed import SLOWED
+from penstock.bench.also import BESIDE
+from penstock.bench.also.experiment import Experiment
+
+ADAPT = "adapt"
+ADAPTING = (SLOWED, DEGRADING, ROTATING)
+
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*BESIDE, *ADAPTING)}
+
+
+def experiment_names() -> list[str]:
+    """All that can be named."""
+    return [*EXPERIMENTS, ADAPT]
+
+
+def spelled_out(names: Iterable[str]) -> list[str]:
+    """The names of single experiments, each once."""
+    single = [one for name in names for one in ([e.name for e in ADAPTING] if name == ADAPT else [name])]
+    return list(dict.fromkeys(single))
