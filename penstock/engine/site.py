@@ -26,7 +26,7 @@ from penstock.engine.ordered import Held, release
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.storing import Storage, alive, of_port
 from penstock.engine.view import StateView
-from penstock.engine.worklist import Deadline, items, nothing_due
+from penstock.engine.worklist import Deadline, items, nothing_due, stretches
 from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks, Portion
 from penstock.progress.substreams import low_water_mark
@@ -37,6 +37,9 @@ from penstock.state.runs import Slice, restrict
 def site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob]) -> Iterator[Message]:
     """All messages of one site: blobs for the subqueries behind it, and its report."""
     return _Step(job, subquery, site).run(blobs)
+
+
+MOST_PENDING = 16  # pieces of a port's pending rows: every item looks for its rows in all of them
 
 
 class _Step:
@@ -102,10 +105,10 @@ class _Step:
     def _work(self, view: StateView, upto: Marks) -> tuple[RangeMark, ...]:
         """Do what is due until the deadline; gives the marks of all ranges afterwards."""
         marks = self._state.marks
-        work = items(marks, upto, view, self._operator, self._job.limits.item_rows)
+        work = stretches(marks, upto, view, self._operator)
         for free in nothing_due(marks, work, upto):
             marks = moved_to(marks, free, upto)
-        for item in self._deadline.take(work):
+        for item in self._deadline.take(items(work, view, self._job.limits.item_rows)):
             began = time.perf_counter()
             portion = view.portion(item.range, item.after, upto)
             done = self._operator.work(portion)
@@ -151,12 +154,15 @@ class _Step:
         )
 
     def _unworked(self, port: int, view: StateView) -> list[Slice]:
-        """The rows whose ranges were not reached: what was pending before, and what has just arrived."""
+        """The rows whose ranges were not reached: what was pending before, and what has just arrived. Where that is in
+        too many pieces, they are written anew as one."""
         if not self._operator.probes:
             return []
         undone = remaining([EVERYTHING], self._done)
-        slices = [*of_port(self._state.pending, port), *self._storage.write(port, view.fresh_inside(port, undone))]
-        return [piece for piece in restrict(slices, undone) if self._storage.read(piece).num_rows]
+        old = [piece for piece in restrict(of_port(self._state.pending, port), undone) if self._rows_of([piece])]
+        if len(old) < MOST_PENDING:
+            return [*old, *self._storage.write(port, view.fresh_inside(port, undone))]
+        return self._storage.write(port, self._operator.combine(port, view.unworked(port, undone)))
 
     def _load(self, view: StateView, state: SiteState, upto: Marks) -> Loads:
         """What the groups of this site came to. What is due of stored rows counts as pending where it was not done."""

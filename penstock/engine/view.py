@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.checkpoint.manifest import SiteState
+from penstock.engine.cutting import cut
 from penstock.engine.storing import Storage, of_port
 from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks, Operator, Portion, Stored
 from penstock.state.directory import Hashes, HashRange
-from penstock.state.runs import TIME, Slice, restrict
+from penstock.state.runs import TIME, restrict
 
 
 class StateView:
     """`fresh[port]` are the state rows that have just arrived, in tables that are sorted; one at most where the
-    operator probes."""
+    operator probes. Invariant: `_unworked[port]` are all tables whose rows wait for work, the fresh ones last, each
+    with its hashes."""
 
     def __init__(
         self, storage: Storage, operator: Operator, state: SiteState, fresh: Sequence[Sequence[pa.Table]]
     ) -> None:
         self._storage, self._operator, self._state = storage, operator, state
         self.fresh = fresh
-        self._hashes = [[hashes_of(table) for table in tables] for tables in fresh]
+        ports = range(operator.ports)
+        pending = [[storage.read(piece) for piece in of_port(state.pending, port)] for port in ports]
+        self._unworked = [[(rows, hashes_of(rows)) for rows in (*pending[p], *fresh[p])] for p in ports]
 
     def least_times(self) -> tuple[int | None, ...]:
         """For each port the least time of any row that closing work could be about; None where there is no row."""
@@ -39,52 +42,41 @@ class StateView:
 
     def has_unworked(self, part: HashRange) -> bool:
         """Whether rows of this range wait to be worked on."""
-        if not self._operator.probes:
-            return False
-        fresh = any(len(_inside(hashes, part)) for hashes in self._all_hashes())
-        return fresh or any(self._storage.read(p).num_rows for p in restrict(self._state.pending, [part]))
+        return self._operator.probes and any(len(_inside(hashes, part)) for hashes in self._all_hashes())
 
-    def cuts(self, part: HashRange, most_rows: int) -> list[HashRange]:
-        """The range cut into parts of about `most_rows` rows each, never inside one hash."""
-        columns = [hashes_of(self._storage.read(piece)) for piece in restrict(self._worked_through(), [part])]
-        columns += [_inside(hashes, part) for hashes in self._all_hashes()]
-        count = -(-sum(map(len, columns)) // most_rows)
-        longest = max(columns, key=len, default=())
-        inner = {int(longest[i * len(longest) // count]) for i in range(1, count)}
-        bounds = sorted({part.low, part.high, *(b for b in inner if part.low < b < part.high)})
-        return [HashRange(low, high) for low, high in pairwise(bounds)]
+    def cuts(self, part: HashRange, most_rows: int) -> Iterator[HashRange]:
+        """The range cut into parts of at most `most_rows` rows each, but never inside one hash. An item of an operator
+        that probes goes through its unworked rows one by one, and looks up only a few of those stored."""
+        columns = [_inside(hashes, part) for hashes in self._all_hashes()]
+        if not self._operator.probes:
+            columns += [hashes_of(self._storage.read(piece)) for piece in restrict(self._state.slices, [part])]
+        return cut(part, columns, most_rows)
 
     def _all_hashes(self) -> Iterator[Hashes]:
-        return (hashes for port in self._hashes for hashes in port)
-
-    def _worked_through(self) -> tuple[Slice, ...]:
-        """The slices whose rows an item goes through one by one: probing looks up only a few of those stored."""
-        return self._state.pending if self._operator.probes else self._state.slices
+        return (hashes for port in self._unworked for _, hashes in port)
 
     def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:
         """All that the operator has on a range of hashes."""
         ports = range(self._operator.ports)
-        state = self._state
-        stored = [[self._storage.stored(p) for p in restrict(of_port(state.slices, n), [part])] for n in ports]
-        arrived = [self._fresh_of(n, part) for n in ports]
+        stored = [[self._storage.stored(p) for p in restrict(of_port(self._state.slices, n), [part])] for n in ports]
+        waiting = [self.unworked(n, [part]) for n in ports]
         if self._operator.probes:
-            waiting = [
-                [self._storage.read(p) for p in restrict(of_port(self._state.pending, n), [part])] for n in ports
-            ]
-            unworked = [self._operator.combine(n, [*waiting[n], *arrived[n]]) for n in ports]
+            unworked = [self._operator.combine(n, waiting[n]) for n in ports]
             return Portion(tuple(stored), tuple(unworked), after, upto)
         for n in ports:
-            stored[n] += [_as_stored(rows) for rows in arrived[n] if rows.num_rows]
+            stored[n] += [_as_stored(rows) for rows in waiting[n] if rows.num_rows]
         nothing = tuple(self._operator.state_schema(n).empty_table() for n in ports)
         return Portion(tuple(stored), nothing, after, upto)
 
+    def unworked(self, port: int, ranges: Iterable[HashRange]) -> list[pa.Table]:
+        """The rows of some ranges that wait for work, in tables that are sorted."""
+        return [rows[part.rows(hashes)] for part in ranges for rows, hashes in self._unworked[port]]
+
     def fresh_inside(self, port: int, ranges: Iterable[HashRange]) -> pa.Table:
         """The rows of some ranges, in order of their hashes, that have just arrived."""
-        parts = [rows for part in ranges for rows in self._fresh_of(port, part)]
+        arrived = self._unworked[port][len(self._unworked[port]) - len(self.fresh[port]) :]
+        parts = [rows[part.rows(hashes)] for part in ranges for rows, hashes in arrived]
         return pa.concat_tables([self._operator.state_schema(port).empty_table(), *parts])
-
-    def _fresh_of(self, port: int, part: HashRange) -> list[pa.Table]:
-        return [rows[part.rows(hashes)] for rows, hashes in zip(self.fresh[port], self._hashes[port], strict=True)]
 
 
 def _as_stored(rows: pa.Table) -> Stored:

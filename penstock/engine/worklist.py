@@ -11,7 +11,7 @@ from penstock.engine.job import Limits
 from penstock.engine.marks import behind
 from penstock.engine.view import StateView
 from penstock.operators.base import Marks, Operator
-from penstock.state.directory import HashRange, remaining
+from penstock.state.directory import HashRange
 
 
 @dataclass(frozen=True)
@@ -22,21 +22,31 @@ class Item:
     after: Marks
 
 
-def items(marks: Iterable[RangeMark], upto: Marks, view: StateView, operator: Operator, rows: int) -> list[Item]:
+@dataclass(frozen=True)
+class Stretch:
+    """A range whose marks lag alike and that has work to do; `due`: also beyond its unworked rows."""
+
+    range: HashRange
+    after: Marks
+    due: bool
+
+
+def stretches(marks: Iterable[RangeMark], upto: Marks, view: StateView, operator: Operator) -> list[Stretch]:
     """What is due at a site, those parts first that hold back its marks."""
     least = view.least_times()
-    found: list[Item] = []
-    for m in sorted(marks, key=lambda m: (m.marks, m.range)):
-        due = behind(m.marks, upto) and operator.due(m.marks, upto, least)
-        if due or view.has_unworked(m.range):
-            found += [Item(part, m.marks) for part in view.cuts(m.range, rows) if due or view.has_unworked(part)]
-    return found
+    found = [Stretch(m.range, m.marks, behind(m.marks, upto) and operator.due(m.marks, upto, least)) for m in marks]
+    return sorted((s for s in found if s.due or view.has_unworked(s.range)), key=lambda s: (s.after, s.range))
 
 
-def nothing_due(marks: Iterable[RangeMark], work: Iterable[Item], upto: Marks) -> list[HashRange]:
+def items(work: Iterable[Stretch], view: StateView, rows: int) -> Iterator[Item]:
+    """The work in items of about so many rows. They are made one by one: with a backlog most are not reached."""
+    return (Item(part, stretch.after) for stretch in work for part in view.cuts(stretch.range, rows))
+
+
+def nothing_due(marks: Iterable[RangeMark], work: Iterable[Stretch], upto: Marks) -> list[HashRange]:
     """The ranges that lag behind `upto` but have no work: their marks move on by themselves."""
-    busy = [item.range for item in work]
-    return [part for m in marks if behind(m.marks, upto) for part in remaining([m.range], busy)]
+    busy = {stretch.range for stretch in work}
+    return [m.range for m in marks if behind(m.marks, upto) and m.range not in busy]
 
 
 class Deadline:
