@@ -21,9 +21,10 @@ Figures = npt.NDArray[np.float64]
 class Loads:
     """What groups came to. Invariant: all arrays have one entry per group, in the order of the directory.
 
-    `rows` came in, and `heaviest` of them were of one key, the most that any had; `seconds` of work they and what was
-    due took; `state_rows` and `state_bytes` are what the group holds, and `pending` rows wait for work, all at the end.
-    `last_used` is the last epoch of the round in which a row came, counted from 1; 0: none came.
+    `rows` came in, and `heaviest` of them were of one key, the most that any had; `done` rows were worked on, also such
+    that had come before, and `seconds` of work they and what was due took; `state_rows` and `state_bytes` are what the
+    group holds, and `pending` rows wait for work, all at the end. `last_used` is the last epoch of the round in which a
+    row came, counted from 1; 0: none came.
     """
 
     rows: Counts
@@ -33,6 +34,7 @@ class Loads:
     state_bytes: Counts
     pending: Counts
     last_used: Counts
+    done: Counts
 
     def then(self, later: Loads, epoch: int) -> Loads:
         """These and those of the next epoch, which is the round's `epoch`-th."""
@@ -41,6 +43,7 @@ class Loads:
             rows=self.rows + later.rows,
             heaviest=self.heaviest + later.heaviest,
             seconds=self.seconds + later.seconds,
+            done=self.done + later.done,
             last_used=np.where(later.rows > 0, epoch, self.last_used),
         )
 

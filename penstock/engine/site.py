@@ -181,6 +181,7 @@ class _Step:
             state_bytes=size,
             pending=pending,
             last_used=np.where(rows > 0, 1, 0),
+            done=borders.counted(view.hashes_inside(self._done)) if self._operator.probes else rows,
         )
 
     def _stored(self, borders: Borders, slices: Iterable[Slice]) -> tuple[Counts, Counts]:

@@ -55,6 +55,10 @@ class StateView:
     def _all_hashes(self) -> Iterator[Hashes]:
         return (hashes for port in self._unworked for _, hashes in port)
 
+    def hashes_inside(self, ranges: Iterable[HashRange]) -> list[Hashes]:
+        """Those of unworked rows, in columns that are in order."""
+        return [_inside(hashes, part) for part in ranges for hashes in self._all_hashes()]
+
     def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:
         """All that the operator has on a range of hashes."""
         ports = range(self._operator.ports)
