@@ -41,4 +41,5 @@ def _ranges_sent(directory: Directory, operator: Operator, port: int) -> list[li
 def writer_for(job: EpochJob, output: str, part: str, schema: pa.Schema) -> RowWriter:
     """A writer of one staged file of an output; `part` tells the tasks of an epoch apart."""
     place = job.outputs[output]
-    return RowWriter(place.folder / staged_name(job.epoch, part, uuid.uuid4().hex, place.extension), schema)
+    path = place.folder / staged_name(job.epoch, part, uuid.uuid4().hex, place.extension)
+    return RowWriter(path, schema, place.compression)

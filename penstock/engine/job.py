@@ -25,6 +25,7 @@ class Output:
 
     folder: Path
     extension: str
+    compression: str = "none"
 
 
 @dataclass(frozen=True)
