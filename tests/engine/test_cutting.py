@@ -26,7 +26,7 @@ def test_parts_cover_the_range_and_none_is_too_large(columns: list[list[int]], m
 
 @given(st.lists(hashes, max_size=3), st.lists(hashes, max_size=3))
 def test_borders_come_again_with_other_rows(some: list[list[int]], others: list[list[int]]) -> None:
-    """A border is the shortest prefix between two rows, so with more rows it stays a border, or nothing is cut there."""
+    """A border is the shortest prefix between two rows, and with more rows it stays one."""
     few = [np.sort(np.asarray(column, np.uint64)) for column in some]
     many = [*few, *(np.sort(np.asarray(column, np.uint64)) for column in others)]
     borders = {part.low for part in cut(EVERYTHING, few, 1)}
