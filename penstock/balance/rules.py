@@ -80,8 +80,17 @@ class Standing:
                 )
 
     def _at_sites(self, directory: Directory, counts: Counts) -> Figures:
-        weights = [self.of_group(group, counts) for group in directory.groups]
-        return np.bincount(directory.homes, weights=weights, minlength=directory.sites).astype(np.float64)
+        weights = self._of_groups(directory, counts)
+        return np.bincount(directory.home_of, weights=weights, minlength=directory.sites).astype(np.float64)
+
+    def _of_groups(self, directory: Directory, counts: Counts) -> Counts:
+        """`of_group` for all groups of a directory."""
+        known = self.figures.directory
+        first = np.searchsorted(known.lows, directory.lows, side="right") - 1
+        before = np.searchsorted(known.lows, directory.lasts, side="right")
+        added = np.concatenate(([0], np.cumsum(counts)))
+        younger = np.maximum(directory.depths - known.depths[first], 0)
+        return np.where(younger > 0, counts[first] >> younger, added[before] - added[first])
 
 
 def standing(figures: Round, number: int, settled: Mapping[Group, int], single: frozenset[Group]) -> Standing:

@@ -38,7 +38,7 @@ class SiteState:
     those of `held` with a time that is not below `released`.
 
     Invariant: the ranges of `marks` are in order, do not overlap, and cover the site's groups; neighbours with the same
-    marks are one range.
+    marks are one range, also where hashes between them are not the site's.
     """
 
     slices: tuple[Slice, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.checkpoint.store import staged_name
@@ -16,26 +17,48 @@ from penstock.plan.program import Subquery
 from penstock.sinks.base import RowWriter
 from penstock.state.directory import Directory, HashRange
 
+FEW_STRETCHES = 4  # per site, on average: more slices than these cost more than a copy of the rows
+
 
 def blobs_for_sites(
     rows: pa.Table | None, directory: Directory, subquery: Subquery, header: Header
 ) -> Iterator[Message]:
-    """One message for every site of the subquery. `rows` are sorted by hash, so each site's share is a few slices
-    without a copy."""
-    hashes = None if rows is None or not rows.num_rows else hashes_of(rows)
-    for site, ranges in enumerate(_ranges_sent(directory, subquery.operator, header.port)):
-        share = None
-        if rows is not None and hashes is not None and ranges:
-            share = pa.concat_tables([rows[part.rows(hashes)] for part in ranges])
+    """One message for every site of the subquery, each with its share of the rows, which are sorted by hash."""
+    shares: Iterable[pa.Table | None] = [None] * directory.sites
+    if rows is not None and rows.num_rows:
+        shares = _shares(rows, directory, subquery.operator, header.port)
+    for site, share in enumerate(shares):
         yield Message(subquery.number, site, Blob(header, share))
 
 
-def _ranges_sent(directory: Directory, operator: Operator, port: int) -> list[list[HashRange]]:
-    """For every site the ranges of hashes whose rows it is sent."""
-    homes: list[list[HashRange]] = [[] for _ in range(directory.sites)]
-    for site, part in directory.home_ranges():
-        homes[site].append(part)
-    return [operator.sent(port, ranges) for ranges in homes] if isinstance(operator, Copying) else homes
+def _shares(rows: pa.Table, directory: Directory, operator: Operator, port: int) -> Iterator[pa.Table | None]:
+    """For every site the rows that it is sent, in order of hash."""
+    homes = [directory.ranges_of(site) for site in range(directory.sites)]
+    if isinstance(operator, Copying):
+        return _slices(rows, [operator.sent(port, list(home)) for home in homes])
+    if sum(map(len, homes)) > FEW_STRETCHES * directory.sites:
+        return _gathered(rows, directory)
+    return _slices(rows, homes)
+
+
+def _slices(rows: pa.Table, ranges: Sequence[Sequence[HashRange]]) -> Iterator[pa.Table | None]:
+    """Without a copy."""
+    hashes = hashes_of(rows)
+    for own in ranges:
+        yield pa.concat_tables([rows[part.rows(hashes)] for part in own]) if own else None
+
+
+def _gathered(rows: pa.Table, directory: Directory) -> Iterator[pa.Table]:
+    """With one copy of all rows, whatever the number of stretches."""
+    lows, homes = directory.stretches
+    ends = np.append(np.searchsorted(hashes_of(rows), lows[1:]), rows.num_rows)
+    home_of_row = np.repeat(homes, np.diff(ends, prepend=0))
+    narrow = home_of_row.astype(np.min_scalar_type(directory.sites))  # numpy sorts small numbers in one pass
+    by_home = rows.take(pa.array(np.argsort(narrow, kind="stable")))
+    first = 0
+    for count in np.bincount(home_of_row, minlength=directory.sites).tolist():
+        yield by_home.slice(first, count)
+        first += count
 
 
 def writer_for(job: EpochJob, output: str, part: str, schema: pa.Schema) -> RowWriter:

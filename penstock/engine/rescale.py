@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Sequence
 
 from penstock.checkpoint.manifest import SiteState, SubqueryState
 from penstock.engine.marks import normal, restricted
 from penstock.progress.substreams import low_water_mark
-from penstock.state.directory import Directory, HashRange, common
-from penstock.state.runs import join_neighbours, restrict
-
-Ranges = tuple[HashRange, ...]
+from penstock.state.directory import Directory
+from penstock.state.handover import Handover, Share
+from penstock.state.runs import Slice, join_neighbours, restrict
 
 
 def rescaled(state: SubqueryState, sites: int) -> SubqueryState:
@@ -21,20 +20,27 @@ def rehomed(state: SubqueryState, directory: Directory) -> SubqueryState:
     """The same state under another directory. A site that keeps its home keeps what it has as it is."""
     if state.directory == directory:
         return state
-    before = [state.directory.ranges_of(site) for site in range(state.directory.sites)]
-    known = dict(zip(before, state.sites, strict=True))
-    homes = [directory.ranges_of(site) for site in range(directory.sites)]
-    return SubqueryState(directory, tuple(known.get(home) or _state_of(known, home) for home in homes))
+    handover = Handover(state.directory, directory)
+    return SubqueryState(directory, tuple(_state_of(state.sites, handover, n) for n in range(directory.sites)))
 
 
-def _state_of(known: Mapping[Ranges, SiteState], home: Ranges) -> SiteState:
-    """What the sites, which are known by their homes, have on the ranges of a new one. All of them have released
-    equally much: each was told the same punctuation."""
-    shares = [(site, inside) for before, site in known.items() if (inside := common(before, home))]
+def _state_of(sites: Sequence[SiteState], handover: Handover, target: int) -> SiteState:
+    """What the old sites have for a new one. All of them have released equally much: each was told the same
+    punctuation."""
+    if (same := handover.same_home(target)) is not None:
+        return sites[same]
+    rows = [share for share in handover.state if share.target == target]
+    said = [share for share in handover.marks if share.target == target]
     return SiteState(
-        slices=join_neighbours(piece for site, inside in shares for piece in restrict(site.slices, inside)),
-        marks=normal(mark for site, inside in shares for mark in restricted(site.marks, inside)),
-        pending=join_neighbours(piece for site, inside in shares for piece in restrict(site.pending, inside)),
-        held=join_neighbours(piece for site, inside in shares for piece in restrict(site.held, inside)),
-        released=low_water_mark(site.released for site in known.values()),
+        slices=_given(sites, rows, lambda site: site.slices),
+        marks=normal(mark for share in said for mark in restricted(sites[share.source].marks, share.range)),
+        pending=_given(sites, rows, lambda site: site.pending),
+        held=_given(sites, rows, lambda site: site.held),
+        released=low_water_mark(site.released for site in sites),
     )
+
+
+def _given(
+    sites: Sequence[SiteState], shares: Iterable[Share], what: Callable[[SiteState], tuple[Slice, ...]]
+) -> tuple[Slice, ...]:
+    return join_neighbours(p for share in shares for p in restrict(what(sites[share.source]), [share.range]))

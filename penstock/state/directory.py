@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 HASH_END = 2**64  # hash ranges are half-open, [low, high), in Python integers: 2**64 is the end of the last one
 Hashes = npt.NDArray[np.uint64]
+Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, order=True)
@@ -113,25 +114,54 @@ class Directory:
 
     @cached_property
     def _stretches(self) -> tuple[tuple[int, HashRange], ...]:
-        firsts = [n for n, home in enumerate(self.homes) if not n or home != self.homes[n - 1]]
-        lows = [self.groups[n].range.low for n in firsts]
-        highs = [*lows[1:], HASH_END]
-        return tuple((self.homes[n], HashRange(low, high)) for n, low, high in zip(firsts, lows, highs, strict=True))
+        lows, homes = (part.tolist() for part in self.stretches)
+        return tuple(zip(homes, map(HashRange, lows, [*lows[1:], HASH_END]), strict=True))
+
+    @cached_property
+    def stretches(self) -> tuple[Hashes, Places]:
+        """The same as arrays: where each stretch begins, and its site."""
+        homes = self.home_of
+        firsts = np.flatnonzero(np.concatenate(([True], homes[1:] != homes[:-1])))
+        return self.lows[firsts], homes[firsts]
 
     def ranges_of(self, site: int) -> tuple[HashRange, ...]:
-        return tuple(r for home, r in self.home_ranges() if home == site)
+        return self._ranges_by_site[site]
+
+    @cached_property
+    def _ranges_by_site(self) -> tuple[tuple[HashRange, ...], ...]:
+        own: list[list[HashRange]] = [[] for _ in range(self.sites)]
+        for site, part in self.home_ranges():
+            own[site].append(part)
+        return tuple(map(tuple, own))
 
     def overlapping(self, group: Group) -> tuple[int, int]:
         """From which to before which place there are groups that have hashes in common with one of another directory:
         itself, what it is part of, or what is part of it."""
-        first = int(np.searchsorted(self._lows, np.uint64(group.range.low), side="right")) - 1
-        return first, int(np.searchsorted(self._lows, np.uint64(group.range.high - 1), side="right"))
+        first = int(np.searchsorted(self.lows, np.uint64(group.range.low), side="right")) - 1
+        return first, int(np.searchsorted(self.lows, np.uint64(group.range.high - 1), side="right"))
+
+    # The groups as arrays: what is asked of all of them at once must not go through them one by one.
 
     @cached_property
-    def _lows(self) -> Hashes:
-        prefixes = np.asarray([group.prefix for group in self.groups], np.uint64)
-        depths = np.asarray([group.depth for group in self.groups], np.uint64)
+    def lows(self) -> Hashes:
+        """The first hash of each group."""
+        prefixes = np.fromiter((group.prefix for group in self.groups), np.uint64, len(self.groups))
+        depths = self.depths.astype(np.uint64)
         return np.where(depths > 0, prefixes << (np.uint64(64) - np.maximum(depths, np.uint64(1))), np.uint64(0))
+
+    @cached_property
+    def lasts(self) -> Hashes:
+        """The last hash of each group."""
+        return np.append(self.lows[1:] - np.uint64(1), np.uint64(HASH_END - 1))
+
+    @cached_property
+    def depths(self) -> Places:
+        return np.fromiter((group.depth for group in self.groups), np.int64, len(self.groups))
+
+    @cached_property
+    def home_of(self) -> Places:
+        """The site of each group."""
+        return np.asarray(self.homes, np.int64)
 
     def place(self, group: Group) -> int:
         """Where the group is in the order of groups; raises KeyError if it is none of them."""
