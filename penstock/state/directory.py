@@ -6,9 +6,9 @@ prefixes are prefix-free and cover the whole hash space, each mapped to one site
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -77,9 +77,13 @@ class Group:
     depth: int
 
     @property
+    def low(self) -> int:
+        """Its first hash."""
+        return self.prefix << (64 - self.depth)
+
+    @property
     def range(self) -> HashRange:
-        width = 2 ** (64 - self.depth)
-        return HashRange(self.prefix * width, (self.prefix + 1) * width)
+        return HashRange(self.low, self.low + (1 << (64 - self.depth)))
 
     @property
     def halves(self) -> tuple[Group, Group]:
@@ -137,8 +141,11 @@ class Directory:
     def overlapping(self, group: Group) -> tuple[int, int]:
         """From which to before which place there are groups that have hashes in common with one of another directory:
         itself, what it is part of, or what is part of it."""
-        first = int(np.searchsorted(self.lows, np.uint64(group.range.low), side="right")) - 1
-        return first, int(np.searchsorted(self.lows, np.uint64(group.range.high - 1), side="right"))
+        return bisect_right(self._low_list, group.low) - 1, bisect_left(self._low_list, group.range.high)
+
+    @cached_property
+    def _low_list(self) -> list[int]:
+        return self.lows.tolist()
 
     # The groups as arrays: what is asked of all of them at once must not go through them one by one.
 
@@ -165,7 +172,7 @@ class Directory:
 
     def place(self, group: Group) -> int:
         """Where the group is in the order of groups; raises KeyError if it is none of them."""
-        place = bisect_left(self.groups, group.range.low, key=lambda known: known.range.low)
+        place = bisect_left(self.groups, group.low, key=lambda known: known.low)
         if place == len(self.groups) or self.groups[place] != group:
             raise KeyError(group)
         return place
@@ -182,8 +189,14 @@ class Directory:
 
     def moved(self, group: Group, site: int) -> Directory:
         """With another home for a group."""
-        place = self.place(group)
-        return replace(self, homes=(*self.homes[:place], site, *self.homes[place + 1 :]))
+        return self.with_homes({group: site})
+
+    def with_homes(self, sites: Mapping[Group, int]) -> Directory:
+        """With other homes for some groups."""
+        homes = list(self.homes)
+        for group, site in sites.items():
+            homes[self.place(group)] = site
+        return replace(self, homes=tuple(homes))
 
     def split(self, group: Group) -> Directory:
         """With both halves of a group where it was."""

@@ -52,7 +52,7 @@ class Handover:
 
     @cached_property
     def marks(self) -> list[Share]:
-        """For what is said of all hashes of a range: shares whose holes are neither the old site's nor the new one's."""
+        """For what is said of all hashes of a range: shares whose holes are neither the old nor the new site's."""
         by_source = np.argsort(self._sources, kind="stable")
         rank = np.empty(len(by_source), np.int64)
         rank[by_source] = np.arange(len(by_source))
