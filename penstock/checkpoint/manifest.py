@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import xxhash
@@ -21,6 +21,7 @@ from penstock.state.directory import Directory, HashRange
 from penstock.state.runs import Slice
 
 FORMAT = 2
+Kind = TypeVar("Kind")
 _FILE_NAME = re.compile(r"(\d{12})\.json")
 
 
@@ -131,6 +132,17 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def decode(path: Path, data: bytes) -> Manifest:
+    manifest = _decoded(path, data, Manifest)
+    if path.name != file_name(manifest.epoch):
+        raise _corrupt(path, f"it is the manifest of epoch {manifest.epoch}")
+    for name in manifest.run_names() | {file.name for file in manifest.staged}:
+        if name in ("", "..") or name != Path(name).name:  # a name with a path would reach out of the checkpoint
+            raise _corrupt(path, f"`{name}` is not the name of a file")
+    return manifest
+
+
+def _decoded(path: Path, data: bytes, kind: type[Kind]) -> Kind:
+    """The body of a manifest, or as much of it as is of interest."""
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         if xxhash.xxh3_64_hexdigest(bytes(envelope.body)) != envelope.checksum:
@@ -138,15 +150,9 @@ def decode(path: Path, data: bytes) -> Manifest:
         version = msgspec.json.decode(envelope.body, type=_Version).format
         if version != FORMAT:
             raise _other_format(path, version)
-        manifest = msgspec.json.decode(envelope.body, type=Manifest)
+        return msgspec.json.decode(envelope.body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise _corrupt(path, str(error)) from error
-    if path.name != file_name(manifest.epoch):
-        raise _corrupt(path, f"it is the manifest of epoch {manifest.epoch}")
-    for name in manifest.run_names() | {file.name for file in manifest.staged}:
-        if name in ("", "..") or name != Path(name).name:  # a name with a path would reach out of the checkpoint
-            raise _corrupt(path, f"`{name}` is not the name of a file")
-    return manifest
 
 
 @dataclass(frozen=True)
@@ -193,8 +199,18 @@ def _overtaken(path: Path, epoch: int) -> CheckpointError:
 
 def read(folder: Path, epoch: int) -> Manifest:
     path = folder / file_name(epoch)
+    return decode(path, _content(path))
+
+
+def read_as(folder: Path, epoch: int, kind: type[Kind]) -> Kind:
+    """A part of a manifest: the fields that `kind` has, and of their values those that theirs have."""
+    path = folder / file_name(epoch)
+    return _decoded(path, _content(path), kind)
+
+
+def _content(path: Path) -> bytes:
     try:
-        return decode(path, path.read_bytes())
+        return path.read_bytes()
     except OSError as error:
         raise _corrupt(path, str(error)) from error
 

@@ -33,12 +33,11 @@ def blobs_for_sites(
 
 def _shares(rows: pa.Table, directory: Directory, operator: Operator, port: int) -> Iterator[pa.Table | None]:
     """For every site the rows that it is sent, in order of hash."""
-    homes = [directory.ranges_of(site) for site in range(directory.sites)]
-    if isinstance(operator, Copying):
-        return _slices(rows, [operator.sent(port, list(home)) for home in homes])
-    if sum(map(len, homes)) > FEW_STRETCHES * directory.sites:
+    copies = operator if isinstance(operator, Copying) else None
+    if copies is None and len(directory.stretches[0]) > FEW_STRETCHES * directory.sites:
         return _gathered(rows, directory)
-    return _slices(rows, homes)
+    homes = [directory.ranges_of(site) for site in range(directory.sites)]
+    return _slices(rows, homes if copies is None else [copies.sent(port, list(home)) for home in homes])
 
 
 def _slices(rows: pa.Table, ranges: Sequence[Sequence[HashRange]]) -> Iterator[pa.Table | None]:
