@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.checkpoint.store import staged_name
 from penstock.engine.blob import Blob, Header
@@ -15,7 +16,7 @@ from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Copying, Operator
 from penstock.plan.program import Subquery
 from penstock.sinks.base import RowWriter
-from penstock.state.directory import Directory, HashRange
+from penstock.state.directory import Directory, HashRange, Places
 
 FEW_STRETCHES = 4  # per site, on average: more slices than these cost more than a copy of the rows
 
@@ -50,14 +51,21 @@ def _slices(rows: pa.Table, ranges: Sequence[Sequence[HashRange]]) -> Iterator[p
 def _gathered(rows: pa.Table, directory: Directory) -> Iterator[pa.Table]:
     """With one copy of all rows, whatever the number of stretches."""
     lows, homes = directory.stretches
-    ends = np.append(np.searchsorted(hashes_of(rows), lows[1:]), rows.num_rows)
-    home_of_row = np.repeat(homes, np.diff(ends, prepend=0))
-    narrow = home_of_row.astype(np.min_scalar_type(directory.sites))  # numpy sorts small numbers in one pass
-    by_home = rows.take(pa.array(np.argsort(narrow, kind="stable")))
+    begins = np.searchsorted(hashes_of(rows), lows)
+    counts = np.diff(begins, append=rows.num_rows)
+    by_home = pc.take(rows, pa.array(_stretches_by_home(directory, begins, counts)), boundscheck=False)
     first = 0
-    for count in np.bincount(home_of_row, minlength=directory.sites).tolist():
+    for count in np.bincount(homes, weights=counts, minlength=directory.sites).astype(np.int64).tolist():
         yield by_home.slice(first, count)
         first += count
+
+
+def _stretches_by_home(directory: Directory, begins: Places, counts: Places) -> Places:
+    """The places of rows, stretch by stretch, first those of the first site."""
+    order = directory.stretches_by_home
+    begins, counts = begins[order], counts[order]
+    before = np.cumsum(counts) - counts
+    return np.arange(int(counts.sum())) + np.repeat(begins - before, counts)
 
 
 def writer_for(job: EpochJob, output: str, part: str, schema: pa.Schema) -> RowWriter:

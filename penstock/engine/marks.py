@@ -37,9 +37,9 @@ def moved_to(marks: Iterable[RangeMark], part: HashRange, reached: Marks) -> tup
     return normal([RangeMark(part, reached), *others])
 
 
-def restricted(marks: Iterable[RangeMark], part: HashRange) -> list[RangeMark]:
-    """The marks of a range: what a new home is told of it."""
-    return [RangeMark(both, m.marks) for m in marks if (both := m.range.intersect(part)) is not None]
+def restricted(marks: Iterable[RangeMark], ranges: Sequence[HashRange]) -> list[RangeMark]:
+    """The marks of the given ranges, apart from each other: others may lie in between at a new home."""
+    return [RangeMark(both, m.marks) for m in marks for part in ranges if (both := m.range.intersect(part)) is not None]
 
 
 def least(marks: Sequence[RangeMark], tracks: int) -> Marks:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +67,18 @@ def common(some: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashR
             here += 1
         else:
             there += 1
+    return found
+
+
+def joined(parts: Sequence[HashRange], own: Sequence[HashRange]) -> list[HashRange]:
+    """Parts of one's own ranges, those in one range between which nothing else of one's own lies; all in order."""
+    found: list[HashRange] = []
+    place = 0  # in one's own: all before it end where `found` does, or earlier
+    for part in parts:
+        while found and place < len(own) and own[place].high <= found[-1].high:
+            place += 1
+        apart = not found or (part.low > found[-1].high and place < len(own) and own[place].low < part.low)
+        found.append(part if apart else HashRange(found.pop().low, part.high))
     return found
 
 
@@ -128,6 +141,11 @@ class Directory:
         firsts = np.flatnonzero(np.concatenate(([True], homes[1:] != homes[:-1])))
         return self.lows[firsts], homes[firsts]
 
+    @cached_property
+    def stretches_by_home(self) -> Places:
+        """The places of stretches, those of each site together and in order of hash."""
+        return np.argsort(self.stretches[1], kind="stable")
+
     def ranges_of(self, site: int) -> tuple[HashRange, ...]:
         return self._ranges_by_site[site]
 
@@ -182,9 +200,10 @@ class Directory:
         return self.homes[self.place(group)]
 
     def __reduce__(self) -> tuple[Callable[..., Directory], tuple[object, ...]]:
-        """As few bytes: what is cached stays at home, and ten thousand groups are not ten thousand objects."""
-        parts = self.lows, self.depths.astype(np.uint8), self.home_of.astype(np.int32)
-        return _unpacked, (self.sites, *(part.tobytes() for part in parts))
+        """In few bytes: what is cached stays at home, and ten thousand groups do not travel as so many objects."""
+        homes = self.home_of.astype(np.int32).tobytes()
+        rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("groups", "homes")}
+        return _unpacked, (self.depths.astype(np.uint8).tobytes(), homes, rest)
 
     # -- other directories ---------------------------------------------------------------------------------------
 
@@ -224,10 +243,18 @@ class Directory:
         return Directory(self.sites, tuple(halves), tuple(h for h in self.homes for _ in (0, 1)))
 
 
-def _unpacked(sites: int, lows: bytes, depths: bytes, homes: bytes) -> Directory:
-    begins, lengths = np.frombuffer(lows, np.uint64).tolist(), np.frombuffer(depths, np.uint8).tolist()
-    groups = tuple(Group(low >> (64 - depth), depth) for low, depth in zip(begins, lengths, strict=True))
-    return Directory(sites, groups, tuple(np.frombuffer(homes, np.int32).tolist()))
+def groups_of_depths(depths: Iterable[int]) -> tuple[Group, ...]:
+    """The groups of a directory: in order of hash, and without gaps, the length of each prefix tells all of it."""
+    groups, low = [], 0
+    for depth in depths:
+        groups.append(Group(low >> (64 - depth), depth))
+        low += 1 << (64 - depth)
+    return tuple(groups)
+
+
+def _unpacked(depths: bytes, homes: bytes, rest: dict[str, Any]) -> Directory:
+    groups = groups_of_depths(np.frombuffer(depths, np.uint8).tolist())
+    return Directory(groups=groups, homes=tuple(np.frombuffer(homes, np.int32).tolist()), **rest)
 
 
 def uniform(sites: int, groups_per_site: int = 16) -> Directory:

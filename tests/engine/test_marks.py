@@ -46,7 +46,7 @@ def test_a_new_home_is_told_the_marks_of_its_ranges(
     marks = starting_marks([HashRange(0, SMALL)], 1)
     for (low, high), time in work:
         marks = moved_to(marks, HashRange(low, high), (at(time),))
-    told = restricted(marks, HashRange(*part))
+    told = restricted(marks, [HashRange(*part)])
     assert [m.marks for h in range(*part) for m in told if m.range.low <= h < m.range.high] == by_hash(marks)[
         slice(*part)
     ]

@@ -97,4 +97,5 @@ def test_a_move_between_scattered_groups_cuts_only_what_it_takes_away() -> None:
     assert [len(site.slices) for site in model.state.sites] == [1, 2, 2, 1]
     assert [len(site.pending) for site in model.state.sites] == [1, 2, 2, 1]
     assert model.state.sites[0] is before.sites[0]
+    assert [len(site.marks) for site in before.sites] == [2, 2, 2, 2]
     assert all(len(site.marks) <= 4 for site in model.state.sites)

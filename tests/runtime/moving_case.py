@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from random import Random
 
@@ -21,14 +22,14 @@ from moving_driver import BATCHES, Orders, scenario_of
 
 from penstock.checkpoint.control import MoveRequest, Request, ScaleRequest
 from penstock.checkpoint.control_folder import FOLDER, STATUS
-from penstock.checkpoint.manifest import Manifest, SubqueryState, epochs, read
+from penstock.checkpoint.manifest import Manifest, SourceState, SubqueryState, epochs, read
 from penstock.cli.asking import ask, read_status
 from penstock.cli.control import control_folder
 from penstock.errors import CheckpointError
 from penstock.state.directory import HASH_END
 from penstock.testing.crashes import assert_exact, assert_homes
 
-PATIENCE = 90.0  # seconds that anything may take before it counts as stuck
+PATIENCE = 180.0  # seconds that anything may take before it counts as stuck
 EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
@@ -143,6 +144,13 @@ class Moving:
         self.until(lambda: self.driver.listens, "began to listen")
         return self.driver
 
+    def idle(self) -> Driver:
+        """The driver, once it has read all that the gate let through: a change is then the next thing that it does,
+        where otherwise it may have begun to read an epoch under the old directory."""
+        driver, open_ = self.listening(), self.orders.gate.batches
+        self.until(lambda: all(_read(source) >= open_ for source in self.manifest.sources), "read what there is")
+        return driver
+
     def some_move(self) -> MoveRequest:
         """Of any group to any site, as things are now; it may be refused by the time it is read."""
         number = self._random.randrange(len(self.manifest.subqueries))
@@ -172,6 +180,11 @@ class Moving:
     def clear_away(self) -> None:
         for driver in self._drivers:
             driver.clear_away()
+
+
+def _read(source: SourceState) -> float:
+    """How many batches of a source are read."""
+    return inf if source.ended else (source.progress or {}).get("batches", 0)
 
 
 @contextmanager
