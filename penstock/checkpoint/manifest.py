@@ -7,7 +7,7 @@ creation of one file. The file is JSON: a checksum and the body it covers.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,10 +17,10 @@ import xxhash
 from penstock.checkpoint.durable import create_exclusive, sync_folder
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN, Mark
-from penstock.state.directory import Directory, HashRange
+from penstock.state.directory import HASH_END, Directory, HashRange, groups_of_depths
 from penstock.state.runs import Slice
 
-FORMAT = 2
+FORMAT = 3
 Kind = TypeVar("Kind")
 _FILE_NAME = re.compile(r"(\d{12})\.json")
 
@@ -121,18 +121,63 @@ class Manifest:
 
 
 @dataclass(frozen=True)
+class _WrittenDirectory(Directory):
+    """Of each group only the length of its prefix is written, which in order of hash tells all of it: manifests are
+    written and read in every epoch, and there may be ten thousand groups."""
+
+    groups: tuple[int, ...]  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class _WrittenSubquery(SubqueryState):
+    directory: _WrittenDirectory
+
+
+@dataclass(frozen=True)
+class _WrittenManifest(Manifest):
+    subqueries: tuple[_WrittenSubquery, ...]
+
+
+def _written(manifest: Manifest) -> Manifest:
+    return replace(manifest, subqueries=tuple(_written_subquery(state) for state in manifest.subqueries))
+
+
+def _written_subquery(state: SubqueryState) -> SubqueryState:
+    depths: Any = state.directory.depths.tolist()
+    return replace(state, directory=replace(state.directory, groups=depths))
+
+
+def _meant(path: Path, written: _WrittenManifest) -> Manifest:
+    states = (_plain(SubqueryState, s, directory=_directory(path, s.directory)) for s in written.subqueries)
+    return _plain(Manifest, written, subqueries=tuple(states))
+
+
+def _directory(path: Path, written: _WrittenDirectory) -> Directory:
+    depths, homes = written.groups, written.homes
+    whole = all(0 <= depth <= 64 for depth in depths) and sum(1 << (64 - depth) for depth in depths) == HASH_END
+    if not whole or len(homes) != len(depths) or not all(0 <= home < written.sites for home in homes):
+        raise _corrupt(path, "a directory in it has hashes without a home, or with more than one")
+    return _plain(Directory, written, groups=groups_of_depths(depths))
+
+
+def _plain(kind: type[Kind], written: Any, **changes: Any) -> Kind:
+    """The same fields, some of them changed."""
+    return kind(**{f.name: getattr(written, f.name) for f in fields(kind)} | changes)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
 class _Envelope:
     checksum: str
     body: msgspec.Raw
 
 
 def encode(manifest: Manifest) -> bytes:
-    body = msgspec.json.encode(manifest)
+    body = msgspec.json.encode(_written(manifest))
     return msgspec.json.encode(_Envelope(xxhash.xxh3_64_hexdigest(body), msgspec.Raw(body)))
 
 
 def decode(path: Path, data: bytes) -> Manifest:
-    manifest = _decoded(path, data, Manifest)
+    manifest = _meant(path, _decoded(path, data, _WrittenManifest))
     if path.name != file_name(manifest.epoch):
         raise _corrupt(path, f"it is the manifest of epoch {manifest.epoch}")
     for name in manifest.run_names() | {file.name for file in manifest.staged}:

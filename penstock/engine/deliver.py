@@ -65,7 +65,7 @@ def _stretches_by_home(directory: Directory, begins: Places, counts: Places) -> 
     order = directory.stretches_by_home
     begins, counts = begins[order], counts[order]
     before = np.cumsum(counts) - counts
-    return np.arange(int(counts.sum())) + np.repeat(begins - before, counts)
+    return np.asarray(np.arange(int(counts.sum())) + np.repeat(begins - before, counts))
 
 
 def writer_for(job: EpochJob, output: str, part: str, schema: pa.Schema) -> RowWriter:

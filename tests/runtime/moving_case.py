@@ -83,7 +83,7 @@ class Driver:
         self._process.wait(PATIENCE)
 
     def last_words(self) -> str:
-        return self._log.read_text(errors="replace")[-3000:]
+        return f"ended with {self._process.poll()}\n{self._log.read_text(errors='replace')[-3000:]}"
 
 
 def _command(process: psutil.Process) -> str:
@@ -133,7 +133,7 @@ class Moving:
         """Wait for something that only a living driver brings about."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
-            assert self.driver.alive or condition(), self.told(f"the driver died before it {what}")
+            assert self.driver.alive or condition(), self.told(f"the driver ended before it {what}")
             assert time.monotonic() < deadline, self.told(f"it never {what}")
             time.sleep(0.02)
 
@@ -165,7 +165,7 @@ class Moving:
 
     def finish(self) -> None:
         """Let all rows through, and compare what is published with the batch answer."""
-        self.orders.gate.let_through(BATCHES)
+        self.orders.gate.let_all_through()
         if not self.running:
             self.start()
         assert self.driver.ended() == 0, self.told("the last driver failed")
