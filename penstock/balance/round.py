@@ -15,6 +15,7 @@ from penstock.state.directory import Directory
 
 Counts = npt.NDArray[np.int64]
 Figures = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,7 @@ class Round:
     site worked, `share` how long it could have: the time that the sites of its level had together, until the last was
     done or the deadline had come. `backlog` is the rows that were pending at the ends of epochs, on average, and
     `capacity` how many may be (0: no bound). `memory` is the bytes of state that a site may hold (0: no bound).
+    `settled` has one entry per group: whether it stays where it is, for it was moved lately (None: none does).
     """
 
     directory: Directory
@@ -67,6 +69,7 @@ class Round:
     backlog: Figures
     capacity: int = 0
     memory: int = 0
+    settled: Mask | None = None
 
     def then(self, later: Round) -> Round:
         """This round with one more epoch, under the same directory."""
@@ -84,7 +87,12 @@ class Round:
     @cached_property
     def homes(self) -> npt.NDArray[np.int64]:
         """The site of each group."""
-        return np.asarray(self.directory.homes, dtype=np.int64)
+        return self.directory.home_of
+
+    @cached_property
+    def stays(self) -> Mask:
+        """Which groups no move may be proposed for: it would only be refused."""
+        return np.zeros(len(self.homes), np.bool_) if self.settled is None else self.settled
 
     @cached_property
     def utilisation(self) -> Figures:

@@ -6,6 +6,7 @@ which state changes hands.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -40,11 +41,12 @@ class Slice:
 
 def restrict(slices: Iterable[Slice], ranges: Iterable[HashRange]) -> Iterator[Slice]:
     """The parts of the slices that lie in the given ranges, which do not overlap: how state is handed to a new home."""
-    wanted = tuple(ranges)
+    wanted = sorted(ranges)
     for piece in slices:
-        for part in wanted:
-            if common := piece.range.intersect(part):
-                yield Slice(piece.run, common)
+        first = bisect_right(wanted, piece.range.low, key=lambda part: part.high)
+        last = bisect_left(wanted, piece.range.high, key=lambda part: part.low)
+        for part in wanted[first:last]:
+            yield Slice(piece.run, HashRange(max(piece.range.low, part.low), min(piece.range.high, part.high)))
 
 
 def join_neighbours(slices: Iterable[Slice]) -> tuple[Slice, ...]:
