@@ -63,4 +63,3 @@ def current_drag() -> Drag | None:
 @lru_cache(maxsize=1)
 def _read(name: str, changed: int) -> Drag:
     return msgspec.json.decode(Path(name).read_bytes(), type=Drag)
-

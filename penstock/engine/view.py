@@ -42,7 +42,11 @@ class StateView:
         if not self._operator.probes:
             return False
         fresh = any(len(_inside(hashes, part)) for hashes in self._all_hashes())
-        return fresh or any(self._storage.read(p).num_rows for p in restrict(self._state.pending, [part]))
+        return fresh or any(map(self._storage.may_have_rows, restrict(self._state.pending, [part])))
+
+    def on_their_way(self) -> list[Slice]:
+        """The slices that have yet to be fetched."""
+        return [p for p in (*self._state.pending, *self._state.slices) if not self._storage.is_here(p)]
 
     def cuts(self, part: HashRange, most_rows: int) -> list[HashRange]:
         """The range cut into parts of about `most_rows` rows each, never inside one hash."""
@@ -53,6 +57,11 @@ class StateView:
         inner = {int(longest[i * len(longest) // count]) for i in range(1, count)}
         bounds = sorted({part.low, part.high, *(b for b in inner if part.low < b < part.high)})
         return [HashRange(low, high) for low, high in pairwise(bounds)]
+
+    @property
+    def has_fresh(self) -> bool:
+        """Whether any rows have just arrived."""
+        return any(map(len, self._all_hashes()))
 
     def _all_hashes(self) -> Iterator[Hashes]:
         return (hashes for port in self._hashes for hashes in port)
