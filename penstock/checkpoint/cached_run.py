@@ -75,7 +75,7 @@ class PartialRun:
 
     def _stages(self, part: HashRange) -> Iterator[list[int]]:
         """What is needed, step by step: each step can be told once the blocks of those before it are here."""
-        yield [0, len(self._blocks) - 1]
+        yield sorted({0, len(self._blocks) - 1})
         self._open()
         if self._whole:
             yield list(range(len(self._blocks)))
