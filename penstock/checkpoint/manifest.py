@@ -51,6 +51,11 @@ class SiteState:
     def all_slices(self) -> tuple[Slice, ...]:
         return (*self.slices, *self.pending, *self.held)
 
+    def needed_slices(self) -> tuple[Slice, ...]:
+        """The same in the order in which a site needs them: no row goes through an ordered merger, and none is worked
+        on, without those that wait there."""
+        return (*self.held, *self.pending, *self.slices)
+
 
 @dataclass(frozen=True)
 class SubqueryState:

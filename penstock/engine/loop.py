@@ -264,6 +264,8 @@ class EpochLoop:
             limits=Limits(self._settings.item_rows, self._settings.items, self._settings.deadline_seconds),
             divert_bad_rows=self._settings.on_bad_row == "divert",
             tell_loads=self._adaptation.listens or self.watched,
+            cache=self._settings.cache,
+            cache_bytes=self._settings.cache_bytes,
         )
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:

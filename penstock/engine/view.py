@@ -13,22 +13,21 @@ from penstock.engine.storing import Storage, of_port
 from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks, Operator, Portion, Stored
 from penstock.state.directory import Hashes, HashRange
-from penstock.state.runs import TIME, restrict
+from penstock.state.runs import TIME, Slice, restrict
 
 
 class StateView:
     """`fresh[port]` are the state rows that have just arrived, in tables that are sorted; one at most where the
-    operator probes. Invariant: `_unworked[port]` are all tables whose rows wait for work, the fresh ones last, each
-    with its hashes."""
+    operator probes. Invariant: `_arrived[port]` are these tables with their hashes, `_pending` the slices that wait for
+    work and are here, each read once."""
 
     def __init__(
         self, storage: Storage, operator: Operator, state: SiteState, fresh: Sequence[Sequence[pa.Table]]
     ) -> None:
         self._storage, self._operator, self._state = storage, operator, state
         self.fresh = fresh
-        ports = range(operator.ports)
-        pending = [[storage.read(piece) for piece in of_port(state.pending, port)] for port in ports]
-        self._unworked = [[(rows, hashes_of(rows)) for rows in (*pending[p], *fresh[p])] for p in ports]
+        self._arrived = [[(rows, hashes_of(rows)) for rows in tables] for tables in fresh]
+        self._pending: dict[Slice, tuple[pa.Table, Hashes]] = {}
 
     def least_times(self) -> tuple[int | None, ...]:
         """For each port the least time of any row that closing work could be about; None where there is no row."""
@@ -42,7 +41,15 @@ class StateView:
 
     def has_unworked(self, part: HashRange) -> bool:
         """Whether rows of this range wait to be worked on."""
-        return self._operator.probes and any(len(_inside(hashes, part)) for hashes in self._all_hashes())
+        if not self._operator.probes:
+            return False
+        return any(len(_inside(hashes, part)) for hashes in self._all_hashes()) or any(
+            not self._storage.is_here(piece) for piece in restrict(self._state.pending, [part])
+        )
+
+    def on_their_way(self) -> list[Slice]:
+        """The slices that have yet to be fetched."""
+        return [p for p in (*self._state.pending, *self._state.slices) if not self._storage.is_here(p)]
 
     def cuts(self, part: HashRange, most_rows: int) -> Iterator[HashRange]:
         """The range cut into parts of at most `most_rows` rows each, but never inside one hash. An item of an operator
@@ -52,8 +59,23 @@ class StateView:
             columns += [hashes_of(self._storage.read(piece)) for piece in restrict(self._state.slices, [part])]
         return cut(part, columns, most_rows)
 
+    @property
+    def has_fresh(self) -> bool:
+        """Whether any rows have just arrived."""
+        return any(rows.num_rows for tables in self.fresh for rows in tables)
+
     def _all_hashes(self) -> Iterator[Hashes]:
-        return (hashes for port in self._unworked for _, hashes in port)
+        return (hashes for port in range(self._operator.ports) for _, hashes in self._waiting(port))
+
+    def _waiting(self, port: int) -> Iterator[tuple[pa.Table, Hashes]]:
+        """All tables whose rows wait for work, with their hashes, but for slices that have yet to be fetched."""
+        for piece in of_port(self._state.pending, port):
+            if piece not in self._pending and self._storage.is_here(piece):
+                rows = self._storage.read(piece)
+                self._pending[piece] = (rows, hashes_of(rows))
+            if piece in self._pending:
+                yield self._pending[piece]
+        yield from self._arrived[port]
 
     def hashes_inside(self, ranges: Iterable[HashRange]) -> list[Hashes]:
         """Those of unworked rows, in columns that are in order."""
@@ -74,12 +96,12 @@ class StateView:
 
     def unworked(self, port: int, ranges: Iterable[HashRange]) -> list[pa.Table]:
         """The rows of some ranges that wait for work, in tables that are sorted."""
-        return [rows[part.rows(hashes)] for part in ranges for rows, hashes in self._unworked[port]]
+        tables = list(self._waiting(port))
+        return [rows[part.rows(hashes)] for part in ranges for rows, hashes in tables]
 
     def fresh_inside(self, port: int, ranges: Iterable[HashRange]) -> pa.Table:
         """The rows of some ranges, in order of their hashes, that have just arrived."""
-        arrived = self._unworked[port][len(self._unworked[port]) - len(self.fresh[port]) :]
-        parts = [rows[part.rows(hashes)] for part in ranges for rows, hashes in arrived]
+        parts = [rows[part.rows(hashes)] for part in ranges for rows, hashes in self._arrived[port]]
         return pa.concat_tables([self._operator.state_schema(port).empty_table(), *parts])
 
 

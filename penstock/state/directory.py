@@ -45,13 +45,16 @@ EVERYTHING = HashRange(0, HASH_END)
 def remaining(ranges: Iterable[HashRange], taken: Iterable[HashRange]) -> list[HashRange]:
     """What is left of some ranges without others. The ranges of neither set overlap."""
     left: list[HashRange] = []
-    borders = sorted(taken)
+    borders, place = sorted(taken), 0
     for part in sorted(ranges):
         low = part.low
-        for other in borders:
-            if (common := part.intersect(other)) is not None:
-                left += [HashRange(low, common.low)] if low < common.low else []
-                low = common.high
+        while place < len(borders) and borders[place].low < part.high:
+            if low < borders[place].low:
+                left.append(HashRange(low, borders[place].low))
+            low = max(low, borders[place].high)
+            if low >= part.high:
+                break  # it may reach into the next part
+            place += 1
         left += [HashRange(low, part.high)] if low < part.high else []
     return left
 

@@ -27,7 +27,7 @@ from penstock.checkpoint.store import KEPT_MANIFESTS
 from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.engine.loop import Executor
 from penstock.engine.outputs import late_outputs
-from penstock.engine.storing import OPEN_RUNS
+from penstock.engine.run_access import OPEN_RUNS
 from penstock.operators.arrange import hashes_of
 from penstock.plan.nodes import Source
 from penstock.schema import conform
