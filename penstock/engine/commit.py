@@ -73,6 +73,21 @@ def largest_backlog(reports: Sequence[RouteReport | SiteReport]) -> int:
     return max((report.backlog for report in reports if isinstance(report, SiteReport)), default=0)
 
 
+def flushed_seconds(reports: Sequence[RouteReport | SiteReport]) -> float:
+    """How long the sites that took longest spent on what could have been put off, level by level."""
+    levels: dict[int, float] = {}
+    for report in reports:
+        if isinstance(report, SiteReport):
+            levels[report.subquery] = max(report.flushed, levels.get(report.subquery, 0.0))
+    return sum(levels.values())
+
+
+def only_put_off(job: EpochJob, reports: Sequence[RouteReport | SiteReport]) -> bool:
+    """Whether sites have left nothing undone but what they put off on purpose."""
+    left = any(report.pending for report in reports if isinstance(report, SiteReport))
+    return job.limits.flushing.puts_off and not left
+
+
 def source_marks(sources: Sequence[SourceState]) -> list[Mark]:
     return [stream_mark(source.marks, source.ended, source.floor) for source in sources]
 

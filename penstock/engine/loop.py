@@ -12,8 +12,10 @@ from typing import Protocol
 
 import msgspec
 
+from penstock.balance.admission import EPOCH_SECONDS
 from penstock.balance.controller import controllers
 from penstock.balance.decisions import Change
+from penstock.balance.flushing import Flushing, Leisure
 from penstock.balance.lead import SourceStanding
 from penstock.balance.round import Round
 from penstock.checkpoint.durable import write_new
@@ -25,9 +27,11 @@ from penstock.engine.adapting import Adaptation
 from penstock.engine.agreement import disagreement, successes
 from penstock.engine.commit import (
     busy_seconds,
+    flushed_seconds,
     has_pending,
     largest_backlog,
     next_manifest,
+    only_put_off,
     source_marks,
     source_states,
 )
@@ -99,6 +103,7 @@ class EpochLoop:
         self._ahead: Intake | None = None
         self.watched, self.figures = False, tuple[Round, ...]()  # of the last epoch whose sites told of their groups
         self._inlet = Inlet(query.sources, settings)
+        self._leisure = Leisure(settings.epoch_seconds or EPOCH_SECONDS)
         self.manifest = self._recover()
         self._inlet.begin(self.manifest.sources)
         self._adaptation = Adaptation(
@@ -197,7 +202,9 @@ class EpochLoop:
         self._make_true(job, after, watch)
         rows_in, backlog = after.totals.rows_in - before.totals.rows_in, largest_backlog(reports)
         self._inlet.concluded(rows_in, watch.seconds, busy_seconds(reports), backlog)
-        self._tell_of(before, after, intake.waiting, watch.seconds)
+        self._leisure = self._leisure.after(watch.seconds, flushed_seconds(reports))
+        pending = has_pending(after, self.query.program) and not only_put_off(job, reports)
+        self._tell_of(before, after, intake.waiting, watch.seconds, pending)
         self._hear_of(job, reports, watch.seconds)
         self._tell(epoch_timed(after.epoch, watch, reports))
         if after.finished:
@@ -266,10 +273,15 @@ class EpochLoop:
             runs=self.checkpoint.runs,
             outputs=self.outputs.places(),
             late_outputs=self.outputs.late,
-            limits=Limits(self._settings.item_rows, self._settings.items, self._settings.deadline_seconds),
+            limits=self._limits(intake.waiting),
             divert_bad_rows=self._settings.on_bad_row == "divert",
             tell_loads=self._adaptation.listens or self.watched,
         )
+
+    def _limits(self, waiting: int) -> Limits:
+        s = self._settings
+        flushing = Flushing(s.flush, s.max_delay)
+        return Limits(s.item_rows, s.items, s.deadline_seconds, flushing, self._leisure.seconds(waiting))
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
         reason: str | None = None
@@ -286,7 +298,7 @@ class EpochLoop:
             hint="look for executors that are lost again and again; the checkpoint is unhurt, start the query again",
         )
 
-    def _tell_of(self, before: Manifest, after: Manifest, waiting: int, seconds: float) -> None:
+    def _tell_of(self, before: Manifest, after: Manifest, waiting: int, seconds: float, pending: bool) -> None:
         mark = low_water_mark(source_marks(after.sources))
         self._tell(
             EpochCommitted(
@@ -298,7 +310,7 @@ class EpochLoop:
                 seconds=seconds,
                 waiting=waiting,
                 low_water_mark=None if mark.ended else mark.at,
-                pending=has_pending(after, self.query.program),
+                pending=pending,
             )
         )
 

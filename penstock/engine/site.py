@@ -18,6 +18,7 @@ from penstock.checkpoint.manifest import RangeMark, SiteState
 from penstock.engine.blob import Blob, Header
 from penstock.engine.branches import Branches
 from penstock.engine.drag import current_drag
+from penstock.engine.flushing import flush, in_idle_time
 from penstock.engine.job import CONTROL, EpochJob, Message, SiteReport, site_producer
 from penstock.engine.loads import Borders, borders_of, shared_out
 from penstock.engine.marks import behind, least, moved_to
@@ -26,7 +27,7 @@ from penstock.engine.ordered import Held, release
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.storing import Storage, alive, of_port
 from penstock.engine.view import StateView
-from penstock.engine.worklist import Deadline, items, nothing_due
+from penstock.engine.worklist import Deadline, Item, items, nothing_due
 from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks, Portion
 from penstock.progress.substreams import low_water_mark
@@ -50,6 +51,8 @@ class _Step:
         self._deadline = Deadline(job.limits)
         self._watch, self._drag = Stopwatch(), current_drag()
         self._done: list[HashRange] = []
+        self._put_off: list[HashRange] = []
+        self._flushed = 0.0
         self._worked: list[tuple[HashRange, float]] = []
         self._kept: list[list[pa.Table]] = [[] for _ in range(self._operator.ports)]
 
@@ -84,10 +87,11 @@ class _Step:
             rows_in=sum(table.num_rows for tables in fresh for table in tables),
             rows_out=self._branches.rows_out,
             items=self._deadline.done,
-            pending=behind(reached, upto) or bool(state.pending),
+            pending=bool(self._left(marks, upto) or state.pending),
             backlog=sum(self._storage.read(piece).num_rows for piece in state.pending),
             time=watch.task_time(),
             load=self._load(view, state, upto) if self._job.tell_loads else None,
+            flushed=self._flushed,
         )
         yield Message(CONTROL, self._site, report)
 
@@ -99,26 +103,43 @@ class _Step:
 
     def _work(self, view: StateView, upto: Marks) -> tuple[RangeMark, ...]:
         """Do what is due until the deadline; gives the marks of all ranges afterwards."""
-        marks = self._state.marks
-        work = items(marks, upto, view, self._operator, self._job.limits.item_rows)
+        marks, limits = self._state.marks, self._job.limits
+        work = items(marks, upto, view, self._operator, limits.item_rows)
         for free in nothing_due(marks, work, upto):
             marks = moved_to(marks, free, upto)
-        for item in self._deadline.take(work):
-            began = time.perf_counter()
-            portion = view.portion(item.range, item.after, upto)
-            done = self._operator.work(portion)
-            for results in done.results:  # made one by one, so that they are not all held at once
-                self._watch.lap("work")
-                self._branches.take(results)
-                self._watch.lap("emit")
-            for kept, rows in zip(self._kept, done.keep, strict=True):
-                kept.append(rows)
-            self._drag_along(portion, time.perf_counter() - began)
-            self._done.append(item.range)
-            self._worked.append((item.range, time.perf_counter() - began))
-            marks = moved_to(marks, item.range, upto)
+        plan = flush(work, self._state.marks, upto, view, self._operator, limits)
+        marks = self._work_on(plan.now, marks, view, upto)
+        began = time.perf_counter()
+        marks = self._work_on(in_idle_time(plan.later, view, limits), marks, view, upto)
+        self._flushed, self._put_off = time.perf_counter() - began, [item.range for item in plan.later]
         self._watch.lap("work")
         return marks
+
+    def _work_on(
+        self, work: Iterable[Item], marks: tuple[RangeMark, ...], view: StateView, upto: Marks
+    ) -> tuple[RangeMark, ...]:
+        for item in self._deadline.take(work):
+            self._do(item, view, upto)
+            marks = moved_to(marks, item.range, upto)
+        return marks
+
+    def _do(self, item: Item, view: StateView, upto: Marks) -> None:
+        began = time.perf_counter()
+        portion = view.portion(item.range, item.after, upto)
+        done = self._operator.work(portion)
+        for results in done.results:  # made one by one, so that they are not all held at once
+            self._watch.lap("work")
+            self._branches.take(results)
+            self._watch.lap("emit")
+        for kept, rows in zip(self._kept, done.keep, strict=True):
+            kept.append(rows)
+        self._drag_along(portion, time.perf_counter() - began)
+        self._done.append(item.range)
+        self._worked.append((item.range, time.perf_counter() - began))
+
+    def _left(self, marks: Iterable[RangeMark], upto: Marks) -> list[HashRange]:
+        """What is behind although it was not put off."""
+        return remaining([m.range for m in marks if behind(m.marks, upto)], self._put_off)
 
     def _drag_along(self, portion: Portion, took: float) -> None:
         if self._drag is not None:
@@ -163,8 +184,8 @@ class _Step:
         rows, (stored, size) = borders.counted(fresh), self._stored(borders, state.slices)
         pending, _ = self._stored(borders, state.pending)
         if not self._operator.probes:
-            for lagging in (m.range for m in state.marks if behind(m.marks, upto)):
-                pending = np.where(borders.overlap(lagging), stored, pending)
+            for left in self._left(state.marks, upto):
+                pending = np.where(borders.overlap(left), stored, pending)
         return Loads(
             rows=rows,
             heaviest=borders.heaviest(fresh),

@@ -37,6 +37,11 @@ class StateView:
             times += [pc.min(rows.column(TIME)).as_py() for rows in self.fresh[port] if rows.num_rows]
         return min(times, default=None)
 
+    @property
+    def has_fresh(self) -> bool:
+        """Whether any rows have arrived."""
+        return any(rows.num_rows for tables in self.fresh for rows in tables)
+
     def has_unworked(self, part: HashRange) -> bool:
         """Whether rows of this range wait to be worked on."""
         if not self._operator.probes:
