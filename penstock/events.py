@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class EpochCommitted:
     """An epoch became true. `low_water_mark` is in the unit of the time column, None at the end of the stream;
-    `pending` says that work was left for a later epoch."""
+    `pending` says that work was left for a later epoch, besides closings that were put off on purpose."""
 
     epoch: int
     rows_in: int
