@@ -152,6 +152,18 @@ def test_what_a_deadline_left_hurries_the_next_epoch(place: Place) -> None:
     assert any(event.pending for _, _, event in epochs(regular(windows=2), place, way))
 
 
+@pytest.mark.parametrize(("way", "waits"), [(Way(flush="slow"), False), (Way(items=1, item_rows=1), True)])
+def test_what_was_put_off_does_not_count_as_backlog(way: Way, waits: bool, place: Place) -> None:
+    """Policies see what a deadline left, not what is put off on purpose."""
+    pending = list[int]()
+    for loop, manifest, _ in epochs(regular(windows=2), place, way):
+        if has_pending(manifest, loop.query.program):
+            pending += [int(figures.loads.pending.sum()) for figures in loop.figures]
+        loop.watched = True
+    assert pending
+    assert any(pending) == waits
+
+
 # -- lulls -----------------------------------------------------------------------------------------------------------
 
 
