@@ -27,7 +27,7 @@ from penstock.engine.ordered import Held, release
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.storing import Storage, alive, of_port
 from penstock.engine.view import StateView
-from penstock.engine.worklist import Deadline, Item, items, nothing_due
+from penstock.engine.worklist import Deadline, Item, cut, items, nothing_due
 from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks, Portion
 from penstock.progress.substreams import low_water_mark
@@ -104,11 +104,11 @@ class _Step:
     def _work(self, view: StateView, upto: Marks) -> tuple[RangeMark, ...]:
         """Do what is due until the deadline; gives the marks of all ranges afterwards."""
         marks, limits = self._state.marks, self._job.limits
-        work = items(marks, upto, view, self._operator, limits.item_rows)
-        for free in nothing_due(marks, work, upto):
+        plan = flush(items(marks, upto, view, self._operator), marks, upto, view, self._operator, limits)
+        now = cut(plan.now, view, limits.item_rows)
+        for free in nothing_due(marks, [*now, *plan.later], upto):
             marks = moved_to(marks, free, upto)
-        plan = flush(work, self._state.marks, upto, view, self._operator, limits)
-        marks = self._work_on(plan.now, marks, view, upto)
+        marks = self._work_on(now, marks, view, upto)
         began = time.perf_counter()
         marks = self._work_on(in_idle_time(plan.later, view, limits), marks, view, upto)
         self._flushed, self._put_off = time.perf_counter() - began, [item.range for item in plan.later]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.checkpoint.manifest import RangeMark
 from penstock.engine.job import Limits
@@ -16,21 +16,26 @@ from penstock.state.directory import HashRange, remaining
 
 @dataclass(frozen=True)
 class Item:
-    """Work on a range of hashes: its unworked rows, and all that is due between `after` and the marks of the epoch."""
+    """Work on a range of hashes: its unworked rows, and all that is due between `after` and the marks of the epoch.
+    `closes`: something may be due there, besides unworked rows."""
 
     range: HashRange
     after: Marks
+    closes: bool = True
 
 
-def items(marks: Iterable[RangeMark], upto: Marks, view: StateView, operator: Operator, rows: int) -> list[Item]:
-    """What is due at a site, those parts first that hold back its marks."""
+def items(marks: Iterable[RangeMark], upto: Marks, view: StateView, operator: Operator) -> list[Item]:
+    """What is due at a site, those ranges first that hold back its marks."""
     least = view.least_times()
-    found: list[Item] = []
-    for m in sorted(marks, key=lambda m: (m.marks, m.range)):
-        due = behind(m.marks, upto) and operator.due(m.marks, upto, least)
-        if due or view.has_unworked(m.range):
-            found += [Item(part, m.marks) for part in view.cuts(m.range, rows) if due or view.has_unworked(part)]
-    return found
+    in_order = sorted(marks, key=lambda m: (m.marks, m.range))
+    found = [Item(m.range, m.marks, behind(m.marks, upto) and operator.due(m.marks, upto, least)) for m in in_order]
+    return [item for item in found if item.closes or view.has_unworked(item.range)]
+
+
+def cut(work: Iterable[Item], view: StateView, rows: int) -> list[Item]:
+    """The same work, in the same order, in items of about `rows` rows."""
+    parts = [replace(item, range=part) for item in work for part in view.cuts(item.range, rows)]
+    return [item for item in parts if item.closes or view.has_unworked(item.range)]
 
 
 def nothing_due(marks: Iterable[RangeMark], work: Iterable[Item], upto: Marks) -> list[HashRange]:
