@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ from penstock.bench.adapt.flush import Line, Size, all_lines, finding, highest
 from penstock.bench.adapt.flush_run import Question, Trial, equal, measure
 from penstock.bench.adapt.paced import FIRST_ROWS, PacedConnector
 
-QUESTION = Question(500, "slow", 1, 3_000, 1.5, 1, "inline", 2, "")
+QUESTION = Question(500, "slow", 1, 3_000, 1.5, 2, 1, "inline", 2, "")
 
 
 def trial(lag: float, longest: float = 1.0) -> Trial:
@@ -74,15 +75,16 @@ def test_rows_arrive_as_the_clock_reaches_them(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("mode", flush.MODES)
 def test_a_trial_gives_the_batch_answer(mode: str, tmp_path: Path) -> None:
-    found = measure(Question(500, mode, 1, 3_000, 1.2, 1, "inline", 2, str(tmp_path / "trial")))
+    found = measure(replace(QUESTION, flush=mode, scratch=str(tmp_path / "trial")))
     assert found.equal
-    assert found.rows_out == 500 + 500
+    assert found.rows_out == 3 * 500
     assert found.epochs > 1
     assert not (tmp_path / "trial").exists()
 
 
 def test_a_wrong_answer_is_found_out(tmp_path: Path) -> None:
-    rows = pa.table({"k": [0], "window_start": pa.array([0], pa.timestamp("us")), "n": [6], "s": [1.0]})
+    numbers = {name: [1.0] for name in ("total", "least", "most", "mean")}
+    rows = pa.table({"k": [0], "window_start": pa.array([0], pa.timestamp("us")), "n": [6], **numbers})
     pq.write_table(rows, tmp_path / "a.parquet")
     assert not equal(QUESTION, tmp_path)
 

@@ -15,24 +15,26 @@ from penstock.bench.also.part import Part
 GROUPS = (66_000, 131_000, 262_000, 520_000)  # as in figure 9 of the OOP paper
 MODES = ("eager", "slow", "lazy")
 BUFFER = 0.5  # seconds: a rate is held while no row waits longer to be taken in
-STEP = 2**0.25  # from one rate that is tried to the next
+STEP = 2 ** (1 / 3)  # from one rate that is tried to the next
 
 
 @dataclass(frozen=True)
 class Size:
-    """Trials of `seconds`, windows of `window`. Epochs are compared at the rate `common`, the lowest that is tried."""
+    """Trials of `seconds`; windows of `size` seconds, every `slide`. Epochs are compared at the rate `common`, the
+    lowest that is tried."""
 
     groups: tuple[int, ...] = GROUPS
-    common: int = 200_000
-    steps: int = 14
-    seconds: float = 6.0
-    window: int = 2
+    common: int = 100_000
+    steps: int = 12
+    seconds: float = 8.0
+    size: int = 6
+    slide: int = 2
 
     def rate(self, step: int) -> int:
         return round(self.common * STEP**step)
 
 
-QUICK = Size(groups=(1_000, 3_000), common=4_000, steps=1, seconds=2.2, window=1)
+QUICK = Size(groups=(1_000, 3_000), common=4_000, steps=1, seconds=2.2, size=2, slide=1)
 Try = Callable[[int, str, int], Trial]  # with so many groups, flushed so, at this rate
 
 
@@ -56,7 +58,8 @@ def measure(setting: Setting) -> Finding:
 
         def tried(groups: int, flush: str, rate: int) -> Trial:
             place = str(Path(scratch) / "trial")
-            question = Question(groups, flush, 1, rate, size.seconds, size.window, setting.master, setting.cores, place)
+            how = (size.seconds, size.size, size.slide, setting.master, setting.cores, place)
+            question = Question(groups, flush, 1, rate, *how)
             trial = part.ask(question, Trial)
             setting.tell(
                 f"{groups:,} groups, {flush}, {rate:,} rows/s: lag {trial.lag:.2f} s, epoch {trial.longest:.2f} s"
@@ -140,9 +143,9 @@ def _record(line: Line, eager: Line) -> Record:
 ADAPT_FLUSH = Experiment(
     name="adapt-flush",
     title="Closings spread over epochs, or left to idle time",
-    note="Rows arrive live, in order; count and sum by key in tumbling windows of 2 s, epochs of 100 ms, max_delay 1. "
+    note="Rows arrive live; five aggregates by key in windows of 6 s, every 2 s; epochs of 100 ms, max_delay 1. "
     f"The highest rate is the last of rates a factor of {STEP:.2f} apart at which no row waited more than {BUFFER} s "
-    "to be taken in (OOP, figure 9: without lost packets). Epochs and lag are those at 200,000 rows/s.",
+    "to be taken in (OOP, figure 9: without lost packets). Epochs and lag are those at 100,000 rows/s.",
     columns=(
         Column("groups", "groups", ","),
         Column("flush", "flush"),

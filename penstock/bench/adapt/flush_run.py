@@ -20,14 +20,15 @@ EPOCH = "100ms"
 
 @dataclass(frozen=True)
 class Question:
-    """`seconds` of rows, `rate` a second, in tumbling windows of `window` seconds by `groups` groups."""
+    """`seconds` of rows, `rate` a second, by `groups` groups in windows of `size` seconds, every `slide` seconds."""
 
     groups: int
     flush: str
     max_delay: int
     rate: int
     seconds: float
-    window: int
+    size: int
+    slide: int
     master: str
     sites: int
     scratch: str
@@ -51,7 +52,12 @@ def measure(question: Question) -> Trial:
     scratch, took = Path(question.scratch), list[EpochCommitted]()
     source = PacedConnector(round(question.rate * question.seconds), question.rate, question.groups)
     stream = ps.read.source(source, time="ts", progress=ps.ordered(), name="paced")
-    windows = stream.group_by("k").window(ps.tumbling(f"{question.window}s")).agg(n=ps.count(), s=ps.sum("v"))
+    window = ps.sliding(f"{question.size}s", every=f"{question.slide}s")
+    windows = (
+        stream.group_by("k")
+        .window(window)
+        .agg(n=ps.count(), total=ps.sum("v"), least=ps.min("v"), most=ps.max("v"), mean=ps.avg("v"))
+    )
     try:
         run = windows.to.files(str(scratch / "rows")).start(
             str(scratch / "checkpoint"),
@@ -75,19 +81,23 @@ def _trial(source: PacedConnector, took: list[EpochCommitted], rows_out: int, sa
 
 
 def equal(question: Question, published: Path) -> bool:
-    exact, close = ("k", "epoch_us(window_start)", "n::BIGINT"), ["s"]
+    exact = ("k", "epoch_us(window_start)", "n::BIGINT", "least", "most")
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        expected = digest(connection, f"({_answer(question)})", exact, close)
-        return expected.same(digest(connection, parquet(published), exact, close))
+        expected = digest(connection, f"({_answer(question)})", exact, ["total", "mean"])
+        return expected.same(digest(connection, parquet(published), exact, ["total", "mean"]))
 
 
 def _answer(question: Question) -> str:
-    rows, width = round(question.rate * question.seconds), question.window * 1_000_000
-    return f"""SELECT range * {STRIDE} % {question.groups} AS k,
-                      make_timestamp(range * 1000000 // {question.rate} // {width} * {width}) AS window_start,
-                      count(*) AS n, sum(range % 1000 / 8) AS s
-               FROM range({rows}) GROUP BY ALL"""
+    """By panes: a row is in one pane, a pane in size/slide windows."""
+    rows, pane = round(question.rate * question.seconds), question.slide * 1_000_000
+    panes = f"""SELECT range * {STRIDE} % {question.groups} AS k, range * 1000000 // {question.rate} // {pane} AS pane,
+                       count(*) AS n, sum(range % 1000 / 8) AS total, min(range % 1000 / 8) AS least,
+                       max(range % 1000 / 8) AS most FROM range({rows}) GROUP BY ALL"""
+    starts = f"make_timestamp(({pane} * (pane - unnest(range({question.size // question.slide}))))::BIGINT)"
+    return f"""SELECT k, window_start, sum(n) AS n, sum(total) AS total, min(least) AS least, max(most) AS most,
+                      sum(total) / sum(n) AS mean
+               FROM (SELECT *, {starts} AS window_start FROM ({panes})) GROUP BY k, window_start"""
 
 
 if __name__ == "__main__":
