@@ -8,8 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class EpochCommitted:
     """An epoch became true. `low_water_mark` is in the unit of the time column, None at the end of the stream;
-    `pending` says that work was left for a later epoch, and `backlog` how many rows wait for it at all sites. `sites`
-    is how many the subquery with most of them has."""
+    `pending` says that work was left for a later epoch, besides closings that were put off on purpose, and `backlog`
+    how many rows wait for it at all sites. `sites` is how many the subquery with most of them has."""
 
     epoch: int
     rows_in: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
+from penstock.balance.flushing import Flushing
 from penstock.engine.job import RouteReport, SiteReport
 
 Reports = Sequence[RouteReport | SiteReport]
@@ -50,3 +51,14 @@ def largest_backlog(reports: Reports) -> int:
 def whole_backlog(reports: Reports) -> int:
     """The rows that wait for work at all sites."""
     return sum(report.backlog for report in reports if isinstance(report, SiteReport))
+
+
+def flushed_seconds(reports: Reports) -> float:
+    """How long the sites that took longest spent on what could have been put off, level by level."""
+    return sum(max(site.flushed for site in level) for level in _levels(reports))
+
+
+def only_put_off(flushing: Flushing, reports: Reports) -> bool:
+    """Whether sites have left nothing undone but what they put off on purpose."""
+    left = any(report.pending for report in reports if isinstance(report, SiteReport))
+    return flushing.puts_off and not left

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.balance.flushing import EAGERLY, Flushing
 from penstock.balance.round import Loads
 from penstock.checkpoint.manifest import SiteState, Staged
 from penstock.engine.blob import Blob
@@ -31,11 +32,14 @@ class Output:
 @dataclass(frozen=True)
 class Limits:
     """How much a site does in an epoch: items of at most `item_rows` rows, until `seconds` have passed or `items` are
-    done, whichever comes first (None: no such limit); at least one item in any case."""
+    done, whichever comes first (None: no such limit); at least one item in any case. Of what `flushing` lets wait, a
+    lazy site does as much as fits `idle_seconds`."""
 
     item_rows: int = 1_000_000
     items: int | None = None
     seconds: float | None = None
+    flushing: Flushing = EAGERLY
+    idle_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -119,9 +123,10 @@ class RouteReport:
 @dataclass(frozen=True)
 class SiteReport:
     """What the step of a site came to. `read` maps the branches of producers to the attempt whose blob was read.
-    `rows_out` are those that went to the sink, `rows_done` those that were worked on, `backlog` those that wait for
-    it. `load` says what its groups came to, in the order of the directory, where the job asks for it; `fetched` are
-    the bytes of state that its host has fetched for it."""
+    `rows_out` are those that went to the sink, `rows_done` those that were worked on, `backlog` those that wait for it.
+    `pending`: something is left to do that was not put off on purpose. `load` says what its groups came to, in the
+    order of the directory, where the job asks for it; `fetched` are the bytes of state that its host has fetched for
+    it, `flushed` the seconds spent on what could have been put off."""
 
     producer: str
     attempt: str
@@ -139,6 +144,7 @@ class SiteReport:
     time: TaskTime
     load: Loads | None = None
     fetched: int = 0
+    flushed: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,10 @@ from typing import Protocol
 
 import msgspec
 
+from penstock.balance.admission import EPOCH_SECONDS
 from penstock.balance.controller import controllers
 from penstock.balance.decisions import Change
+from penstock.balance.flushing import Flushing, Leisure
 from penstock.balance.lead import SourceStanding
 from penstock.balance.round import Round
 from penstock.checkpoint.durable import write_new
@@ -24,7 +26,7 @@ from penstock.config import Settings
 from penstock.engine.adapting import Adaptation
 from penstock.engine.agreement import disagreement, successes
 from penstock.engine.commit import has_pending, next_manifest, source_marks, source_states
-from penstock.engine.effort import whole_backlog
+from penstock.engine.effort import Reports, flushed_seconds, only_put_off, whole_backlog
 from penstock.engine.intake import Inlet, Intake
 from penstock.engine.job import (
     EpochJob,
@@ -93,6 +95,8 @@ class EpochLoop:
         self._ahead: Intake | None = None
         self.watched, self.figures = False, tuple[Round, ...]()  # of the last epoch whose sites told of their groups
         self._inlet = Inlet(query.sources, settings)
+        self._flushing = Flushing(settings.flush, settings.max_delay)
+        self._leisure = Leisure(settings.epoch_seconds or EPOCH_SECONDS)
         self.manifest = self._recover()
         self._inlet.begin(self.manifest.sources)
         self._adaptation = Adaptation(
@@ -190,7 +194,8 @@ class EpochLoop:
         before, after = self.manifest, next_manifest(self.manifest, job, intake.offers, reports)
         self._make_true(job, after, watch)
         self._inlet.concluded(after.totals.rows_in - before.totals.rows_in, watch.seconds, reports)
-        self._tell_of(before, after, intake.waiting, watch.seconds, whole_backlog(reports))
+        self._leisure = self._leisure.after(watch.seconds, flushed_seconds(reports))
+        self._tell_of(before, after, intake.waiting, watch.seconds, reports)
         self._hear_of(job, reports, watch.seconds)
         self._tell(epoch_timed(after.epoch, watch, reports))
         if after.finished:
@@ -261,12 +266,16 @@ class EpochLoop:
             runs=self.checkpoint.runs,
             outputs=self.outputs.places(),
             late_outputs=self.outputs.late,
-            limits=Limits(self._settings.item_rows, self._settings.items, self._settings.deadline_seconds),
+            limits=self._limits(intake.waiting),
             divert_bad_rows=self._settings.on_bad_row == "divert",
             tell_loads=self._adaptation.listens or self.watched,
             cache=self._settings.cache,
             cache_bytes=self._settings.cache_bytes,
         )
+
+    def _limits(self, waiting: int) -> Limits:
+        s, idle = self._settings, self._leisure.seconds(waiting)
+        return Limits(s.item_rows, s.items, s.deadline_seconds, self._flushing, idle)
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
         reason: str | None = None
@@ -283,7 +292,7 @@ class EpochLoop:
             hint="look for executors that are lost again and again; the checkpoint is unhurt, start the query again",
         )
 
-    def _tell_of(self, before: Manifest, after: Manifest, waiting: int, seconds: float, backlog: int) -> None:
+    def _tell_of(self, before: Manifest, after: Manifest, waiting: int, seconds: float, reports: Reports) -> None:
         mark = low_water_mark(source_marks(after.sources))
         self._tell(
             EpochCommitted(
@@ -295,8 +304,8 @@ class EpochLoop:
                 seconds=seconds,
                 waiting=waiting,
                 low_water_mark=None if mark.ended else mark.at,
-                pending=has_pending(after, self.query.program),
-                backlog=backlog,
+                pending=has_pending(after, self.query.program) and not only_put_off(self._flushing, reports),
+                backlog=whole_backlog(reports),
                 sites=max((len(state.sites) for state in after.subqueries), default=0),
             )
         )
