@@ -76,8 +76,8 @@ def measure(question: Question) -> Trial:
 
 def _trial(source: PacedConnector, took: list[EpochCommitted], rows_out: int, same: bool) -> Trial:
     seconds = [event.seconds for event in took[1:] if event.low_water_mark is not None]
-    parts = [float(np.percentile(seconds, part)) for part in (100, 99, 50)]
-    return Trial(max(source.lags), *parts, len(seconds), rows_out, same)
+    longest, percentile_99, median = (float(np.percentile(seconds, part)) for part in (100, 99, 50))
+    return Trial(max(source.lags), longest, percentile_99, median, len(seconds), rows_out, same)
 
 
 def equal(question: Question, published: Path) -> bool:
