@@ -66,6 +66,10 @@ _MEANING = {
     "`spark`: every epoch is a job of Spark, with its shuffle",
     "hash_bits": "below 64 provokes hash collisions, for tests; fixed for a checkpoint",
     "attempts_per_epoch": "how often an epoch is run whose tasks disagree, before the run fails",
+    "cache": "on a cluster: a local folder (an absolute path) in which each host keeps copies of what it needs of the "
+    "state, or `executor`: one for each executor, in the folder that Spark gives it; empty: state is read where the "
+    "checkpoint is",
+    "cache_bytes": "what such a cache takes, about; more where the sites of its host need more in one epoch",
 }
 _START_OPTIONS = (
     ("epoch", "span", '`epoch_seconds`, as a span: `"2s"`'),

@@ -9,15 +9,25 @@ import xxhash
 
 from penstock.state.runs import Run
 
-BLOCK = 1 << 18
+BLOCK = 1 << 18  # the shortest
+MOST_BLOCKS = 1024  # blocks of a large file are longer, or the manifest would grow with the bytes of the state
 _DIGITS = 16  # of a checksum
 
 
 def block_checksums(data: memoryview) -> str:
     """Those of all blocks, one behind the other; none where the checksum of the file says it all."""
-    if len(data) <= BLOCK:
+    length = block_length(len(data))
+    if len(data) <= length:
         return ""
-    return "".join(xxhash.xxh3_64_hexdigest(data[at : at + BLOCK]) for at in range(0, len(data), BLOCK))
+    return "".join(xxhash.xxh3_64_hexdigest(data[at : at + length]) for at in range(0, len(data), length))
+
+
+def block_length(size: int) -> int:
+    """Of a file of so many bytes."""
+    length = BLOCK
+    while size > length * MOST_BLOCKS:
+        length *= 2
+    return length
 
 
 @dataclass(frozen=True)
@@ -31,7 +41,9 @@ class Blocks:
     @classmethod
     def of(cls, run: Run) -> Blocks:
         """A run without checksums of its blocks is one block."""
-        return cls(run.size, BLOCK, run.blocks) if run.blocks else cls(run.size, run.size, run.checksum)
+        return (
+            cls(run.size, block_length(run.size), run.blocks) if run.blocks else cls(run.size, run.size, run.checksum)
+        )
 
     def __len__(self) -> int:
         return -(-self.size // self.length)

@@ -49,17 +49,17 @@ class SparkExecutor:
 
     def _run(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> list[Report]:
         """`folder` is for parcels: what tasks hand over to tasks of other levels."""
-        chain = self._routed(job, routes, folder)
-        for level in range(len(job.program.subqueries)):
-            chain = self._exchanged(chain, job.width).mapPartitionsWithIndex(
-                partial(_run_partition, job, folder, level)
-            )
         try:
-            return [m.content for _, m in chain.collect() if isinstance(m, Message) and not isinstance(m.content, Blob)]
+            return _reports(self._chain(job, routes, folder))
         except (Py4JJavaError, PySparkException) as error:  # the second where there is a SparkSession in this process
             raise task_failed(job.epoch, _told(error)) from error
-        finally:
-            forget_shuffles(chain)
+
+    def _chain(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> RDD[Addressed]:
+        chain = self._routed(job, routes, folder)
+        for level in range(len(job.program.subqueries)):
+            exchanged = self._exchanged(chain, job.width)
+            chain = exchanged.mapPartitionsWithIndex(partial(_run_partition, job, folder, level))
+        return chain
 
     def _exchanged(self, chain: RDD[Addressed], width: int) -> RDD[Addressed]:
         """The messages by partition; where there are several hosts, each partition where it was before."""
@@ -95,6 +95,13 @@ class SparkExecutor:
         """The context stays."""
         if self._anchors:
             self._anchors.let_go()
+
+
+def _reports(chain: RDD[Addressed]) -> list[Report]:
+    try:
+        return [m.content for _, m in chain.collect() if isinstance(m, Message) and not isinstance(m.content, Blob)]
+    finally:
+        forget_shuffles(chain)
 
 
 def _identity(partition: int) -> int:

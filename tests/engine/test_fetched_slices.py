@@ -16,6 +16,7 @@ from penstock.checkpoint.fetching import Bring
 from penstock.engine.loop import EpochLoop, Outcome
 from penstock.errors import CorruptCheckpointError
 from penstock.events import EpochCommitted, EpochTimed
+from penstock.state.runs import restrict
 from penstock.testing.crashes import (
     Place,
     Scenario,
@@ -181,6 +182,20 @@ def test_other_groups_go_on_while_a_moved_one_is_fetched(random: Random, place: 
             NeverFetcher.arrives = False
     assert [event for event in told if isinstance(event, EpochCommitted)][-2].pending
     assert sum(task.fetched for event in told if isinstance(event, EpochTimed) for task in event.tasks) > 0
+    assert_exact(scenario, place)
+
+
+def test_rows_that_wait_for_work_are_fetched_like_others(random: Random, place: Place) -> None:
+    """A group gets another home while most of its rows are pending."""
+    scenario, way = moving_scenario(), Way(sites=2, groups_per_site=2, items=1, item_rows=5)
+    executor = HostsExecutor(place.root / "hosts", 2, lambda bring: LateFetcher(bring, random))
+    with looping(scenario, place, way, executor) as (loop, _):
+        for _ in range(3):
+            loop.step()
+        group = loop.directories[0].groups[0]
+        assert any(restrict(loop.manifest.subqueries[0].sites[0].pending, [group.range]))
+        assert loop.change(0, Move(group, 0, 1)) is None
+        to_end(loop)
     assert_exact(scenario, place)
 
 

@@ -17,6 +17,7 @@ from penstock.bench.also.same_rows import Digest, digest, parquet
 from penstock.bench.also.stepped import stepped
 from penstock.engine.loop import EpochLoop, Outcome
 from penstock.events import EpochTimed, Event, TaskTimed
+from penstock.runtime.session import spark_context
 
 SITES = 4  # two on each executor: one of each changes places
 DEADLINE = "1s"
@@ -69,6 +70,7 @@ def measure(question: Question) -> Answer:
         _step(loop, question.epochs)
         while loop.step() is Outcome.WORKED:
             pass
+    spark_context(question.master).stop()
     return _answer(question, timed, state, moved, _equal(wide, narrow, folder / "rows"))
 
 
