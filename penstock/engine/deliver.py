@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -60,12 +61,12 @@ def _gathered(rows: pa.Table, directory: Directory) -> Iterator[pa.Table]:
         first += count
 
 
-def _stretches_by_home(directory: Directory, begins: Places, counts: Places) -> Places:
+def _stretches_by_home(directory: Directory, begins: Places, counts: Places) -> npt.NDArray[np.int32]:
     """The places of rows, stretch by stretch, first those of the first site."""
     order = directory.stretches_by_home
     begins, counts = begins[order], counts[order]
-    before = np.cumsum(counts) - counts
-    return np.asarray(np.arange(int(counts.sum())) + np.repeat(begins - before, counts))
+    shifts = (begins - np.cumsum(counts) + counts).astype(np.int32)
+    return np.arange(counts.sum(), dtype=np.int32) + np.repeat(shifts, counts)
 
 
 def writer_for(job: EpochJob, output: str, part: str, schema: pa.Schema) -> RowWriter:

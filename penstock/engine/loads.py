@@ -41,24 +41,24 @@ class Borders:
             total += end - begin
         return total
 
-    def heaviest(self, columns: Iterable[Hashes]) -> Counts:
-        """For each group the most rows that one hash has in a column."""
-        most = np.zeros(len(self), np.int64)
+    def tallied(self, columns: Iterable[Hashes]) -> tuple[Counts, Counts]:
+        """The same, and for each group the most rows that one hash has in a column."""
+        total, most = np.zeros((2, len(self)), np.int64)
         for hashes in columns:
             if len(hashes):
-                most = np.maximum(most, self._heaviest(hashes))
-        return most
+                counted, heaviest = self._tallied(hashes)
+                total += counted
+                most = np.maximum(most, heaviest)
+        return total, most
 
-    def _heaviest(self, hashes: Hashes) -> Counts:
-        starts = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1])))
-        lengths = np.diff(starts, append=len(hashes))
-        begin, end = self.spans(hashes[starts])
-        most = np.zeros(len(self), np.int64)
-        filled = end > begin
+    def _tallied(self, hashes: Hashes) -> tuple[Counts, Counts]:
+        starts = np.append(np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1]))), len(hashes))
+        begin, end = self.spans(hashes[starts[:-1]])
+        most, filled = np.zeros(len(self), np.int64), end > begin
         # Groups may have neighbours that are not of this site, so each is bounded on both sides.
         edges = np.stack((begin[filled], end[filled]), axis=1).ravel()
-        most[filled] = np.maximum.reduceat(np.append(lengths, 0), edges)[::2]
-        return most
+        most[filled] = np.maximum.reduceat(np.append(np.diff(starts), 0), edges)[::2]
+        return starts[end] - starts[begin], most
 
     def overlap(self, part: HashRange) -> npt.NDArray[np.bool_]:
         """Which groups have hashes of a range."""

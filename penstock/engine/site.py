@@ -160,14 +160,14 @@ class _Step:
         """What the groups of this site came to. What is due of stored rows counts as pending where it was not done."""
         borders = borders_of(self._job.directories[self._subquery.number], self._site)
         fresh = [hashes_of(table) for tables in view.fresh for table in tables]
-        rows, (stored, size) = borders.counted(fresh), self._stored(borders, state.slices)
+        (rows, heaviest), (stored, size) = borders.tallied(fresh), self._stored(borders, state.slices)
         pending, _ = self._stored(borders, state.pending)
         if not self._operator.probes:
             for lagging in (m.range for m in state.marks if behind(m.marks, upto)):
                 pending = np.where(borders.overlap(lagging), stored, pending)
         return Loads(
             rows=rows,
-            heaviest=borders.heaviest(fresh),
+            heaviest=heaviest,
             seconds=shared_out(borders, self._worked, rows if self._operator.probes else rows + stored),
             state_rows=stored,
             state_bytes=size,

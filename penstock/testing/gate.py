@@ -16,7 +16,6 @@ from penstock.sources.memory import MemoryConnector, MemoryReader
 from penstock.testing.crashes import Scenario
 from penstock.testing.source_rows import connector_of, with_sources
 
-
 ALL = 10**9
 
 
