@@ -1,7 +1,8 @@
 """What a large directory costs, under pytest-benchmark: pytest benchmarks/test_directory_cost.py
 
-Not part of the test suite. The controller must decide in under 50 ms with 10,000 groups, and a directory of as many,
-scattered over the sites, must not make an epoch of 400,000 rows longer by more than 5 % than one of 32 groups does.
+Not part of the test suite. The controller must decide in under 50 ms with 10,000 groups, and a directory of as many, a
+tenth or all of them away from where they began, must not make an epoch of 400,000 rows longer by more than 5 % than one
+of 32 groups does. Where sites also tell what each group came to, it may be 15 %.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ from penstock.engine.loop import EpochLoop
 from penstock.engine.rescale import rehomed
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import compile_query
+from penstock.runtime.allocator import keep_freed_memory
 from penstock.state.directory import Directory, groups_of_depths
 
 GROUPS, SITES = 10_000, 16
 POLICIES = ["static", "flux", "diffusion", "elastic", "memory", "hybrid", "even"]
 LONGEST_DECISION = 0.050  # seconds
 ROWS, EPOCHS, TIMES = 400_000, 6, 5
-MOST_PART = 0.05  # of an epoch
+MOST_PART, MOST_TOLD = 0.05, 0.15  # of an epoch; and where groups are told of
 Load = Callable[[np.random.Generator, Directory], tuple[Counts, Figures]]
 
 
@@ -145,6 +147,7 @@ def test_an_epoch(benchmark, query: str, watched: bool, moved: float) -> None:  
     """Epochs under the two directories by turns; what each takes at best, without the first, which warms."""
     few, many = groups(32, moved=0), groups(GROUPS, moved)
     stream, pairs = QUERIES[query](), list[list[tuple[float, float]]]()
+    keep_freed_memory()  # as workers do
 
     def run() -> None:
         with loop_over(stream, few) as one, loop_over(stream, many) as other:
@@ -155,7 +158,7 @@ def test_an_epoch(benchmark, query: str, watched: bool, moved: float) -> None:  
     part = float(at_best[1] / at_best[0]) - 1
     benchmark.extra_info["the part that the directory adds"] = part
     print(f"{query}{', watched' * watched}, {moved:.0%} moved: {at_best[0]:.3f} s and {at_best[1]:.3f} s, {part:+.1%}")
-    assert part < MOST_PART
+    assert part < (MOST_TOLD if watched else MOST_PART)
 
 
 def test_a_move_in_a_large_directory(benchmark) -> None:  # type: ignore[no-untyped-def]

@@ -5,18 +5,24 @@ Every count is a search for the borders of all groups in a sorted column of hash
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from penstock.balance.round import Counts, Figures, Loads, Round
 from penstock.engine.job import EpochJob, RouteReport, SiteReport
+from penstock.operators.arrange import hashes_of
 from penstock.state.directory import Directory, Hashes, HashRange
+from penstock.state.runs import Slice
 
 Kind = TypeVar("Kind", np.int64, np.float64)
+MOST_COUNTED = 256  # sites whose counts a process remembers
+_COUNTED: dict[tuple[Path, int, int], Counted] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +34,9 @@ class Borders:
 
     def __len__(self) -> int:
         return len(self.first)
+
+    def same(self, other: Borders) -> bool:
+        return np.array_equal(self.first, other.first) and np.array_equal(self.last, other.last)
 
     def spans(self, hashes: Hashes) -> tuple[Counts, Counts]:
         """For each group where its rows begin and end in a sorted column."""
@@ -63,6 +72,32 @@ class Borders:
     def overlap(self, part: HashRange) -> npt.NDArray[np.bool_]:
         """Which groups have hashes of a range."""
         return (self.first <= np.uint64(part.high - 1)) & (self.last >= np.uint64(part.low))
+
+
+class Counted:
+    """How many rows of each slice each group has. Slices do not change, so what was counted in an epoch is known in the
+    next, as long as the borders are the same. Invariant: `_counts` are those of the slices of the last time."""
+
+    def __init__(self) -> None:
+        self._borders = Borders(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
+        self._counts: dict[Slice, Counts] = {}
+
+    def of(self, borders: Borders, slices: Iterable[Slice], read: Callable[[Slice], pa.Table]) -> dict[Slice, Counts]:
+        known = self._counts if self._borders.same(borders) else {}
+        self._borders = borders
+        self._counts = {
+            piece: known[piece] if piece in known else borders.counted([hashes_of(read(piece))]) for piece in slices
+        }
+        return self._counts
+
+
+def counted_at(runs: Path, subquery: int, site: int) -> Counted:
+    """What this process has counted for a site. Those that were asked for longest ago are forgotten."""
+    place = (runs, subquery, site)
+    _COUNTED[place] = found = _COUNTED.pop(place, None) or Counted()
+    if len(_COUNTED) > MOST_COUNTED:
+        _COUNTED.pop(next(iter(_COUNTED)))
+    return found
 
 
 def borders_of(directory: Directory, site: int) -> Borders:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from penstock.engine.blob import Blob, Header
 from penstock.engine.branches import Branches
 from penstock.engine.drag import current_drag
 from penstock.engine.job import CONTROL, EpochJob, Message, SiteReport, site_producer
-from penstock.engine.loads import Borders, borders_of, shared_out
+from penstock.engine.loads import Borders, borders_of, counted_at, shared_out
 from penstock.engine.marks import behind, least, moved_to
 from penstock.engine.merge import Arrived, merge, site_marks, state_rows
 from penstock.engine.ordered import Held, release
@@ -160,8 +160,10 @@ class _Step:
         """What the groups of this site came to. What is due of stored rows counts as pending where it was not done."""
         borders = borders_of(self._job.directories[self._subquery.number], self._site)
         fresh = [hashes_of(table) for tables in view.fresh for table in tables]
-        (rows, heaviest), (stored, size) = borders.tallied(fresh), self._stored(borders, state.slices)
-        pending, _ = self._stored(borders, state.pending)
+        known = counted_at(self._job.runs, self._subquery.number, self._site)
+        counts = known.of(borders, (*state.slices, *state.pending), self._storage.read)
+        rows, heaviest = borders.tallied(fresh)
+        (stored, size), (pending, _) = (_summed(borders, s, counts) for s in (state.slices, state.pending))
         if not self._operator.probes:
             for lagging in (m.range for m in state.marks if behind(m.marks, upto)):
                 pending = np.where(borders.overlap(lagging), stored, pending)
@@ -175,16 +177,16 @@ class _Step:
             last_used=np.where(rows > 0, 1, 0),
         )
 
-    def _stored(self, borders: Borders, slices: Iterable[Slice]) -> tuple[Counts, Counts]:
-        """The rows of slices, and about their bytes, group by group."""
-        rows, size = np.zeros((2, len(borders)), np.int64)
-        for piece in slices:
-            counted = borders.counted([hashes_of(self._storage.read(piece))])
-            rows += counted
-            size += counted * (piece.run.size // piece.run.rows)
-        return rows, size
-
     def _names_in_use(self, state: SiteState) -> set[str]:
         """The runs that this process may be asked for again: its sites change, so those of all sites count."""
         committed = {p.run.name for sites in self._job.sites for site in sites for p in site.all_slices()}
         return committed | {piece.run.name for piece in state.all_slices()}
+
+
+def _summed(borders: Borders, slices: Iterable[Slice], counts: Mapping[Slice, Counts]) -> tuple[Counts, Counts]:
+    """The rows of slices, and about their bytes, group by group."""
+    rows, size = np.zeros((2, len(borders)), np.int64)
+    for piece in slices:
+        rows += counts[piece]
+        size += counts[piece] * (piece.run.size // piece.run.rows)
+    return rows, size
