@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.checkpoint.store import staged_name
 from penstock.engine.blob import Blob, Header
@@ -54,7 +53,7 @@ def _gathered(rows: pa.Table, directory: Directory) -> Iterator[pa.Table]:
     lows, homes = directory.stretches
     begins = np.searchsorted(hashes_of(rows), lows)
     counts = np.diff(begins, append=rows.num_rows)
-    by_home = pc.take(rows, pa.array(_stretches_by_home(directory, begins, counts)), boundscheck=False)
+    by_home = rows.take(pa.array(_stretches_by_home(directory, begins, counts)))
     first = 0
     for count in np.bincount(homes, weights=counts, minlength=directory.sites).astype(np.int64).tolist():
         yield by_home.slice(first, count)
