@@ -1,7 +1,8 @@
 """What a large directory costs, under pytest-benchmark: pytest benchmarks/test_directory_cost.py
 
-Not part of the test suite. The controller must decide in under 50 ms with 10,000 groups, and a directory of as many,
-scattered over the sites, must not make an epoch of 400,000 rows longer by more than 5 % than one of 32 groups does.
+Not part of the test suite. The controller must decide in under 50 ms with 10,000 groups, and a directory of as many, a
+tenth or all of them away from where they began, must not make an epoch of 400,000 rows longer by more than 5 % than one
+of 32 groups does. Where sites also tell what each group came to, it may be 15 %.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -30,24 +30,26 @@ from penstock.engine.loop import EpochLoop
 from penstock.engine.rescale import rehomed
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import compile_query
-from penstock.state.directory import Directory, uniform
+from penstock.runtime.allocator import keep_freed_memory
+from penstock.state.directory import Directory, groups_of_depths
 
 GROUPS, SITES = 10_000, 16
 POLICIES = ["static", "flux", "diffusion", "elastic", "memory", "hybrid", "even"]
 LONGEST_DECISION = 0.050  # seconds
-ROWS, EPOCHS, PAIRS = 400_000, 6, 5
-MOST_PART = 0.05  # of an epoch
+ROWS, EPOCHS, TIMES = 400_000, 6, 5
+MOST_PART, MOST_TOLD = 0.05, 0.15  # of an epoch; and where groups are told of
 Load = Callable[[np.random.Generator, Directory], tuple[Counts, Figures]]
 
 
-def groups(count: int, sites: int, scattered: bool) -> Directory:
-    """As many groups, neighbours at different sites or not."""
-    directory = uniform(1, 1 << (count.bit_length() - 1))
-    while len(directory.groups) < count:
-        directory = directory.split(directory.groups[2 * (len(directory.groups) % (1 << (count.bit_length() - 1)))])
-    even = [n * sites // count for n in range(count)]
-    homes = np.random.default_rng(1).permutation(even) if scattered else even
-    return Directory(sites, directory.groups, tuple(int(site) for site in homes))
+def groups(count: int, moved: float) -> Directory:
+    """As many groups, a part of which is no longer at the site that it began at."""
+    least = count.bit_length() - 1
+    shallow = (2 << least) - count  # the others are one bit deeper
+    depths = [least] * shallow + [least + 1] * (count - shallow)
+    random, homes = np.random.default_rng(1), np.arange(count) * SITES // count
+    away = random.random(count) < moved
+    homes[away] = random.permutation(homes[away])
+    return Directory(SITES, groups_of_depths(depths), tuple(homes.tolist()))
 
 
 # -- the controller --------------------------------------------------------------------------------------------------
@@ -86,7 +88,7 @@ def a_round(load: Load, directory: Directory, bounded: bool) -> Round:
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("bounded", [False, True])
 def test_a_decision(benchmark, name: str, load: Load, bounded: bool) -> None:  # type: ignore[no-untyped-def]
-    directory, rules = groups(GROUPS, SITES, scattered=True), Rules(most_sites=2 * SITES)
+    directory, rules = groups(GROUPS, moved=1.0), Rules(most_sites=2 * SITES)
 
     def heard() -> tuple[tuple[Controller], dict[str, object]]:
         fresh = Directory(directory.sites, directory.groups, directory.homes)  # nothing of it is cached
@@ -130,36 +132,38 @@ def loop_over(stream: Stream, directory: Directory) -> Iterator[EpochLoop]:
         checkpoint.close()
 
 
-def steps(loop: EpochLoop, watched: bool) -> Iterator[float]:
-    """The seconds of each epoch but the first."""
-    for number in range(EPOCHS):
-        loop.watched = watched
-        began = perf_counter()
-        loop.step()
-        if number:
-            yield perf_counter() - began
+def seconds_of(loop: EpochLoop, watched: bool) -> float:
+    """Of this process: how long others keep it from the processor does not count."""
+    loop.watched = watched
+    began = process_time()
+    loop.step()
+    return process_time() - began
 
 
+@pytest.mark.parametrize("moved", [0.1, 1.0])
 @pytest.mark.parametrize("watched", [False, True])
 @pytest.mark.parametrize("query", sorted(QUERIES))
-def test_an_epoch(benchmark, query: str, watched: bool) -> None:  # type: ignore[no-untyped-def]
-    """Epochs under the two directories by turns, so that whatever else the machine does meets both alike."""
-    few, many = groups(32, SITES, scattered=False), groups(GROUPS, SITES, scattered=True)
-    ratios: list[float] = []
+def test_an_epoch(benchmark, query: str, watched: bool, moved: float) -> None:  # type: ignore[no-untyped-def]
+    """Epochs under the two directories by turns; what each takes at best, without the first, which warms."""
+    few, many = groups(32, moved=0), groups(GROUPS, moved)
+    stream, pairs = QUERIES[query](), list[list[tuple[float, float]]]()
+    keep_freed_memory()  # as workers do
 
-    def pair() -> None:
-        stream = QUERIES[query]()
+    def run() -> None:
         with loop_over(stream, few) as one, loop_over(stream, many) as other:
-            ratios.extend(b / a for a, b in zip(steps(one, watched), steps(other, watched), strict=True))
+            pairs.append([(seconds_of(one, watched), seconds_of(other, watched)) for _ in range(EPOCHS)])
 
-    benchmark.pedantic(pair, rounds=PAIRS)
-    benchmark.extra_info["the part that the directory adds"] = median(ratios) - 1
-    assert median(ratios) < 1 + MOST_PART
+    benchmark.pedantic(run, rounds=TIMES)
+    at_best = np.asarray(pairs).min(axis=0)[1:].sum(axis=0)
+    part = float(at_best[1] / at_best[0]) - 1
+    benchmark.extra_info["the part that the directory adds"] = part
+    print(f"{query}{', watched' * watched}, {moved:.0%} moved: {at_best[0]:.3f} s and {at_best[1]:.3f} s, {part:+.1%}")
+    assert part < (MOST_TOLD if watched else MOST_PART)
 
 
 def test_a_move_in_a_large_directory(benchmark) -> None:  # type: ignore[no-untyped-def]
     """Giving a group another home, and the state to the sites."""
-    directory = groups(GROUPS, SITES, scattered=True)
+    directory = groups(GROUPS, moved=1.0)
     with loop_over(join(), directory) as loop:
         for _ in range(3):
             loop.step()

@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.checkpoint.store import staged_name
 from penstock.engine.blob import Blob, Header
@@ -53,19 +53,19 @@ def _gathered(rows: pa.Table, directory: Directory) -> Iterator[pa.Table]:
     lows, homes = directory.stretches
     begins = np.searchsorted(hashes_of(rows), lows)
     counts = np.diff(begins, append=rows.num_rows)
-    by_home = pc.take(rows, pa.array(_stretches_by_home(directory, begins, counts)), boundscheck=False)
+    by_home = rows.take(pa.array(_stretches_by_home(directory, begins, counts)))
     first = 0
     for count in np.bincount(homes, weights=counts, minlength=directory.sites).astype(np.int64).tolist():
         yield by_home.slice(first, count)
         first += count
 
 
-def _stretches_by_home(directory: Directory, begins: Places, counts: Places) -> Places:
+def _stretches_by_home(directory: Directory, begins: Places, counts: Places) -> npt.NDArray[np.int32]:
     """The places of rows, stretch by stretch, first those of the first site."""
     order = directory.stretches_by_home
     begins, counts = begins[order], counts[order]
-    before = np.cumsum(counts) - counts
-    return np.asarray(np.arange(int(counts.sum())) + np.repeat(begins - before, counts))
+    shifts = (begins - np.cumsum(counts) + counts).astype(np.int32)
+    return np.arange(counts.sum(), dtype=np.int32) + np.repeat(shifts, counts)
 
 
 def writer_for(job: EpochJob, output: str, part: str, schema: pa.Schema) -> RowWriter:

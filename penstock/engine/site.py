@@ -8,29 +8,27 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from penstock.balance.round import Counts, Loads
+from penstock.balance.round import Loads
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import SiteState
 from penstock.engine.blob import Blob, Header
 from penstock.engine.branches import Branches
 from penstock.engine.job import CONTROL, EpochJob, Message, SiteReport, site_producer
-from penstock.engine.loads import Borders, borders_of, shared_out
 from penstock.engine.marks import least
 from penstock.engine.merge import Arrived, merge, site_marks, state_rows
 from penstock.engine.ordered import Held, release
 from penstock.engine.run_access import run_access
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.storing import Storage, alive, of_port
+from penstock.engine.telling import Telling
 from penstock.engine.view import StateView
 from penstock.engine.working import AllMarks, Work
-from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks
 from penstock.progress.substreams import low_water_mark
-from penstock.state.directory import EVERYTHING, HASH_END, remaining
-from penstock.state.runs import Slice, restrict
+from penstock.state.directory import EVERYTHING, remaining
+from penstock.state.runs import Slice, about, restrict
 
 MOST_PENDING = 16  # pieces of a port's pending rows: every item looks for its rows in all of them
 
@@ -69,7 +67,7 @@ class _Step:
         watch.lap("keep")
         reach(FaultPoint.SITE_DONE)
         reached = least(marks, self._operator.tracks)
-        rows_in, backlog = sum(t.num_rows for tables in fresh for t in tables), sum(map(self._rows_of, state.pending))
+        rows_in, backlog = sum(t.num_rows for tables in fresh for t in tables), self._rows_of(state.pending)
         header = Header(self._producer, self._attempt, marks=self._operator.output_marks(reached))
         yield from self._branches.messages(header)
         watch.lap("exchange")
@@ -82,7 +80,7 @@ class _Step:
             state=state,
             staged=staged,
             rows_in=rows_in,
-            rows_done=sum(map(self._rows_of, self._state.pending)) + rows_in - backlog,
+            rows_done=self._rows_of(self._state.pending) + rows_in - backlog,
             rows_out=self._branches.rows_out,
             items=self._work.deadline.done,
             pending=bool(self._work.left(marks, upto) or state.pending),
@@ -136,47 +134,13 @@ class _Step:
         return self._storage.write(port, self._operator.combine(port, view.unworked(port, undone)))
 
     def _load(self, view: StateView, state: SiteState, upto: Marks) -> Loads:
-        """What the groups of this site came to. What is due of stored rows counts as pending where it was not done."""
-        borders = borders_of(self._job.directories[self._subquery.number], self._site)
-        fresh = [hashes_of(table) for tables in view.fresh for table in tables]
-        rows, (stored, size) = borders.counted(fresh), self._stored(borders, state.slices)
-        pending, _ = self._stored(borders, state.pending)
-        if not self._operator.probes:
-            for left in self._work.left(state.marks, upto):
-                pending = np.where(borders.overlap(left), stored, pending)
-        return Loads(
-            rows=rows,
-            heaviest=borders.heaviest(fresh),
-            seconds=shared_out(borders, self._work.worked, rows if self._operator.probes else rows + stored),
-            state_rows=stored,
-            state_bytes=size,
-            pending=pending,
-            last_used=np.where(rows > 0, 1, 0),
-            done=borders.counted(view.hashes_inside(self._work.done)) if self._operator.probes else rows,
-        )
+        telling = Telling(self._job, self._subquery, self._site, self._storage, view, self._work)
+        return telling.load(state, upto)
 
-    def _stored(self, borders: Borders, slices: Iterable[Slice]) -> tuple[Counts, Counts]:
-        """The rows of slices, and about their bytes, group by group."""
-        rows, size = np.zeros((2, len(borders)), np.int64)
-        for piece in slices:
-            counted = self._counted(borders, piece)
-            rows += counted
-            size += counted * (piece.run.size // piece.run.rows)
-        return rows, size
-
-    def _counted(self, borders: Borders, piece: Slice) -> Counts:
-        """The rows of a slice, group by group; those that have yet to be fetched are taken to be spread evenly."""
-        if self._storage.is_here(piece):
-            return borders.counted([hashes_of(self._storage.read(piece))])
-        mine = borders.overlap(piece.range)
-        return np.where(mine, self._rows_of(piece) // max(1, int(mine.sum())), 0)
-
-    def _rows_of(self, piece: Slice) -> int:
-        """The rows of a slice; a guess where they have yet to be fetched: a run has the hashes of one site."""
-        if self._storage.is_here(piece):
-            return int(self._storage.read(piece).num_rows)
-        part = (piece.range.high - piece.range.low) * len(self._job.sites[self._subquery.number]) / HASH_END
-        return round(piece.run.rows * min(1.0, part))
+    def _rows_of(self, slices: Iterable[Slice]) -> int:
+        """The rows of slices; a guess where they have yet to be fetched."""
+        here, sites = self._storage.is_here, len(self._job.sites[self._subquery.number])
+        return sum(self._storage.rows_of(piece) if here(piece) else about(piece, sites) for piece in slices)
 
     def _names_in_use(self, state: SiteState) -> set[str]:
         """The runs that this process may be asked for again: its sites change, so those of all sites count."""

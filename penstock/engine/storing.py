@@ -34,6 +34,9 @@ class Storage:
         """Whether its rows can be read without waiting for them to be fetched."""
         return self._access.is_here(piece)
 
+    def rows_of(self, piece: Slice) -> int:
+        return int(self.read(piece).num_rows)
+
     def may_have_rows(self, piece: Slice) -> bool:
         return not self.is_here(piece) or self.read(piece).num_rows > 0
 

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from penstock.state.directory import HashRange
+from penstock.state.directory import HASH_END, HashRange
 
 HASH, TIME = "#hash", "#time"  # the two columns that every run begins with
 
@@ -72,3 +72,9 @@ def join_neighbours(slices: Iterable[Slice]) -> tuple[Slice, ...]:
         else:
             joined.append(piece)
     return tuple(joined)
+
+
+def about(piece: Slice, sites: int) -> int:
+    """A guess at the rows of a slice that cannot be read yet: a run has the hashes of one of so many sites."""
+    part = (piece.range.high - piece.range.low) * sites / HASH_END
+    return round(piece.run.rows * min(1.0, part))

@@ -233,7 +233,7 @@ class Chaos:
                 driver.ask(self._case.some_move())
         except CheckpointError as gone:
             self._case.story.append(str(gone))
-        if self._left and self._random.random() < 0.7:
+        if self._left and self._random.random() < 0.5:
             self._strike(driver)
         else:
             self._case.until(lambda: self._case.sites == {sites}, f"had {sites} sites")
@@ -249,7 +249,7 @@ class Chaos:
         return None
 
     def _strike(self, driver: Driver) -> None:
-        time.sleep(self._random.choice([0.0, self._random.uniform(0, 0.1), self._random.uniform(0, 1.0)]))
+        time.sleep(self._random.choice([0.0, self._random.uniform(0, 0.3), self._random.uniform(0, 3.0)]))
         if self._case.orders.master.startswith("local-cluster") and self._random.random() < 0.6:
             self._left, self.deaths = self._left - 1, self.deaths + 1
             found = driver.kill_an_executor(self._random)
