@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from penstock.bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline
+from penstock.bench.adapt.variants import make_known
 from penstock.bench.also.part import serve
 from penstock.bench.oracle import equal
 from penstock.bench.penstock_system import query_of
@@ -83,13 +84,13 @@ def drag_file() -> Path:
 def watched(question: Question) -> Timeline:
     file, scratch, workload = drag_file(), Path(question.scratch), workload_named(question.workload)
     write_drag(Drag(time.time(), question.row_seconds), file)
-    watch, cpu = Watch(question, file), _cpu_seconds()
+    watch, cpu = Watch(question, file), cpu_seconds()
     try:
         query = query_of(workload, Path(question.data), scratch / "rows")
         settings = {"master": question.master, **question.settings}
         began = time.monotonic()
         query.start(str(scratch / "checkpoint"), on_event=watch.hear, **settings).wait()
-        busy = (_cpu_seconds() - cpu) / (question.cores * (time.monotonic() - began))
+        busy = (cpu_seconds() - cpu) / (question.cores * (time.monotonic() - began))
         right = _right(scratch / "rows", workload, Path(question.data))
         return Timeline(tuple(watch.epochs), tuple(watch.changes), watch.refused, busy, right)
     finally:
@@ -101,7 +102,7 @@ def _right(rows: Path, workload: Workload, data: Path) -> bool:
     return equal(rows, workload, data).equal
 
 
-def _cpu_seconds() -> float:
+def cpu_seconds() -> float:
     """Of this process and all below it."""
     root = psutil.Process()
     return sum(_own_cpu(process) for process in [root, *root.children(recursive=True)])
@@ -116,4 +117,5 @@ def _own_cpu(process: psutil.Process) -> float:
 
 
 if __name__ == "__main__":
+    make_known()
     serve(Question, watched)
