@@ -9,6 +9,7 @@ from penstock.bench.adapt.arriving import Arrivals, Phase
 from penstock.bench.adapt.live_lanes import LiveLane, live_runs
 from penstock.bench.adapt.live_seen import LiveSeen, delay_below, mean_delay
 from penstock.bench.adapt.plots import write_curves
+from penstock.bench.adapt.watched_run import Option
 from penstock.bench.also.experiment import Column, Experiment, Finding, Record, Setting
 
 TITLE = "The length of epochs"
@@ -30,7 +31,7 @@ def measure(setting: Setting) -> Finding:
 
 
 def lane_of(length: float, rate: float, seconds: float) -> LiveLane:
-    settings = {"sites": SITES, "epoch_seconds": length, "policy": "static"}
+    settings: dict[str, Option] = {"sites": SITES, "epoch_seconds": length, "policy": "static"}
     return LiveLane(f"{length:g} s", Arrivals((Phase(seconds, rate),)), settings)
 
 

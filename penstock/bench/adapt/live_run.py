@@ -94,12 +94,12 @@ def _wait_until_through(run: Run, watch: LiveWatch, rows: int) -> None:
 
 
 def produced(results: Path, began: float, moments: Sequence[float]) -> tuple[Produced, ...]:
-    """What each file of results has of the rows of each period."""
+    """What each file of results has of the rows of each period, without the first, which waited for processes."""
     found = []
     for moment, path in published_by_penstock(results):
         times = pq.read_table(path, columns=["ts", "right_ts"])
         newer = np.maximum(*(time_values(column) for column in times.columns)) // round(PERIOD * 1e6)
-        for period, count in zip(*np.unique(newer, return_counts=True), strict=True):
+        for period, count in zip(*np.unique(newer[newer > 0], return_counts=True), strict=True):
             arrived = moments[int(period)]
             found.append(Produced(arrived - began, moment - arrived, int(count)))
     return tuple(found)

@@ -46,9 +46,8 @@ class LiveWatch:
     def seen(
         self, began: float, produced: tuple[Produced, ...], cpu_seconds: float, cpu: float, equal: bool
     ) -> LiveSeen:
-        """All that was noted since `began`."""
-        epochs = tuple(replace(one, at=one.at - began) for one in self.epochs if one.at > began)
+        """All that was noted, by a clock that starts at `began`; what was done before it counts as done."""
+        epochs = tuple(replace(one, at=one.at - began) for one in self.epochs)
         efforts = tuple(replace(one, at=one.at - began) for one in self.efforts if one.at > began)
         changes = tuple(replace(one, at=one.at - began) for one in self.changes)
-        after = tuple(one for one in produced if one.arrived >= 0)
-        return LiveSeen(Timeline(epochs, changes, self.refused, cpu, equal), efforts, after, cpu_seconds)
+        return LiveSeen(Timeline(epochs, changes, self.refused, cpu, equal), efforts, produced, cpu_seconds)

@@ -103,9 +103,9 @@ ROUNDS_VARIED = Experiment(
     name="adapt-rounds",
     title=TITLE,
     note="Band join with a stream of few rows; 80 % of the rows have keys of a fifth of 16,384, and so on within "
-    "these. A row costs 80 microseconds of sleep at its site, epochs are 0.1 s. Policy `flux` with rounds of one length, and "
-    "with rounds that find theirs (`flux`), from 0.25 s on. Slowed: two of eight sites, that of the hottest key among "
-    "them. Rates are over whole runs.",
+    "these. A row costs 80 microseconds of sleep at its site, epochs are 0.1 s. Policy `flux` with rounds of one "
+    "length, and with rounds that find theirs (`flux`), from 0.25 s on. Slowed: two of eight sites, that of the "
+    "hottest key among them. Rates are over whole runs.",
     columns=(
         Column("slowed", "slowed"),
         Column("policy", "policy"),
