@@ -25,7 +25,7 @@ def measure(setting: Setting) -> Finding:
 
 
 def quick_cases() -> list[SkewCase]:
-    return [SkewCase(query, kind, OWN, 50_000) for query in QUERIES for kind in (UNIFORM, KINDS[-1])]
+    return [SkewCase(query, kind, OWN, 1_000_000) for query in QUERIES for kind in (UNIFORM, KINDS[-1])]
 
 
 def all_cases() -> list[SkewCase]:
