@@ -32,7 +32,8 @@ SETTINGS: dict[str, Option] = {
 @dataclass(frozen=True)
 class Lane:
     """One run: under a policy, with rounds of a length, while sites are slowed. Without a buffer there is no deadline
-    either: a site works until all is done. `more` are settings that differ from those of the other experiments."""
+    either: a site works until all is done. `more` are settings that differ from those of the other experiments, and
+    `row_seconds` is what a row costs."""
 
     policy: str
     slowed: tuple[Slowed, ...] = ()
@@ -40,6 +41,7 @@ class Lane:
     buffer_rows: int | None = 50_000
     workload: str = "band"
     more: Mapping[str, Option] = field(default_factory=dict)
+    row_seconds: float = ROW_SECONDS
 
     @property
     def settings(self) -> dict[str, Option]:
@@ -70,7 +72,7 @@ def timelines(setting: Setting, name: str, rows: int, lanes: Iterable[Lane]) -> 
         tempfile.TemporaryDirectory(dir=folder) as scratch,
         Part(MODULE, folder / f"{name}.log", setting.cores) as part,
     ):
-        part.ask(_question(setting, Lane("static"), WARM_ROWS, scratch), Timeline)
+        part.ask(_question(setting, Lane("static"), WARM_ROWS // 10 if setting.quick else WARM_ROWS, scratch), Timeline)
         for lane in lanes:
             setting.tell(f"{lane.policy}, {len(lane.slowed)} slowed ...")
             seen = part.ask(_question(setting, lane, rows, scratch), Timeline)
@@ -86,7 +88,7 @@ def _question(setting: Setting, lane: Lane, rows: int, scratch: str) -> Question
         data=str(data),
         scratch=f"{scratch}/run",
         settings=lane.settings,
-        row_seconds=ROW_SECONDS,
+        row_seconds=lane.row_seconds,
         slowed=lane.slowed,
         cores=setting.cores,
     )

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from penstock.bench.adapt.arriving import Arrivals, Phase
-from penstock.bench.adapt.lanes import ROW_SECONDS
 from penstock.bench.adapt.live_run import Question
 from penstock.bench.adapt.live_seen import LiveSeen
 from penstock.bench.adapt.watched_run import Option
@@ -15,7 +14,10 @@ from penstock.bench.also.experiment import Setting
 from penstock.bench.also.part import Part
 
 MODULE = "penstock.bench.adapt.live_run"
-WARM = Arrivals((Phase(1.0, 5_000.0),))
+WARM = Arrivals((Phase(1.0, 1_000.0),))
+ROW_SECONDS = 400e-6  # dear rows: few of them keep a site busy, and the cores are free
+ROWS_PER_SITE = 2_500  # a second
+ITEM_ROWS = 200
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.bench.adapt.lanes import ALWAYS, SETTINGS, SITES, Lane, timelines
+from penstock.bench.adapt.live_lanes import ROW_SECONDS
 from penstock.bench.adapt.plots import write_curves
 from penstock.bench.adapt.timeline import Timeline
 from penstock.bench.adapt.variants import ROUNDS, steady_flux
@@ -25,13 +26,13 @@ FIRST_LENGTH = 0.25  # of the rounds that are then tuned
 BAR = 0.9
 
 # Rounds are whole epochs, so the epochs are as short as the shortest round.
-SHORT_EPOCHS: dict[str, Option] = {"epoch_seconds": 0.1, "deadline_seconds": 0.1, "item_rows": 250}
+SHORT_EPOCHS: dict[str, Option] = {"epoch_seconds": 0.1, "deadline_seconds": 0.1, "item_rows": 50}
 
 Seen = Sequence[tuple[Lane, Timeline]]
 
 
 def measure(setting: Setting) -> Finding:
-    rows, rounds, slowed = (30_000, ROUNDS[1:2], (0,)) if setting.quick else (800_000, ROUNDS, (0, SLOW))
+    rows, rounds, slowed = (6_000, ROUNDS[1:2], (0,)) if setting.quick else (160_000, ROUNDS, (0, SLOW))
     lanes = [lane for count in slowed for lane in lanes_with(count, rounds)]
     return finding(list(timelines(setting, "adapt-rounds", rows, lanes)), setting)
 
@@ -41,7 +42,10 @@ def lanes_with(slow: int, rounds: Sequence[float]) -> list[Lane]:
     slowed = tuple(Slowed(site, 0.0, ALWAYS) for site in hottest_first()[:slow])
     fixed = [(steady_flux(seconds).name, seconds) for seconds in rounds]
     policies = [("static", 1.0), *fixed, (TUNED, FIRST_LENGTH)]
-    return [Lane(name, slowed, seconds, workload=HOT.name, more=SHORT_EPOCHS) for name, seconds in policies]
+    return [
+        Lane(name, slowed, seconds, workload=HOT.name, more=SHORT_EPOCHS, row_seconds=ROW_SECONDS)
+        for name, seconds in policies
+    ]
 
 
 def hottest_first() -> list[int]:
@@ -103,7 +107,7 @@ ROUNDS_VARIED = Experiment(
     name="adapt-rounds",
     title=TITLE,
     note="Band join with a stream of few rows; 80 % of the rows have keys of a fifth of 16,384, and so on within "
-    "these. A row costs 80 microseconds of sleep at its site, epochs are 0.1 s. Policy `flux` with rounds of one "
+    "these. A row costs 0.4 ms of sleep at its site, epochs are 0.1 s. Policy `flux` with rounds of one "
     "length, and with rounds that find theirs (`flux`), from 0.25 s on. Slowed: two of eight sites, that of the "
     "hottest key among them. Rates are over whole runs.",
     columns=(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.bench.adapt.arriving import Arrivals, Phase
-from penstock.bench.adapt.live_lanes import LiveLane, live_runs
+from penstock.bench.adapt.live_lanes import ITEM_ROWS, ROWS_PER_SITE, LiveLane, live_runs
 from penstock.bench.adapt.live_seen import LiveSeen, delay_below, mean_delay
 from penstock.bench.adapt.plots import write_curves
 from penstock.bench.adapt.variants import TUNED, UNTUNED
@@ -15,7 +15,7 @@ from penstock.bench.adapt.watched_run import Option
 from penstock.bench.also.experiment import Column, Experiment, Finding, Record, Setting
 
 TITLE = "Fine tuning of groups, off and on"
-RATES = (20_000.0, 30_000.0, 38_000.0, 44_000.0)  # rows a second; four sites do 50,000
+RATES = (4_000.0, 6_000.0, 7_500.0, 8_500.0)  # rows a second; four sites do 10,000
 SECONDS = 20.0
 SETTLED = 8.0  # from when on delays count: until then groups are split and moved
 BIAS = 0.9
@@ -26,8 +26,8 @@ SETTINGS: dict[str, Option] = {
     "groups_per_site": 1,
     "epoch_seconds": 0.5,
     "deadline_seconds": 0.5,
-    "item_rows": 1_000,
-    "buffer_rows": 50_000,
+    "item_rows": ITEM_ROWS,
+    "buffer_rows": 4 * ROWS_PER_SITE,
     "round_seconds": 1.0,
 }
 
@@ -35,7 +35,7 @@ Seen = Sequence[tuple[LiveLane, LiveSeen]]
 
 
 def measure(setting: Setting) -> Finding:
-    rates, seconds, settled = ((5_000.0,), 2.0, 0.5) if setting.quick else (RATES, SECONDS, SETTLED)
+    rates, seconds, settled = ((2_000.0,), 1.0, 0.0) if setting.quick else (RATES, SECONDS, SETTLED)
     lanes = [lane_of(policy, rate, seconds) for rate in rates for policy in (UNTUNED, TUNED)]
     return finding(list(live_runs(setting, "adapt-tuning", lanes)), settled, setting)
 
@@ -88,8 +88,8 @@ TUNING = Experiment(
     name="adapt-tuning",
     title=TITLE,
     note="Band join of a stream with skewed keys (b-model 0.9) and a uniform one, rows arrive in files every 0.1 s; a "
-    "row costs 80 microseconds of sleep at one of four sites, which have one group each at first. Policy `even`, "
-    "which moves groups; with fine tuning it also splits those that are too hot, or hold more than 10,000 rows. Delay: "
+    "row costs 0.4 ms of sleep at one of four sites, which have one group each at first. Policy `even`, "
+    "which moves groups; with fine tuning it also splits those that are too hot, or hold more than 2,000 rows. Delay: "
     "from the arrival of the newer row of a result until it is published, once 8 s are over. Processor time is that of "
     "all processes.",
     columns=(

@@ -13,7 +13,7 @@ from penstock.balance.tuning import Bounds
 
 ROUNDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 UNTUNED, TUNED = "even-untuned", "even-tuned"
-THETA = 5_000  # rows of state: a group of more than twice as many is split
+THETA = 1_000  # rows of state: a group of more than twice as many is split
 
 
 def steady_flux(seconds: float) -> Flux:
