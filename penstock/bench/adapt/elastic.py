@@ -13,8 +13,8 @@ from penstock.bench.adapt.watched_run import Option
 from penstock.bench.also.experiment import Bar, Column, Experiment, Finding, Record, Setting
 
 TITLE = "Load that grows and shrinks, and sites that follow it"
-LOADS = (1_500.0, 6_000.0, 12_000.0, 6_000.0, 1_500.0)  # rows a second
-PHASE_SECONDS = 10.0
+LOADS = (1_500.0, 5_000.0, 10_000.0, 5_000.0, 1_500.0)  # rows a second
+PHASE_SECONDS = 8.0
 MOST = 8
 ELASTIC, FIXED, ONE = "elastic", f"{MOST} sites", "1 site"
 BAR = 1.0

@@ -16,7 +16,7 @@ OWN = "even"
 QUERIES = (JOIN, AGGREGATE)
 POLICIES = ("static", OWN)
 BAR = 0.7
-ROWS, FEW_ROWS = 10_000_000, 400_000  # Spark's join gets few: it is so slow that all of them would take minutes
+ROWS, FEW_ROWS = 6_000_000, 400_000  # Spark's join gets few: it is so slow that all of them would take minutes
 
 
 def measure(setting: Setting) -> Finding:
