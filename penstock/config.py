@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, replace
+from pathlib import PurePath
 from typing import Any
 
 from penstock.errors import ConfigError, did_you_mean
@@ -49,6 +50,10 @@ class Settings:
     `grid` is the cells a theta join is spread over, rows by columns; it stays as it is for the life of a checkpoint.
     `exchange` "direct" keeps workers between epochs and hands blobs over in memory where all workers are on this host;
     "spark" makes every epoch a job of its own. `hash_bits` below 64 provokes collisions, for tests.
+
+    `cache` is a local folder in which each host keeps copies of what it needs of the state, of about `cache_bytes`; or
+    "executor", one for each executor of Spark, in the folder that Spark gives it. Empty: state is read where the
+    checkpoint is.
     """
 
     sites: int = 2
@@ -73,14 +78,18 @@ class Settings:
     most_sites: int | None = None
     hash_bits: int = 64
     attempts_per_epoch: int = 5
+    cache: str = ""
+    cache_bytes: int = 10 << 30
 
     def __post_init__(self) -> None:
-        for name in ("sites", "item_rows", "groups_per_site", "attempts_per_epoch", "least_sites"):
+        for name in ("sites", "item_rows", "groups_per_site", "attempts_per_epoch", "least_sites", "cache_bytes"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above zero")
         _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
         _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
         _require(self.exchange in ("direct", "spark"), "exchange", self.exchange, "'direct' or 'spark'")
         _require(_GRID.fullmatch(self.grid) is not None, "grid", self.grid, "rows x columns, as in '2x3'")
+        known = self.cache in ("", "executor") or PurePath(self.cache).is_absolute()
+        _require(known, "cache", self.cache, "an absolute path, or 'executor'")
         for optional in ("rows_per_epoch", "items", "most_sites", "buffer_rows"):
             value = getattr(self, optional)
             _require(value is None or value >= 1, optional, value, "a whole number above zero")

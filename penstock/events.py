@@ -27,7 +27,8 @@ class EpochCommitted:
 @dataclass(frozen=True)
 class TaskTimed:
     """A task of an epoch: "route" or "site", on which worker, begun so many seconds into the epoch, by the clocks of
-    driver and worker. The `steps` add up to no more than `seconds`."""
+    driver and worker. The `steps` add up to no more than `seconds`. `fetched` are the bytes of state that the host of a
+    site has fetched for it since its last epoch."""
 
     name: str
     kind: str
@@ -35,6 +36,7 @@ class TaskTimed:
     started: float
     seconds: float
     steps: dict[str, float]
+    fetched: int = 0
 
 
 @dataclass(frozen=True)

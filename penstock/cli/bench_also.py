@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 from penstock.bench.also.experiment import Setting
 from penstock.bench.also.report import Found, as_json, as_tables
 from penstock.bench.experiments import EXPERIMENTS, experiment_names, spelled_out
+from penstock.cli.bench import console_of_width
 from penstock.cli.errors_shown import FAILED
 from penstock.errors import ConfigError, did_you_mean
 
@@ -26,7 +25,7 @@ def run_experiments(
     if json:
         print(as_json(found))
     else:
-        Console().print(as_tables(found))
+        console_of_width().print(as_tables(found))
     if report is not None:
         tell(f"report: {', '.join(map(str, write_report(found, report)))}")
     return 0 if all(finding.equal if quick else finding.holds for _, finding in found) else FAILED

@@ -32,6 +32,10 @@ class Intake:
     asked: tuple[bool, ...]
 
     @property
+    def rows(self) -> int:
+        return sum(split.rows for offer in self.offers for split in offer.splits)
+
+    @property
     def waiting(self) -> int:
         """Rows that are known to be there for later epochs."""
         return sum(offer.waiting for offer in self.offers)
@@ -62,11 +66,13 @@ class Inlet:
         states: Sequence[SourceState],
         standings: Sequence[SourceStanding],
         directories: tuple[Directory, ...],
+        on_the_way: int = 0,
     ) -> Intake:
-        """What comes after these states. Sources share what an epoch may take in, and none leads the others too far."""
+        """What comes after these states. Sources share what an epoch may take in, and none leads the others too far.
+        `on_the_way` are the rows of an epoch that is still running: they may come to wait in buffers."""
         marks = source_marks(states)
         now = [s.reached(mark, state.ended) for s, mark, state in zip(standings, marks, states, strict=True)]
-        parts = shares(self._admissible(directories), now, self._settings.max_lead)
+        parts = shares(self._admissible(directories, on_the_way), now, self._settings.max_lead)
         offers = tuple(map(_offer, self._readers, states, now, parts))
         given = [sum(split.rows for split in offer.splits) for offer in offers]
         after = tuple(s.asked(p, g, offer.waiting) for s, p, g, offer in zip(now, parts, given, offers, strict=True))
@@ -91,13 +97,13 @@ class Inlet:
             self._clocks,
         )
 
-    def _admissible(self, directories: Sequence[Directory]) -> int:
+    def _admissible(self, directories: Sequence[Directory], on_the_way: int) -> int:
         """What sources may give together, that it fits the buffers of the sites."""
         capacity = self._settings.buffer_rows
         if not capacity:
             return self._admission.rows
         sites = min((directory.sites for directory in directories), default=1)
-        return self._admission.slowed(self._backlog / capacity, sites * capacity)
+        return self._admission.slowed((self._backlog + on_the_way / sites) / capacity, sites * capacity)
 
     def concluded(self, rows_in: int, seconds: float, reports: Reports) -> None:
         """After an epoch that took so long. Where sites have buffers, a slow one does not slow the others down until

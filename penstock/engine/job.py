@@ -25,6 +25,7 @@ class Output:
 
     folder: Path
     extension: str
+    compression: str = "none"
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,9 @@ class SourceProgress:
 class EpochJob:
     """What all tasks of an epoch share. `sites[s][n]` is the state of site n of subquery s; `route_inputs[n]` says
     which input the split with ordinal n belongs to, and `late_outputs[i]` where the late rows of input i go. The splits
-    themselves travel with their own tasks only. `tell_loads`: sites are to tell what their groups came to."""
+    themselves travel with their own tasks only. `tell_loads`: sites are to tell what their groups came to. `cache` is
+    the folder in which each host keeps what it needs of the runs, of about `cache_bytes`; empty: it reads them where
+    they are."""
 
     epoch: int
     program: Program
@@ -77,6 +80,8 @@ class EpochJob:
     limits: Limits
     divert_bad_rows: bool
     tell_loads: bool = False
+    cache: str = ""
+    cache_bytes: int = 0
 
     @property
     def width(self) -> int:
@@ -115,8 +120,8 @@ class RouteReport:
 class SiteReport:
     """What the step of a site came to. `read` maps the branches of producers to the attempt whose blob was read.
     `rows_out` are those that went to the sink, `rows_done` those that were worked on, `backlog` those that wait for
-    it. `load` says what its groups came to,
-    in the order of the directory, where the job asks for it."""
+    it. `load` says what its groups came to, in the order of the directory, where the job asks for it; `fetched` are
+    the bytes of state that its host has fetched for it."""
 
     producer: str
     attempt: str
@@ -133,6 +138,7 @@ class SiteReport:
     backlog: int
     time: TaskTime
     load: Loads | None = None
+    fetched: int = 0
 
 
 @dataclass(frozen=True)

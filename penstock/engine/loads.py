@@ -66,9 +66,8 @@ class Borders:
 
 
 def borders_of(directory: Directory, site: int) -> Borders:
-    ranges = [g.range for g, home in zip(directory.groups, directory.homes, strict=True) if home == site]
-    first = np.asarray([r.low for r in ranges], np.uint64)
-    return Borders(first, np.asarray([r.high - 1 for r in ranges], np.uint64))
+    own = directory.home_of == site
+    return Borders(directory.lows[own], directory.lasts[own])
 
 
 def shared_out(borders: Borders, worked: Sequence[tuple[HashRange, float]], weights: Counts) -> Figures:
@@ -89,7 +88,7 @@ def round_of(
     sites = [report for report in reports if isinstance(report, SiteReport) and report.subquery == subquery]
     own = sorted(sites, key=lambda report: report.site)
     loads = [report.load for report in own if report.load is not None]
-    order = np.argsort(np.argsort(np.asarray(directory.homes), kind="stable"), kind="stable")
+    order = np.argsort(np.argsort(directory.home_of, kind="stable"), kind="stable")
     busy = np.asarray([report.time.seconds for report in own])
     return Round(
         directory=directory,

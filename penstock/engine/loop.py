@@ -218,8 +218,10 @@ class EpochLoop:
         reach(FaultPoint.COLLECTED)
         watch.lap("collect")
 
-    def _intake(self, states: Sequence[SourceState], standings: Sequence[SourceStanding]) -> Intake:
-        return self._inlet.intake(states, standings, self._adaptation.directories)
+    def _intake(
+        self, states: Sequence[SourceState], standings: Sequence[SourceStanding], on_the_way: int = 0
+    ) -> Intake:
+        return self._inlet.intake(states, standings, self._adaptation.directories, on_the_way)
 
     def _look_ahead(
         self, job: EpochJob, intake: Intake, reports: Sequence[Report]
@@ -230,7 +232,7 @@ class EpochLoop:
         if not intake.waiting or len(routes) < len(reports):
             return None
         with suppress(PenstockError):  # it comes again when it is that epoch's turn
-            self._ahead = self._intake(source_states(job, intake.offers, routes), intake.standings)
+            self._ahead = self._intake(source_states(job, intake.offers, routes), intake.standings, intake.rows)
             inputs = tuple(task.input for task in self._ahead.routes)
             following = replace(job, epoch=job.epoch + 1, route_inputs=inputs, directories=self._ahead.directories)
             return following, self._ahead.routes
@@ -262,6 +264,8 @@ class EpochLoop:
             limits=Limits(self._settings.item_rows, self._settings.items, self._settings.deadline_seconds),
             divert_bad_rows=self._settings.on_bad_row == "divert",
             tell_loads=self._adaptation.listens or self.watched,
+            cache=self._settings.cache,
+            cache_bytes=self._settings.cache_bytes,
         )
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:

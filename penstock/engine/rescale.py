@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from penstock.checkpoint.manifest import SiteState, SubqueryState
 from penstock.engine.marks import normal, restricted
+from penstock.progress.mark import Mark
 from penstock.progress.substreams import low_water_mark
-from penstock.state.directory import Directory, HashRange, common
+from penstock.state.directory import Directory, HashRange, common, joined
 from penstock.state.runs import join_neighbours, restrict
 
-Ranges = tuple[HashRange, ...]
+Ranges = Sequence[HashRange]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a new home gets of a site: `ranges`, exactly; and the same `together`, in as few ranges as the slices of the
+    site can be cut at. They hold no rows of others, so what of others lies in between does not matter."""
+
+    site: SiteState
+    ranges: Ranges
+    together: Ranges
 
 
 def rescaled(state: SubqueryState, sites: int) -> SubqueryState:
@@ -21,20 +33,28 @@ def rehomed(state: SubqueryState, directory: Directory) -> SubqueryState:
     """The same state under another directory. A site that keeps its home keeps what it has as it is."""
     if state.directory == directory:
         return state
-    before = [state.directory.ranges_of(site) for site in range(state.directory.sites)]
-    known = dict(zip(before, state.sites, strict=True))
-    homes = [directory.ranges_of(site) for site in range(directory.sites)]
-    return SubqueryState(directory, tuple(known.get(home) or _state_of(known, home) for home in homes))
+    before, after = (tuple(known.ranges_of(n) for n in range(known.sites)) for known in (state.directory, directory))
+    same = {number for number, (old, new) in enumerate(zip(before, after, strict=False)) if old == new}
+    givers = [(site, home) for n, (site, home) in enumerate(zip(state.sites, before, strict=True)) if n not in same]
+    released = low_water_mark(site.released for site in state.sites)  # all equally: they were told the same punctuation
+    sites = (
+        state.sites[n] if n in same else _state_of(list(_shares(givers, home)), released)
+        for n, home in enumerate(after)
+    )
+    return SubqueryState(directory, tuple(sites))
 
 
-def _state_of(known: Mapping[Ranges, SiteState], home: Ranges) -> SiteState:
-    """What the sites, which are known by their homes, have on the ranges of a new one. All of them have released
-    equally much: each was told the same punctuation."""
-    shares = [(site, inside) for before, site in known.items() if (inside := common(before, home))]
+def _shares(givers: Sequence[tuple[SiteState, Ranges]], home: Ranges) -> Iterator[Share]:
+    for site, before in givers:
+        if inside := common(before, home):
+            yield Share(site, inside, joined(inside, before))
+
+
+def _state_of(shares: Sequence[Share], released: Mark) -> SiteState:
     return SiteState(
-        slices=join_neighbours(piece for site, inside in shares for piece in restrict(site.slices, inside)),
-        marks=normal(mark for site, inside in shares for mark in restricted(site.marks, inside)),
-        pending=join_neighbours(piece for site, inside in shares for piece in restrict(site.pending, inside)),
-        held=join_neighbours(piece for site, inside in shares for piece in restrict(site.held, inside)),
-        released=low_water_mark(site.released for site in known.values()),
+        slices=join_neighbours(piece for share in shares for piece in restrict(share.site.slices, share.together)),
+        marks=normal(mark for share in shares for mark in restricted(share.site.marks, share.ranges)),
+        pending=join_neighbours(piece for share in shares for piece in restrict(share.site.pending, share.together)),
+        held=join_neighbours(piece for share in shares for piece in restrict(share.site.held, share.together)),
+        released=released,
     )

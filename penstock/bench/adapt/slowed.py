@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from penstock.bench.adapt.lanes import ALWAYS, Lane, ideal, timelines
 from penstock.bench.adapt.plots import write_curves
@@ -33,13 +34,14 @@ def finding(seen: Seen, moment: float, setting: Setting) -> Finding:
     own = next(r["of_ideal"] for r in records if r["policy"] == OWN)
     assert isinstance(own, float)
     bar = Bar(f"steady rate with `{OWN}`, of the ideal", own, "at least", BAR)
-    pictures = []
-    if setting.pictures is not None:
-        curves = {lane.policy: timeline.curve(WIDTH) for lane, timeline in seen}
-        pictures.append(
-            write_curves(curves, "one site slowed by half", {moment: "slowed"}, setting.pictures / "slowed.png")
-        )
-    return Finding(records, (bar,), all(timeline.equal for _, timeline in seen), tuple(pictures))
+    return Finding(records, (bar,), all(timeline.equal for _, timeline in seen), _pictures(seen, moment, setting))
+
+
+def _pictures(seen: Seen, moment: float, setting: Setting) -> tuple[Path, ...]:
+    if setting.pictures is None:
+        return ()
+    curves = {lane.policy: timeline.curve(WIDTH) for lane, timeline in seen}
+    return (write_curves(curves, TITLE, {moment: "slowed"}, setting.pictures / "adapt-slowed.png"),)
 
 
 def _record(lane: Lane, seen: Timeline, moment: float) -> Record:
