@@ -70,7 +70,7 @@ def test_full_buffers_leave_the_least_that_an_epoch_takes_in() -> None:
     assert Admission(2.0).slowed(0.5, ROOMY) == FIRST_ROWS
     assert Admission(2.0).slowed(0.75, ROOMY) == (FIRST_ROWS + LEAST_ROWS) // 2
     assert Admission(2.0).slowed(1.0, ROOMY) == LEAST_ROWS
-    assert Admission(2.0, rows=5).slowed(1.0, ROOMY) == 5
+    assert Admission(2.0, rows=5).slowed(0.5, ROOMY) == 5
     assert FixedAdmission(3).slowed(1.0, ROOMY) == 1
 
 
@@ -119,3 +119,4 @@ def test_small_buffers_are_not_flooded_by_the_least_that_an_epoch_takes_in() -> 
     assert Admission(2.0).slowed(0.0, 4_000) == 4_000
     assert Admission(2.0).slowed(1.0, 4_000) == 250
     assert Admission(2.0).slowed(1.0, 1) == 1
+    assert Admission(2.0, rows=LEAST_ROWS).slowed(1.0, ROOMY) == LEAST_ROWS // LEAST_PART

@@ -26,7 +26,7 @@ FIRST_LENGTH = 0.25  # of the rounds that are then tuned
 BAR = 0.9
 
 # Rounds are whole epochs, so the epochs are as short as the shortest round.
-SHORT_EPOCHS: dict[str, Option] = {"epoch_seconds": 0.1, "deadline_seconds": 0.1, "item_rows": 50}
+SHORT_EPOCHS: dict[str, Option] = {"epoch_seconds": 0.1, "deadline_seconds": 0.1, "item_rows": 50, "buffer_rows": 5_000}
 
 Seen = Sequence[tuple[Lane, Timeline]]
 
