@@ -13,7 +13,7 @@ import pytest
 
 from penstock.balance.decisions import Measured
 from penstock.balance.policies import policy_named
-from penstock.bench.adapt import rounds, skew
+from penstock.bench.adapt import rounds, skew, skew_sites
 from penstock.bench.adapt.lanes import SITES, Lane
 from penstock.bench.adapt.skew_lanes import SkewCase, SkewTrial, trial_of
 from penstock.bench.adapt.skew_run import same
@@ -169,3 +169,13 @@ def test_variants_of_policies_are_known_once_asked_for() -> None:
 def test_a_lane_may_have_settings_of_its_own() -> None:
     lane = Lane(UNTUNED, workload=HOT.name, more={"item_rows": 7})
     assert (lane.settings["item_rows"], lane.settings["sites"], lane.settings["policy"]) == (7, SITES, UNTUNED)
+
+
+def test_the_rate_on_eight_sites_is_told_of_the_better_uniform_run() -> None:
+    lanes = [skew_sites.lane_of(kind, policy) for kind in ("uniform", "zipf") for policy in ("static", "even")]
+    seen = [timeline(10.0), timeline(12.5), timeline(40.0), timeline(20.0, moves=3)]
+    found = skew_sites.finding(list(zip(lanes, seen, strict=True)), SETTING)
+    assert [r["of_uniform"] for r in found.records] == pytest.approx([1.0, 0.8, 0.25, 0.5])
+    assert found.records[0]["rate"] == pytest.approx(101.0)  # rows in and rows out
+    assert [r["keys"] for r in found.records] == ["uniform", "uniform", "zipf", "zipf"]
+    assert [r["moves"] for r in found.records] == [0, 0, 0, 3]
