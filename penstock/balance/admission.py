@@ -20,7 +20,7 @@ MOST_ROWS = 8_000_000
 MOST_GROWTH = 2
 FIXED_COSTS = 3  # an epoch is at least so many times as long as its fixed cost
 FREE_OCCUPANCY = 0.5  # buffers filled up to here slow nobody
-LEAST_PART = 16  # of a fixed number of rows, full buffers leave one in so many
+LEAST_PART = 16  # of what an epoch would take in, or of what small buffers hold, full ones leave one row in so many
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Admission:
     def slowed(self, occupancy: float, room: int) -> int:
         """What the next epoch may take in when the fullest buffer of a site is filled to that part of its capacity, and
         all of them hold `room` rows when they are full."""
-        return _slowed(self.rows, LEAST_ROWS, occupancy, room)
+        return _slowed(self.rows, max(1, min(LEAST_ROWS, min(self.rows, room) // LEAST_PART)), occupancy, room)
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.bench.adapt.degrading import DEGRADING
+from penstock.bench.adapt.elastic import ELASTIC_SITES
+from penstock.bench.adapt.epoch_length import EPOCH_LENGTH
 from penstock.bench.adapt.rotating import ROTATING
+from penstock.bench.adapt.rounds import ROUNDS_VARIED
+from penstock.bench.adapt.skew import SKEW
+from penstock.bench.adapt.skew_sites import SKEW_SITES
 from penstock.bench.adapt.slowed import SLOWED
+from penstock.bench.adapt.tuning import TUNING
 from penstock.bench.also import BESIDE
 from penstock.bench.also.experiment import Experiment
 
 ADAPT = "adapt"
-ADAPTING = (SLOWED, DEGRADING, ROTATING)
+ADAPTING = (
+    SLOWED, DEGRADING, ROUNDS_VARIED, ROTATING, SKEW, SKEW_SITES, ELASTIC_SITES, TUNING, EPOCH_LENGTH,
+)  # fmt: skip
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*BESIDE, *ADAPTING)}
 

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.balance.admission import FIRST_ROWS, LEAST_ROWS, MOST_GROWTH, MOST_ROWS, Admission, FixedAdmission
+from penstock.balance.admission import (
+    FIRST_ROWS,
+    LEAST_PART,
+    LEAST_ROWS,
+    MOST_GROWTH,
+    MOST_ROWS,
+    Admission,
+    FixedAdmission,
+)
 
 ROOMY = 10**9
 
@@ -62,7 +70,7 @@ def test_full_buffers_leave_the_least_that_an_epoch_takes_in() -> None:
     assert Admission(2.0).slowed(0.5, ROOMY) == FIRST_ROWS
     assert Admission(2.0).slowed(0.75, ROOMY) == (FIRST_ROWS + LEAST_ROWS) // 2
     assert Admission(2.0).slowed(1.0, ROOMY) == LEAST_ROWS
-    assert Admission(2.0, rows=5).slowed(1.0, ROOMY) == 5
+    assert Admission(2.0, rows=5).slowed(0.5, ROOMY) == 5
     assert FixedAdmission(3).slowed(1.0, ROOMY) == 1
 
 
@@ -96,7 +104,7 @@ def test_what_buffers_held_back_comes_again_when_they_are_drained() -> None:
 
 @pytest.mark.parametrize("occupancy", [0.0, 0.25, 0.5, 0.9])
 def test_no_epoch_takes_in_more_than_the_buffers_have_room_for(occupancy: float) -> None:
-    assert Admission(2.0).slowed(occupancy, 80_000) == max(LEAST_ROWS, round(80_000 * (1 - occupancy)))
+    assert Admission(2.0).slowed(occupancy, 80_000) == max(80_000 // LEAST_PART, round(80_000 * (1 - occupancy)))
     assert FixedAdmission(1000).slowed(occupancy, 200) == max(62, round(200 * (1 - occupancy)))
 
 
@@ -105,3 +113,10 @@ def test_a_slow_site_that_is_in_nobodys_way_does_not_make_epochs_smaller() -> No
     buffered = Admission(0.5, warm=True).after(FIRST_ROWS, 0.5, 0.5, 0.25)
     assert held.rows == pytest.approx(FIRST_ROWS, abs=1)
     assert buffered.rows == pytest.approx(2 * FIRST_ROWS, abs=1)
+
+
+def test_small_buffers_are_not_flooded_by_the_least_that_an_epoch_takes_in() -> None:
+    assert Admission(2.0).slowed(0.0, 4_000) == 4_000
+    assert Admission(2.0).slowed(1.0, 4_000) == 250
+    assert Admission(2.0).slowed(1.0, 1) == 1
+    assert Admission(2.0, rows=LEAST_ROWS).slowed(1.0, ROOMY) == LEAST_ROWS // LEAST_PART

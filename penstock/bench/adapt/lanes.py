@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from penstock.bench.adapt.timeline import Timeline
 from penstock.bench.adapt.watched_run import Option, Question
@@ -18,6 +18,7 @@ MODULE = "penstock.bench.adapt.watched_run"
 SITES = 8
 ROW_SECONDS = 80e-6  # a site works through 12,500 rows a second
 ALWAYS = 1e9
+WARM_ROWS = 100_000
 
 # Epochs of half a second. An item is 80 ms long, so a deadline is kept to about that.
 SETTINGS: dict[str, Option] = {
@@ -31,13 +32,16 @@ SETTINGS: dict[str, Option] = {
 @dataclass(frozen=True)
 class Lane:
     """One run: under a policy, with rounds of a length, while sites are slowed. Without a buffer there is no deadline
-    either: a site works until all is done."""
+    either: a site works until all is done. `more` are settings that differ from those of the other experiments, and
+    `row_seconds` is what a row costs."""
 
     policy: str
     slowed: tuple[Slowed, ...] = ()
     round_seconds: float = 2.0
     buffer_rows: int | None = 50_000
     workload: str = "band"
+    more: Mapping[str, Option] = field(default_factory=dict)
+    row_seconds: float = ROW_SECONDS
 
     @property
     def settings(self) -> dict[str, Option]:
@@ -48,6 +52,7 @@ class Lane:
             "buffer_rows": self.buffer_rows,
             "policy": self.policy,
             "round_seconds": self.round_seconds,
+            **self.more,
         }
 
 
@@ -67,7 +72,7 @@ def timelines(setting: Setting, name: str, rows: int, lanes: Iterable[Lane]) -> 
         tempfile.TemporaryDirectory(dir=folder) as scratch,
         Part(MODULE, folder / f"{name}.log", setting.cores) as part,
     ):
-        part.ask(_question(setting, Lane("static"), 100_000, scratch), Timeline)
+        part.ask(_question(setting, Lane("static"), WARM_ROWS // 10 if setting.quick else WARM_ROWS, scratch), Timeline)
         for lane in lanes:
             setting.tell(f"{lane.policy}, {len(lane.slowed)} slowed ...")
             seen = part.ask(_question(setting, lane, rows, scratch), Timeline)
@@ -83,7 +88,7 @@ def _question(setting: Setting, lane: Lane, rows: int, scratch: str) -> Question
         data=str(data),
         scratch=f"{scratch}/run",
         settings=lane.settings,
-        row_seconds=ROW_SECONDS,
+        row_seconds=lane.row_seconds,
         slowed=lane.slowed,
         cores=setting.cores,
     )

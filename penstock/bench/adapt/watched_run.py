@@ -6,12 +6,14 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
 from penstock.bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline
+from penstock.bench.adapt.variants import make_known
 from penstock.bench.also.part import serve
 from penstock.bench.oracle import equal
 from penstock.bench.penstock_system import query_of
@@ -21,6 +23,7 @@ from penstock.engine.drag import VARIABLE, Drag, Slowed, write_drag
 from penstock.events import ChangeRefused, DirectoryChanged, EpochCommitted, Event
 
 Option = str | int | float | None
+Check = Callable[[Path, Workload, Path], bool]
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,11 @@ class Watch:
         return time.monotonic() - (self.began or time.monotonic())
 
 
+def compared(rows: Path, workload: Workload, data: Path) -> bool:
+    """Whether the results are the batch answer."""
+    return equal(rows, workload, data).equal
+
+
 def drag_file() -> Path:
     """One for all runs of this process, for its workers are told once where it is."""
     path = Path(tempfile.gettempdir()) / f"penstock-drag-{os.getpid()}.json"
@@ -80,28 +88,24 @@ def drag_file() -> Path:
     return path
 
 
-def watched(question: Question) -> Timeline:
+def watched(question: Question, right: Check = compared) -> Timeline:
     file, scratch, workload = drag_file(), Path(question.scratch), workload_named(question.workload)
     write_drag(Drag(time.time(), question.row_seconds), file)
-    watch, cpu = Watch(question, file), _cpu_seconds()
+    watch, cpu = Watch(question, file), cpu_seconds()
     try:
         query = query_of(workload, Path(question.data), scratch / "rows")
         settings = {"master": question.master, **question.settings}
         began = time.monotonic()
         query.start(str(scratch / "checkpoint"), on_event=watch.hear, **settings).wait()
-        busy = (_cpu_seconds() - cpu) / (question.cores * (time.monotonic() - began))
-        right = _right(scratch / "rows", workload, Path(question.data))
-        return Timeline(tuple(watch.epochs), tuple(watch.changes), watch.refused, busy, right)
+        busy = (cpu_seconds() - cpu) / (question.cores * (time.monotonic() - began))
+        verdict = right(scratch / "rows", workload, Path(question.data))
+        return Timeline(tuple(watch.epochs), tuple(watch.changes), watch.refused, busy, verdict)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         file.unlink(missing_ok=True)
 
 
-def _right(rows: Path, workload: Workload, data: Path) -> bool:
-    return equal(rows, workload, data).equal
-
-
-def _cpu_seconds() -> float:
+def cpu_seconds() -> float:
     """Of this process and all below it."""
     root = psutil.Process()
     return sum(_own_cpu(process) for process in [root, *root.children(recursive=True)])
@@ -116,4 +120,5 @@ def _own_cpu(process: psutil.Process) -> float:
 
 
 if __name__ == "__main__":
+    make_known()
     serve(Question, watched)
