@@ -20,7 +20,8 @@ from penstock.bench.also.experiment import Experiment
 
 ADAPT = "adapt"
 ADAPTING = (
-    SLOWED, DEGRADING, ROUNDS_VARIED, ROTATING, SKEW, SKEW_SITES, ELASTIC_SITES, ADAPT_FETCH, ADAPT_FLUSH, TUNING, EPOCH_LENGTH,
+    SLOWED, DEGRADING, ROUNDS_VARIED, ROTATING, SKEW, SKEW_SITES, ELASTIC_SITES, ADAPT_FETCH, ADAPT_FLUSH,
+    TUNING, EPOCH_LENGTH,
 )  # fmt: skip
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*BESIDE, *ADAPTING)}
