@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -13,6 +14,7 @@ from penstock.engine.blob import Blob
 from penstock.engine.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
 from penstock.engine.level import partition_of, run_level, run_route
 from penstock.engine.run_access import HOSTS, HostRuns
+from penstock.errors import PenstockError
 from penstock.state.runs import Slice
 
 CACHE_BYTES = 1 << 30
@@ -36,7 +38,8 @@ class LateFetcher:
         for piece in list(self._left):
             self._left[piece] -= 1
             if self._left[piece] < 0:
-                self._arrive(piece)
+                with suppress(PenstockError):  # nobody may need it any more, so that its run is gone
+                    self._arrive(piece)
 
     def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
         for piece in slices if seconds is None else ():
