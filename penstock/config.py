@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, replace
+from pathlib import PurePath
 from typing import Any
 
 from penstock.errors import ConfigError, did_you_mean
@@ -12,6 +13,7 @@ _UNITS = {
     "us": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "second": 1_000_000, "m": 60_000_000, "min": 60_000_000,
     "minute": 60_000_000, "h": 3_600_000_000, "hour": 3_600_000_000, "d": 86_400_000_000, "day": 86_400_000_000,
 }  # fmt: skip
+_COUNTS = ("sites", "item_rows", "groups_per_site", "least_sites", "max_delay")
 _GRID = re.compile(r"[1-9]\d{0,2}x[1-9]\d{0,2}")
 _SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
@@ -42,13 +44,19 @@ class Settings:
     its length). No source leads another by more than `max_lead` of event time (None: no bound).
 
     `items`, `item_rows` and `deadline_seconds` bound the work of a site in an epoch (None: no bound); what is left
-    undone waits in its buffer, and sources are slowed as that gets near `buffer_rows`. `policy` decides every
-    `round_seconds` which group lives where, and on `least_sites` to `most_sites` sites (None: no more than `sites`).
+    undone waits in its buffer, and sources are slowed as that gets near `buffer_rows`. `flush` says when windows that
+    are complete are closed: "eager" at once, "slow" spread over the next `max_delay` windows, "lazy" in idle time and
+    at the latest after `max_delay` windows. `policy` decides every `round_seconds` which group lives where, and on
+    `least_sites` to `most_sites` sites (None: no more than `sites`).
 
     `order` "in" makes mergers hold rows back and work in order of time, as order-sensitive Python functions need it.
     `grid` is the cells a theta join is spread over, rows by columns; it stays as it is for the life of a checkpoint.
     `exchange` "direct" keeps workers between epochs and hands blobs over in memory where all workers are on this host;
     "spark" makes every epoch a job of its own. `hash_bits` below 64 provokes collisions, for tests.
+
+    `cache` is a local folder in which each host keeps copies of what it needs of the state, of about `cache_bytes`; or
+    "executor", one for each executor of Spark, in the folder that Spark gives it. Empty: state is read where the
+    checkpoint is.
     """
 
     sites: int = 2
@@ -61,6 +69,8 @@ class Settings:
     groups_per_site: int = 16
     buffer_rows: int | None = None
     max_lead: int | None = None
+    flush: str = "eager"
+    max_delay: int = 1
     on_bad_row: str = "stop"
     late: str = ""
     bad: str = ""
@@ -73,14 +83,19 @@ class Settings:
     most_sites: int | None = None
     hash_bits: int = 64
     attempts_per_epoch: int = 5
+    cache: str = ""
+    cache_bytes: int = 10 << 30
 
     def __post_init__(self) -> None:
-        for name in ("sites", "item_rows", "groups_per_site", "attempts_per_epoch", "least_sites"):
+        for name in (*_COUNTS, "attempts_per_epoch", "cache_bytes"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above zero")
         _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
+        _require(self.flush in ("eager", "slow", "lazy"), "flush", self.flush, "'eager', 'slow' or 'lazy'")
         _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
         _require(self.exchange in ("direct", "spark"), "exchange", self.exchange, "'direct' or 'spark'")
         _require(_GRID.fullmatch(self.grid) is not None, "grid", self.grid, "rows x columns, as in '2x3'")
+        known = self.cache in ("", "executor") or PurePath(self.cache).is_absolute()
+        _require(known, "cache", self.cache, "an absolute path, or 'executor'")
         for optional in ("rows_per_epoch", "items", "most_sites", "buffer_rows"):
             value = getattr(self, optional)
             _require(value is None or value >= 1, optional, value, "a whole number above zero")

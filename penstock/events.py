@@ -8,7 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class EpochCommitted:
     """An epoch became true. `low_water_mark` is in the unit of the time column, None at the end of the stream;
-    `pending` says that work was left for a later epoch."""
+    `pending` says that work was left for a later epoch, besides closings that were put off on purpose, and `backlog`
+    how many rows wait for it at all sites. `sites` is how many the subquery with most of them has."""
 
     epoch: int
     rows_in: int
@@ -19,12 +20,15 @@ class EpochCommitted:
     waiting: int
     low_water_mark: int | None
     pending: bool
+    backlog: int = 0
+    sites: int = 0
 
 
 @dataclass(frozen=True)
 class TaskTimed:
     """A task of an epoch: "route" or "site", on which worker, begun so many seconds into the epoch, by the clocks of
-    driver and worker. The `steps` add up to no more than `seconds`."""
+    driver and worker. The `steps` add up to no more than `seconds`. `fetched` are the bytes of state that the host of a
+    site has fetched for it since its last epoch."""
 
     name: str
     kind: str
@@ -32,6 +36,7 @@ class TaskTimed:
     started: float
     seconds: float
     steps: dict[str, float]
+    fetched: int = 0
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
+import hypothesis
 import pytest
 
 from penstock.checkpoint.faults import disarm
@@ -15,6 +16,10 @@ from penstock.testing.crashes import Place, Scenario, random_scenario
 
 SEED = int(os.environ.get("PENSTOCK_SEED") or Random().randrange(10**9))
 os.environ["PENSTOCK_SEED"] = str(SEED)  # the workers of this run take the same one
+
+# A busy machine must not make a test fail: how long an example takes says nothing about whether it is right.
+hypothesis.settings.register_profile("penstock", deadline=None)
+hypothesis.settings.load_profile("penstock")
 
 
 def pytest_report_header() -> str:

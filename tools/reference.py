@@ -48,6 +48,10 @@ _MEANING = {
     "buffer_rows": "pending rows that a site may have; sources are slowed from half of that on; None: no bound",
     "max_lead": "how far a source may run ahead of the others in event time, as a span or in the unit of an integer "
     "time; the one that lags is never held back; None: no bound",
+    "flush": "when windows that are complete are closed: `eager`: at once; `slow`: spread over the next `max_delay` "
+    "windows; `lazy`: in idle time, and at the latest after `max_delay` windows",
+    "max_delay": "by how many windows closings may be put off; more only where `items` or `deadline_seconds` leave no "
+    "time for them",
     "policy": "what decides which group lives where: `static`, `even`, `flux`, `diffusion`, `elastic`, `memory`, "
     "`hybrid`",
     "round_seconds": "how long a policy watches before it decides",
@@ -62,6 +66,10 @@ _MEANING = {
     "`spark`: every epoch is a job of Spark, with its shuffle",
     "hash_bits": "below 64 provokes hash collisions, for tests; fixed for a checkpoint",
     "attempts_per_epoch": "how often an epoch is run whose tasks disagree, before the run fails",
+    "cache": "on a cluster: a local folder (an absolute path) in which each host keeps copies of what it needs of the "
+    "state, or `executor`: one for each executor, in the folder that Spark gives it; empty: state is read where the "
+    "checkpoint is",
+    "cache_bytes": "what such a cache takes, about; more where the sites of its host need more in one epoch",
 }
 _START_OPTIONS = (
     ("epoch", "span", '`epoch_seconds`, as a span: `"2s"`'),

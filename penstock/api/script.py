@@ -96,7 +96,7 @@ class KnownConnectors:
     def sink(self, kind: str, options: dict[str, str]) -> Connector:
         match kind.lower():
             case "files":
-                return FilesSink(**read_options(options, {"path": str}, "a files sink"))
+                return FilesSink(**read_options(options, {"path": str, "compression": str.lower}, "a files sink"))
             case "terminal":
                 return TerminalSink(**read_options(options, {"rows": whole_number}, "a terminal sink"))
         raise ConfigError(f"unknown connector `{kind}` of a sink", hint=did_you_mean(kind, ["files", "terminal"]))

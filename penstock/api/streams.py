@@ -264,9 +264,9 @@ class Windowed:
 class Destinations:
     node: Node
 
-    def files(self, path: str) -> Ready:
-        """A folder of Parquet files, each row exactly once."""
-        return Ready(Sink(self.node, FilesSink(str(path))))
+    def files(self, path: str, compression: str = "lz4") -> Ready:
+        """A folder of Parquet files, each row exactly once. `compression` is `lz4`, `snappy`, `zstd` or `none`."""
+        return Ready(Sink(self.node, FilesSink(str(path), compression=compression)))
 
     def memory(self) -> Ready:
         """In this process: `run.result()` gives an Arrow table, `run.pandas()` a data frame."""

@@ -5,8 +5,8 @@ While there is a backlog, epochs aim at a given length, but at least at three ti
 throughput up. The first epoch starts processes and warms caches, so it never makes the next one smaller.
 
 Back-pressure comes on top: while the buffers of sites are more than half full, an epoch takes in less, the less the
-fuller they are. It depends on nothing else, so it ends when they have drained. Something is always taken in, for what
-waits in a buffer may wait for rows that are still to come.
+fuller they are, and never more than they have room for. It depends on nothing else, so it ends when they have drained.
+Something is always taken in, for what waits in a buffer may wait for rows that are still to come.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_ROWS = 8_000_000
 MOST_GROWTH = 2
 FIXED_COSTS = 3  # an epoch is at least so many times as long as its fixed cost
 FREE_OCCUPANCY = 0.5  # buffers filled up to here slow nobody
-LEAST_PART = 16  # of a fixed number of rows, full buffers leave one in so many
+LEAST_PART = 16  # of what an epoch would take in, or of what small buffers hold, full ones leave one row in so many
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,21 @@ class Admission:
     rows: int = FIRST_ROWS
     warm: bool = False
 
-    def after(self, rows_in: int, seconds: float, busy: float) -> Admission:
-        """The admission after an epoch that took `rows_in` rows and `seconds`, `busy` of them in its tasks."""
+    def after(self, rows_in: int, seconds: float, held: float, cost: float) -> Admission:
+        """The admission after an epoch that took in `rows_in` rows and lasted `seconds`, `held` by its tasks for so
+        long; these rows would `cost` so much time where no site is in the way of others."""
         if rows_in < self.rows // 2:
             return self  # it was not full, so it says nothing about speed
-        fixed = max(0.0, seconds - busy)
+        fixed = max(0.0, seconds - held)
         budget = max(self.target_seconds, FIXED_COSTS * fixed) - fixed
-        affordable = int(budget / max(busy / rows_in, 1e-9))
+        affordable = int(budget / max(cost / rows_in, 1e-9))
         least = LEAST_ROWS if self.warm else self.rows
         return replace(self, rows=max(least, min(affordable, self.rows * MOST_GROWTH, MOST_ROWS)), warm=True)
 
-    def slowed(self, occupancy: float) -> int:
-        """What the next epoch may take in when the fullest buffer of a site is filled to that part of its capacity."""
-        return _slowed(self.rows, LEAST_ROWS, occupancy)
+    def slowed(self, occupancy: float, room: int) -> int:
+        """What the next epoch may take in when the fullest buffer of a site is filled to that part of its capacity, and
+        all of them hold `room` rows when they are full."""
+        return _slowed(self.rows, max(1, min(LEAST_ROWS, min(self.rows, room) // LEAST_PART)), occupancy, room)
 
 
 @dataclass(frozen=True)
@@ -52,15 +54,17 @@ class FixedAdmission:
 
     rows: int
 
-    def after(self, rows_in: int, seconds: float, busy: float) -> FixedAdmission:
+    def after(self, rows_in: int, seconds: float, held: float, cost: float) -> FixedAdmission:
         return self
 
-    def slowed(self, occupancy: float) -> int:
+    def slowed(self, occupancy: float, room: int) -> int:
         """What the next epoch may take in; see above."""
-        return _slowed(self.rows, max(1, self.rows // LEAST_PART), occupancy)
+        return _slowed(self.rows, max(1, self.rows // LEAST_PART), occupancy, room)
 
 
-def _slowed(rows: int, least: int, occupancy: float) -> int:
-    """All rows with buffers that are half full, the least with full ones, and in proportion between."""
-    free = max(0.0, (1 - occupancy) / (1 - FREE_OCCUPANCY))
-    return min(rows, least + round(max(0, rows - least) * free))
+def _slowed(rows: int, least: int, occupancy: float, room: int) -> int:
+    """All rows with buffers that are half full, the least with full ones, and in proportion between; but no more than
+    would fill them."""
+    free = max(0.0, 1 - occupancy)
+    part = least + round(max(0, rows - least) * free / (1 - FREE_OCCUPANCY))
+    return min(rows, part, max(least, round(room * free)))

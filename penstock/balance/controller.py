@@ -3,7 +3,8 @@ carried out which keeps the rules. Pure: a controller is a value, and every step
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -13,7 +14,7 @@ from penstock.balance.decisions import Decision, Measured, Refusal
 from penstock.balance.policies import policy_named
 from penstock.balance.policies.static import Static
 from penstock.balance.policy import Paced, Policy
-from penstock.balance.round import Round
+from penstock.balance.round import Mask, Round
 from penstock.balance.rules import Rules, Standing, broken_rule, standing
 from penstock.config import Settings
 from penstock.state.directory import Directory, Group
@@ -67,8 +68,9 @@ class Controller:
         assert self.figures is not None, "a round has at least one epoch"
         figures, measured = self.figures, self._measured(self.figures)
         single = self.single | _single_keys(figures)
-        wanted = self.policy.decide(figures)
-        at, accepted, refused = carried_out(self.rules, standing(figures, self.number, self.settled, single), wanted)
+        begin = standing(figures, self.number, self.settled, single)
+        wanted = self.policy.decide(replace(figures, settled=_places(figures.directory, begin.settled)))
+        at, accepted, refused = carried_out(self.rules, begin, wanted)
         return self._next(at, accepted, measured), Verdict(at.directory, accepted, refused, measured)
 
     def _measured(self, figures: Round) -> Measured | None:
@@ -108,6 +110,15 @@ def carried_out(
             at = at.after(rules, decision.change)
             accepted.append(decision)
     return at, tuple(accepted), tuple(refused)
+
+
+def _places(directory: Directory, groups: Iterable[Group]) -> Mask:
+    """Which groups of a directory are some that there are, or have been."""
+    found = np.zeros(len(directory.groups), np.bool_)
+    for group in groups:
+        with suppress(KeyError):
+            found[directory.place(group)] = True
+    return found
 
 
 def _single_keys(figures: Round) -> frozenset[Group]:

@@ -16,7 +16,7 @@ from penstock.balance.round import Counts, Figures, Round
 
 NOISE_ROWS = 100  # the time of a group with no more rows than this says little; its rows say more
 MOST_SPREAD = 0.2  # of the median cost of a row in a group: what the cost over all groups may differ from it
-MOST_CORRECTION = 2.0  # times: pending rows are not counted alike by all operators, so they correct no more than this
+MOST_CORRECTION = 4.0  # times: what a group of which few rows were done would take for all that came is a guess
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +43,9 @@ class Demand:
 def demand(figures: Round) -> Demand:
     worked = _at_home(figures)
     speeds = _speeds(figures, worked)
-    lag = _lag(figures)
     at_home = speeds[figures.homes]
-    owed, cells = _owed(figures) * at_home, _of_cells(figures) * speeds
-    return Demand(worked * lag[figures.homes] * at_home, owed, speeds, cells)
+    work, cells = _to_keep_up(figures, worked) * at_home, _of_cells(figures) * speeds
+    return Demand(work, _owed(figures) * at_home, speeds, cells)
 
 
 def _at_home(figures: Round) -> Figures:
@@ -54,13 +53,17 @@ def _at_home(figures: Round) -> Figures:
 
     What was measured is the work on rows; the rest of a busy site went into taking rows in, so it is shared out by
     rows. Where a group has so few that its time is noise, all is."""
-    loads, homes, busy = figures.loads, figures.homes, figures.busy - _of_cells(figures).sum(axis=0)
-    rows = figures.of_sites(loads.rows)
+    loads, homes, busy = figures.loads, figures.homes, _busy_with_groups(figures)
     measured = loads.seconds + loads.rows * _intake(figures)[homes]
-    seen = loads.rows + loads.state_rows
+    seen = loads.done + loads.state_rows
     trust = seen / (seen + NOISE_ROWS)
-    mixed = trust * measured + (1 - trust) * loads.rows * _ratio(busy, rows)[homes]
+    mixed = trust * measured + (1 - trust) * loads.done * _ratio(busy, figures.of_sites(loads.done))[homes]
     return mixed * _ratio(busy, figures.of_sites(mixed))[homes]
+
+
+def _busy_with_groups(figures: Round) -> Figures:
+    """The seconds that each site was busy, but not with its cells."""
+    return np.asarray(np.maximum(figures.busy - _of_cells(figures).sum(axis=0), 0.0))
 
 
 def _of_cells(figures: Round) -> Figures:
@@ -76,23 +79,20 @@ def _intake(figures: Round) -> Figures:
     return _ratio(rest, figures.of_sites(figures.loads.rows) + figures.cells.rows)
 
 
-def _lag(figures: Round) -> Figures:
-    """By which factor a site would have had to work longer to keep up with its rows: a deadline ends the work of a slow
-    site as early as that of a fast one, and only its backlog tells them apart. The backlog is taken to have grown
-    evenly, so what it is at the end and what it was on average tell by how much."""
-    if figures.epochs < 2:
-        return np.ones(figures.directory.sites)
-    rows = figures.of_sites(figures.loads.rows)
-    end = figures.of_sites(figures.loads.pending)
-    growth = (end - figures.backlog) * (2 * figures.epochs / (figures.epochs - 1))
-    done = np.clip(rows - growth, rows / MOST_CORRECTION, rows * MOST_CORRECTION)
-    return np.where(rows > 0, rows / np.where(rows > 0, done, 1.0), 1.0)
+def _to_keep_up(figures: Round, worked: Figures) -> Figures:
+    """The seconds that each group would have taken for just the rows that came: a deadline ends the work of a slow site
+    as early as that of a fast one, and which groups it reached is chance."""
+    rows, done, homes = figures.loads.rows, figures.loads.done, figures.homes
+    known = done >= NOISE_ROWS
+    of_site = rows * _ratio(_busy_with_groups(figures), figures.of_sites(done))[homes]
+    factor = np.clip(_ratio(rows.astype(np.float64), done), 1 / MOST_CORRECTION, MOST_CORRECTION)
+    return np.where(known, worked * factor, np.where(rows > done, of_site, worked))
 
 
 def _owed(figures: Round) -> Figures:
     """The seconds that pending rows will take, but no more than the site was busy."""
-    rows, busy, homes = figures.of_sites(figures.loads.rows), figures.busy, figures.homes
-    owed = figures.loads.pending * _ratio(busy, rows)[homes]
+    done, busy, homes = figures.of_sites(figures.loads.done), _busy_with_groups(figures), figures.homes
+    owed = figures.loads.pending * _ratio(busy, done)[homes]
     return owed * np.minimum(1.0, _ratio(busy, figures.of_sites(owed)))[homes]
 
 
@@ -108,9 +108,9 @@ def _speeds(figures: Round, worked: Figures) -> Figures:
 
 def _costs(figures: Round, worked: Figures) -> Figures:
     """The seconds of a row at each site. That of all its rows is known best, so small differences do not count."""
-    rows, sites = figures.loads.rows, figures.directory.sites
-    whole = _ratio(figures.of_sites(worked), figures.of_sites(rows))
-    costs, sure = _ratio(worked, rows), rows >= NOISE_ROWS
+    done, sites = figures.loads.done, figures.directory.sites
+    whole = _ratio(figures.of_sites(worked), figures.of_sites(done))
+    costs, sure = _ratio(worked, done), done >= NOISE_ROWS
     medians = np.asarray([_median(costs[sure & (figures.homes == site)]) for site in range(sites)])
     return np.where(np.abs(whole - medians) > MOST_SPREAD * medians, np.where(medians > 0, medians, whole), whole)
 

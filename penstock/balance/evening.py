@@ -111,16 +111,20 @@ class Limits:
 
 
 class Evening:
-    """Invariant: `load` is the work of the pieces at each site and what is `fixed` there; `steps` are what made the
-    pieces of those at first. `_free` has those of a site that could be given away, for sites that were asked since the
-    last split."""
+    """Invariant: `load` is the work of the pieces at each site and what is `fixed` there, `_state` and `_pending` are
+    what else the pieces have there, and `steps` are what made them of those at first. `_free` has those of a site that
+    could be given away, for sites that were asked since the last split."""
 
     def __init__(self, pieces: Pieces, speeds: Figures, prices: Prices, limits: Limits, fixed: Figures) -> None:
         self.pieces, self.speeds, self.limits = pieces, speeds, limits
         self.steps: list[Step] = []
         self._prices = prices
         self._free: dict[int, Counts] = {}
-        self.load = np.bincount(pieces.homes, weights=pieces.work, minlength=len(speeds)) + fixed
+        work, self._state, self._pending = (
+            np.bincount(pieces.homes, weights=figures, minlength=len(speeds))
+            for figures in (pieces.work, pieces.state, pieces.pending)
+        )
+        self.load: Figures = work + fixed
         self.ideal = float(self.load.sum() / speeds.sum())
 
     @property
@@ -191,9 +195,12 @@ class Evening:
     def _has_space(self, site: int, places: Counts) -> npt.NDArray[np.bool_]:
         """Which groups a site has the memory and the buffer for."""
         space = np.ones(len(places), np.bool_)
-        for bound, held in ((self.limits.memory, self.pieces.state), (self.limits.capacity, self.pieces.pending)):
+        for bound, held, at_sites in (
+            (self.limits.memory, self.pieces.state, self._state),
+            (self.limits.capacity, self.pieces.pending, self._pending),
+        ):
             if bound:
-                space &= (held[places] == 0) | (held[self.pieces.homes == site].sum() + held[places] <= bound)
+                space &= (held[places] == 0) | (at_sites[site] + held[places] <= bound)
         return space
 
     def _split(self, donor: int, mine: Counts, excess: float) -> bool:
@@ -218,8 +225,9 @@ class Evening:
 
     def _move(self, place: int, donor: int, target: int) -> bool:
         before, work, state = float(self.times[donor]), self.pieces.work[place], self.pieces.state[place]
-        self.load[donor] -= work
-        self.load[target] += work
+        for at_sites, amount in ((self.load, work), (self._state, state), (self._pending, self.pieces.pending[place])):
+            at_sites[donor] -= amount
+            at_sites[target] += amount
         change, price = Move(self.pieces.groups[place], donor, target), float(self._prices.of(state))
         self.pieces = self.pieces.at(place, target)
         self._free[donor] = self._free[donor][self._free[donor] != place]

@@ -16,6 +16,7 @@ from penstock.state.directory import Directory
 
 Counts = npt.NDArray[np.int64]
 Figures = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +24,10 @@ class Loads:
     """What groups came to, without hashes that live in cells. Invariant: all arrays have one entry per group, in the
     order of the directory.
 
-    `rows` came in, and `heaviest` of them were of one key, the most that any had; `seconds` of work they and what was
-    due took; `state_rows` and `state_bytes` are what the group holds, and `pending` rows wait for work, all at the end.
-    `last_used` is the last epoch of the round in which a row came, counted from 1; 0: none came.
+    `rows` came in, and `heaviest` of them were of one key, the most that any had; `done` rows were worked on, also such
+    that had come before, and `seconds` of work they and what was due took; `state_rows` and `state_bytes` are what the
+    group holds, and `pending` rows wait for work, all at the end. `last_used` is the last epoch of the round in which a
+    row came, counted from 1; 0: none came.
     """
 
     rows: Counts
@@ -35,6 +37,7 @@ class Loads:
     state_bytes: Counts
     pending: Counts
     last_used: Counts
+    done: Counts
 
     def then(self, later: Loads, epoch: int) -> Loads:
         """These and those of the next epoch, which is the round's `epoch`-th."""
@@ -43,6 +46,7 @@ class Loads:
             rows=self.rows + later.rows,
             heaviest=self.heaviest + later.heaviest,
             seconds=self.seconds + later.seconds,
+            done=self.done + later.done,
             last_used=np.where(later.rows > 0, epoch, self.last_used),
         )
 
@@ -65,6 +69,7 @@ class Round:
     site worked, `share` how long it could have: the time that the sites of its level had together, until the last was
     done or the deadline had come. `backlog` is the rows that were pending at the ends of epochs, on average, and
     `capacity` how many may be (0: no bound). `memory` is the bytes of state that a site may hold (0: no bound).
+    `settled` has one entry per group: whether it stays where it is, for it was moved lately (None: none does).
     `may_cut` are the ports whose rows may be dealt out among sites; `keys` the heaviest keys of those that live in
     groups, and `cells` what those came to that do not.
     """
@@ -78,6 +83,7 @@ class Round:
     backlog: Figures
     capacity: int = 0
     memory: int = 0
+    settled: Mask | None = None
     may_cut: tuple[int, ...] = ()
     keys: tuple[KeyLoad, ...] = ()
     cells: CellLoads = NO_CELLS
@@ -100,7 +106,12 @@ class Round:
     @cached_property
     def homes(self) -> npt.NDArray[np.int64]:
         """The site of each group."""
-        return np.asarray(self.directory.homes, dtype=np.int64)
+        return self.directory.home_of
+
+    @cached_property
+    def stays(self) -> Mask:
+        """Which groups no move may be proposed for: it would only be refused."""
+        return np.zeros(len(self.homes), np.bool_) if self.settled is None else self.settled
 
     @cached_property
     def utilisation(self) -> Figures:

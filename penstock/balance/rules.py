@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -29,11 +30,12 @@ class Rules:
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Where things are while decisions are carried out one by one. `settled` says until which round a group stays;
-    `single` are groups of one key, as far as is known; `moved` is the bytes that got another home in this round.
+    """Where things are while decisions are carried out one by one. `away` are the groups that have another home by now
+    than `known` says: a directory is not made anew for each of many moves. `settled` says until which round a group
+    stays; `single` are groups of one key, as far as is known; `moved` is the bytes that got another home in this round.
     Invariant: `held` is the bytes of state at each site of the directory, `waiting` the pending rows."""
 
-    directory: Directory
+    known: Directory
     figures: Round
     number: int
     held: Figures
@@ -41,6 +43,14 @@ class Standing:
     settled: Mapping[Group, int] = field(default_factory=dict)
     single: frozenset[Group] = frozenset()
     moved: int = 0
+    away: Mapping[Group, int] = field(default_factory=dict)
+
+    @cached_property
+    def directory(self) -> Directory:
+        return self.known.with_homes(self.away) if self.away else self.known
+
+    def home(self, group: Group) -> int | None:
+        return self.away[group] if group in self.away else _home(self.known, group)
 
     def of_group(self, group: Group, counts: Counts) -> int:
         """A figure of a group that may be younger than the round: half of what it was split from, or all of what was
@@ -54,13 +64,13 @@ class Standing:
 
     def after(self, rules: Rules, change: Change) -> Standing:
         """Once the change is carried out."""
-        loads, directory = self.figures.loads, change.applied(self.directory)
+        loads = self.figures.loads
         match change:
             case Move(group, source, target):
                 state, rows = self.of_group(group, loads.state_bytes), self.of_group(group, loads.pending)
                 return replace(
                     self,
-                    directory=directory,
+                    away={**self.away, group: target},
                     held=_shifted(self.held, source, target, state),
                     waiting=_shifted(self.waiting, source, target, rows),
                     settled={**self.settled, group: self.number + 1 + rules.cool_down},
@@ -68,23 +78,33 @@ class Standing:
                 )
             case Split(group):
                 until = self.settled.get(group, 0)
-                return replace(self, directory=directory, settled=_settled(self, dict.fromkeys(group.halves, until)))
+                return self._under(change, settled=_settled(self, dict.fromkeys(group.halves, until)))
             case Merge(group):
                 until = max(self.settled.get(half, 0) for half in group.halves)
-                return replace(self, directory=directory, settled=_settled(self, {group: until}))
+                return self._under(change, settled=_settled(self, {group: until}))
             case Scale():
-                return replace(
-                    self,
-                    directory=directory,
-                    held=self._at_sites(directory, loads.state_bytes),
-                    waiting=self._at_sites(directory, loads.pending),
-                )
+                after = self._under(change, settled=self.settled)
+                held, waiting = (after._at_sites(counts) for counts in (loads.state_bytes, loads.pending))
+                return replace(after, held=held, waiting=waiting)
             case Spread() | Gather():
-                return replace(self, directory=directory)
+                return self._under(change, settled=self.settled)
 
-    def _at_sites(self, directory: Directory, counts: Counts) -> Figures:
-        weights = [self.of_group(group, counts) for group in directory.groups]
-        return np.bincount(directory.homes, weights=weights, minlength=directory.sites).astype(np.float64)
+    def _under(self, change: Change, settled: Mapping[Group, int]) -> Standing:
+        return replace(self, known=change.applied(self.directory), away={}, settled=settled)
+
+    def _at_sites(self, counts: Counts) -> Figures:
+        directory = self.directory
+        weights = self._of_groups(directory, counts)
+        return np.bincount(directory.home_of, weights=weights, minlength=directory.sites).astype(np.float64)
+
+    def _of_groups(self, directory: Directory, counts: Counts) -> Counts:
+        """`of_group` for all groups of a directory."""
+        known = self.figures.directory
+        first = np.searchsorted(known.lows, directory.lows, side="right") - 1
+        before = np.searchsorted(known.lows, directory.lasts, side="right")
+        added = np.concatenate(([0], np.cumsum(counts)))
+        younger = np.maximum(directory.depths - known.depths[first], 0)
+        return np.where(younger > 0, counts[first] >> younger, added[before] - added[first])
 
 
 def standing(figures: Round, number: int, settled: Mapping[Group, int], single: frozenset[Group]) -> Standing:
@@ -127,6 +147,12 @@ def impossible(directory: Directory, change: Change, may_cut: Collection[int] = 
             return impossible_gather(directory, hash_)
 
 
+def _impossible_now(at: Standing, change: Change) -> str | None:
+    if isinstance(change, Move):
+        return _impossible_move(at.known, at.home(change.group), change.source, change.target)
+    return impossible(at.directory, change, at.figures.may_cut)
+
+
 def _impossible_move(directory: Directory, home: int | None, source: int, target: int) -> str | None:
     if home is None:
         return "there is no such group"
@@ -139,7 +165,7 @@ def _impossible_move(directory: Directory, home: int | None, source: int, target
 
 def broken_rule(rules: Rules, at: Standing, decision: Decision) -> str | None:
     """The rule that a decision would break now; None if it breaks none."""
-    if (why := impossible(at.directory, decision.change, at.figures.may_cut)) is not None:
+    if (why := _impossible_now(at, decision.change)) is not None:
         return why
     match decision.change:
         case Move(group) if at.number < at.settled.get(group, 0):
@@ -148,7 +174,7 @@ def broken_rule(rules: Rules, at: Standing, decision: Decision) -> str | None:
             return _against_receiving(rules, at, move)
         case Split(group) if group in at.single or group.depth >= MOST_DEPTH:
             return "it is a group of one key"
-        case Scale(sites) if sites == at.directory.sites:
+        case Scale(sites) if sites == at.known.sites:
             return "there are as many sites already"
         case Scale(sites) if not rules.least_sites <= sites <= rules.most_sites:
             return f"there may be {rules.least_sites} to {rules.most_sites} sites"

@@ -109,7 +109,7 @@ def _buddies(figures: Round, depth: int) -> npt.NDArray[np.bool_]:
     """For each group but the last: whether it and the next are the halves of one of a depth, or of a greater one, and
     live at one site."""
     groups = figures.directory.groups
-    depths = np.fromiter((group.depth for group in groups), np.int64, len(groups))
+    depths = figures.directory.depths
     odd = np.fromiter((group.prefix & 1 for group in groups), np.int64, len(groups))
     # In order of hash, a group of even prefix is followed by its buddy, or by a part of it that is deeper.
     halves = (depths[:-1] == depths[1:]) & (odd[:-1] == 0) & (depths[:-1] > depth)

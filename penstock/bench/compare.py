@@ -64,8 +64,8 @@ def compare(
     absent = [name for name in _columns(workload) if name not in found.columns]
     if absent:
         return Compared(detail=f"the result has no column {', '.join(absent)}")
-    _plain(expected, workload).create("expected")
-    _plain(found, workload).create("found")
+    plain(expected, workload).create("expected")
+    plain(found, workload).create("found")
     parts = max(1, _rows(connection) // rows_per_part)
     counted = _paired if workload.exact or workload.close else _balanced
     total = _Counts()
@@ -82,7 +82,7 @@ def _names(columns: Iterable[str], prefix: str = "") -> str:
     return ", ".join(prefix + name for name in columns)
 
 
-def _plain(rows: duckdb.DuckDBPyRelation, workload: Workload) -> duckdb.DuckDBPyRelation:
+def plain(rows: duckdb.DuckDBPyRelation, workload: Workload) -> duckdb.DuckDBPyRelation:
     """The named columns, with times as microseconds."""
     types = dict(zip(rows.columns, map(str, rows.types), strict=True))
     return rows.project(", ".join(_plain_column(name, types[name]) for name in _columns(workload)))

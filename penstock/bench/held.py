@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from penstock.checkpoint.manifest import Manifest, SiteState
-from penstock.checkpoint.run_files import RunCache
+from penstock.checkpoint.run_files import OpenRuns
 from penstock.engine.marks import least
 from penstock.operators.arrange import times_of
 from penstock.operators.base import Operator
@@ -45,7 +45,7 @@ class HeldBytes:
 
     def __init__(self, program: Program, runs: Path) -> None:
         self._operators = [subquery.operator for subquery in program.subqueries]
-        self._runs, self._open = runs, RunCache()
+        self._runs, self._open = runs, OpenRuns()
 
     def count(self, manifest: Manifest) -> Held:
         held = Held()

@@ -61,7 +61,8 @@ def penstock_files(limits: Limits, scratch: Path) -> System:
 def script_text(workload: Workload, data_dir: Path, result: Path) -> str:
     """The whole script: a source for every stream, and the workload's query into files."""
     sources = [_source(stream, data_dir / stream / "*.parquet") for stream in workload.streams]
-    sink = f"CREATE SINK result WITH (connector = 'files', path = {_quoted(result)}) AS {workload.penstock}"
+    options = f"connector = 'files', path = {_quoted(result)}, compression = 'none'"
+    sink = f"CREATE SINK result WITH ({options}) AS {workload.penstock}"
     return ";\n".join([*sources, sink])
 
 

@@ -123,6 +123,7 @@ def _start(result: DataFrame, out_dir: Path) -> StreamingQuery:
         result.writeStream.outputMode("append")
         .format("parquet")
         .option("path", str(out_dir / "rows"))
+        .option("compression", "none")
         .option("checkpointLocation", str(out_dir / "checkpoint"))
         .trigger(availableNow=True)
         .start()

@@ -7,6 +7,7 @@ from penstock.bench.bench_stream import BenchStream
 from penstock.bench.call_records import CALLS
 from penstock.bench.narrow_rows import NARROW_SCHEMA, narrow_rows
 from penstock.bench.nexmark_events import NEXMARK_STREAMS
+from penstock.bench.skewed_rows import SKEWED_STREAMS
 from penstock.bench.wide_rows import WIDE_SCHEMA, wide_rows
 from penstock.errors import ConfigError, did_you_mean
 
@@ -21,6 +22,7 @@ STREAMS: dict[str, BenchStream] = {
         BenchStream("wide", WIDE_SCHEMA, "ts", 4, wide_rows),
         CALLS,
         *NEXMARK_STREAMS,
+        *SKEWED_STREAMS,
     )
 }
 

@@ -7,9 +7,9 @@ creation of one file. The file is JSON: a checksum and the body it covers.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import xxhash
@@ -17,10 +17,11 @@ import xxhash
 from penstock.checkpoint.durable import create_exclusive, sync_folder
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN, Mark
-from penstock.state.directory import Directory, HashRange
+from penstock.state.directory import HASH_END, Directory, HashRange, groups_of_depths
 from penstock.state.runs import Slice
 
-FORMAT = 2
+FORMAT = 3
+Kind = TypeVar("Kind")
 _FILE_NAME = re.compile(r"(\d{12})\.json")
 
 
@@ -38,7 +39,7 @@ class SiteState:
     those of `held` with a time that is not below `released`.
 
     Invariant: the ranges of `marks` are in order, do not overlap, and cover the site's groups; neighbours with the same
-    marks are one range.
+    marks are one range, also where hashes between them are not the site's.
     """
 
     slices: tuple[Slice, ...]
@@ -49,6 +50,11 @@ class SiteState:
 
     def all_slices(self) -> tuple[Slice, ...]:
         return (*self.slices, *self.pending, *self.held)
+
+    def needed_slices(self) -> tuple[Slice, ...]:
+        """The same in the order in which a site needs them: no row goes through an ordered merger, and none is worked
+        on, without those that wait there."""
+        return (*self.held, *self.pending, *self.slices)
 
 
 @dataclass(frozen=True)
@@ -120,17 +126,73 @@ class Manifest:
 
 
 @dataclass(frozen=True)
+class _WrittenDirectory(Directory):
+    """Of each group only the length of its prefix is written, which in order of hash tells all of it: manifests are
+    written and read in every epoch, and there may be ten thousand groups."""
+
+    groups: tuple[int, ...]  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class _WrittenSubquery(SubqueryState):
+    directory: _WrittenDirectory
+
+
+@dataclass(frozen=True)
+class _WrittenManifest(Manifest):
+    subqueries: tuple[_WrittenSubquery, ...]
+
+
+def _written(manifest: Manifest) -> Manifest:
+    return replace(manifest, subqueries=tuple(_written_subquery(state) for state in manifest.subqueries))
+
+
+def _written_subquery(state: SubqueryState) -> SubqueryState:
+    depths: Any = state.directory.depths.tolist()
+    return replace(state, directory=replace(state.directory, groups=depths))
+
+
+def _meant(path: Path, written: _WrittenManifest) -> Manifest:
+    states = (_plain(SubqueryState, s, directory=_directory(path, s.directory)) for s in written.subqueries)
+    return _plain(Manifest, written, subqueries=tuple(states))
+
+
+def _directory(path: Path, written: _WrittenDirectory) -> Directory:
+    depths, homes = written.groups, written.homes
+    whole = all(0 <= depth <= 64 for depth in depths) and sum(1 << (64 - depth) for depth in depths) == HASH_END
+    if not whole or len(homes) != len(depths) or not all(0 <= home < written.sites for home in homes):
+        raise _corrupt(path, "a directory in it has hashes without a home, or with more than one")
+    return _plain(Directory, written, groups=groups_of_depths(depths))
+
+
+def _plain(kind: type[Kind], written: Any, **changes: Any) -> Kind:
+    """The same fields, some of them changed."""
+    return kind(**{f.name: getattr(written, f.name) for f in fields(kind)} | changes)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
 class _Envelope:
     checksum: str
     body: msgspec.Raw
 
 
 def encode(manifest: Manifest) -> bytes:
-    body = msgspec.json.encode(manifest)
+    body = msgspec.json.encode(_written(manifest))
     return msgspec.json.encode(_Envelope(xxhash.xxh3_64_hexdigest(body), msgspec.Raw(body)))
 
 
 def decode(path: Path, data: bytes) -> Manifest:
+    manifest = _meant(path, _decoded(path, data, _WrittenManifest))
+    if path.name != file_name(manifest.epoch):
+        raise _corrupt(path, f"it is the manifest of epoch {manifest.epoch}")
+    for name in manifest.run_names() | {file.name for file in manifest.staged}:
+        if name in ("", "..") or name != Path(name).name:  # a name with a path would reach out of the checkpoint
+            raise _corrupt(path, f"`{name}` is not the name of a file")
+    return manifest
+
+
+def _decoded(path: Path, data: bytes, kind: type[Kind]) -> Kind:
+    """The body of a manifest, or as much of it as is of interest."""
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         if xxhash.xxh3_64_hexdigest(bytes(envelope.body)) != envelope.checksum:
@@ -138,15 +200,9 @@ def decode(path: Path, data: bytes) -> Manifest:
         version = msgspec.json.decode(envelope.body, type=_Version).format
         if version != FORMAT:
             raise _other_format(path, version)
-        manifest = msgspec.json.decode(envelope.body, type=Manifest)
+        return msgspec.json.decode(envelope.body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise _corrupt(path, str(error)) from error
-    if path.name != file_name(manifest.epoch):
-        raise _corrupt(path, f"it is the manifest of epoch {manifest.epoch}")
-    for name in manifest.run_names() | {file.name for file in manifest.staged}:
-        if name in ("", "..") or name != Path(name).name:  # a name with a path would reach out of the checkpoint
-            raise _corrupt(path, f"`{name}` is not the name of a file")
-    return manifest
 
 
 @dataclass(frozen=True)
@@ -193,8 +249,18 @@ def _overtaken(path: Path, epoch: int) -> CheckpointError:
 
 def read(folder: Path, epoch: int) -> Manifest:
     path = folder / file_name(epoch)
+    return decode(path, _content(path))
+
+
+def read_as(folder: Path, epoch: int, kind: type[Kind]) -> Kind:
+    """A part of a manifest: the fields that `kind` has, and of their values those that theirs have."""
+    path = folder / file_name(epoch)
+    return _decoded(path, _content(path), kind)
+
+
+def _content(path: Path) -> bytes:
     try:
-        return decode(path, path.read_bytes())
+        return path.read_bytes()
     except OSError as error:
         raise _corrupt(path, str(error)) from error
 

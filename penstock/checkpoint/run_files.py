@@ -6,27 +6,32 @@ The checksum of a run is kept in the manifest and compared when a process opens 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import xxhash
 
+from penstock.checkpoint.blocks import block_checksums
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.errors import CorruptCheckpointError
 from penstock.state.runs import HASH, TIME, Run, Slice
 
+Copy = Callable[[str, memoryview], None]
 
-def write_run(folder: Path, name: str, rows: pa.Table, port: int = 0) -> Run:
-    """Write a sorted, non-empty table of state rows of a port as a run."""
+
+def write_run(folder: Path, name: str, rows: pa.Table, port: int = 0, copy: Copy | None = None) -> Run:
+    """Write a sorted, non-empty table of state rows of a port as a run. `copy` is given the content, too."""
     data = _serialise(rows)
     _write_durably(folder / name, memoryview(data))
     reach(FaultPoint.RUN_WRITTEN)
+    if copy is not None:
+        copy(name, memoryview(data))
     times = rows.column(TIME).to_numpy()
     middle = int(np.partition(times, len(times) // 2)[len(times) // 2])
-    checksum = xxhash.xxh3_64_hexdigest(data)
-    return Run(name, port, len(times), data.size, checksum, int(times.min()), middle, int(times.max()))
+    least, most, checksum = int(times.min()), int(times.max()), xxhash.xxh3_64_hexdigest(data)
+    return Run(name, port, len(times), data.size, checksum, least, middle, most, block_checksums(memoryview(data)))
 
 
 def _serialise(rows: pa.Table) -> pa.Buffer:
@@ -40,18 +45,18 @@ def _write_durably(path: Path, data: memoryview) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb", buffering=0) as file:
         half = len(data) // 2
-        _write_all(file.fileno(), data[:half])
+        write_all(file.fileno(), data[:half])
         reach(FaultPoint.RUN_TORN)
-        _write_all(file.fileno(), data[half:])
+        write_all(file.fileno(), data[half:])
         os.fsync(file.fileno())
 
 
-def _write_all(descriptor: int, data: memoryview) -> None:
+def write_all(descriptor: int, data: memoryview) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
 
 
-class RunCache:
+class OpenRuns:
     """The runs this process has open, by path. Names are never reused, so an entry is never stale.
 
     Invariant: every table in it matched its checksum when it was opened.
@@ -65,7 +70,7 @@ class RunCache:
         path = folder / piece.run.name
         table = self._tables.get(path)
         if table is None:
-            table = self._tables[path] = _open(path, piece.run)
+            table = self._tables[path] = open_run(path, piece.run)
         return table[piece.range.rows(table.column(HASH).to_numpy())]
 
     def keep_only(self, folder: Path, names: Iterable[str]) -> None:
@@ -76,24 +81,25 @@ class RunCache:
                 self._tables.pop(path, None)
 
 
-def _open(path: Path, run: Run) -> pa.Table:
+def open_run(path: Path, run: Run) -> pa.Table:
+    """The rows of a run, mapped into memory; a file that is not the run is an error."""
     try:
         with pa.memory_map(os.fspath(path)) as source:
             _verify(path, run, source.read_buffer())
             source.seek(0)
             return pa.ipc.open_file(source).read_all()
     except (OSError, pa.ArrowInvalid) as error:
-        raise _corrupt(path, str(error)) from error
+        raise corrupt(path, str(error)) from error
 
 
 def _verify(path: Path, run: Run, content: pa.Buffer) -> None:
     if content.size != run.size:
-        raise _corrupt(path, f"it has {content.size} bytes, but the manifest says {run.size}")
+        raise corrupt(path, f"it has {content.size} bytes, but the manifest says {run.size}")
     if (found := xxhash.xxh3_64_hexdigest(content)) != run.checksum:
-        raise _corrupt(path, f"its checksum is {found}, but the manifest says {run.checksum}")
+        raise corrupt(path, f"its checksum is {found}, but the manifest says {run.checksum}")
 
 
-def _corrupt(path: Path, detail: str) -> CorruptCheckpointError:
+def corrupt(path: Path, detail: str) -> CorruptCheckpointError:
     return CorruptCheckpointError(
         f"the state file {path.name} of the checkpoint cannot be used",
         detail=f"{path}: {detail}",

@@ -22,6 +22,7 @@ from penstock.checkpoint.durable import make_private_folder, sync_folder
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.lock import FILE, Lock
 from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.named import names_in
 from penstock.errors import CheckpointError, CorruptCheckpointError
 
 KEPT_MANIFESTS = 3
@@ -91,8 +92,7 @@ class Checkpoint:
         known = manifests.epochs(self.manifests)
         for epoch in known[:-KEPT_MANIFESTS]:
             _delete(self.manifests / manifests.file_name(epoch))
-        kept = [manifests.read(self.manifests, epoch) for epoch in known[-KEPT_MANIFESTS:]]
-        names = {name for m in kept for name in m.run_names()} | {s.name for m in kept for s in m.staged}
+        names = {name for epoch in known[-KEPT_MANIFESTS:] for name in names_in(self.manifests, epoch)}
         for folder in (self.runs, *staging):
             self._collect_folder(folder, names, known[-1])
 

@@ -68,7 +68,7 @@ def run_and_report(options: BenchOptions) -> int:
 
 
 def _show(measured: Sequence[Measurement], profiles: Mapping[str, Profile]) -> None:
-    console = _console()
+    console = console_of_width()
     console.print(as_table(measured))
     for workload, profile in profiles.items():
         console.rule(f"{workload}: where the time of Penstock goes")
@@ -81,7 +81,7 @@ def _command() -> str:
     return shlex.join(["penstock", *sys.argv[1:]])
 
 
-def _console() -> Console:
+def console_of_width() -> Console:
     """What is piped or redirected has no width of its own to be cut to."""
     return Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
 

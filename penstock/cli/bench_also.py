@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
-from penstock.bench.also import EXPERIMENTS
 from penstock.bench.also.experiment import Setting
 from penstock.bench.also.report import Found, as_json, as_tables
+from penstock.bench.experiments import EXPERIMENTS, experiment_names, spelled_out
+from penstock.cli.bench import console_of_width
 from penstock.cli.errors_shown import FAILED
 from penstock.errors import ConfigError, did_you_mean
 
@@ -26,22 +25,22 @@ def run_experiments(
     if json:
         print(as_json(found))
     else:
-        Console().print(as_tables(found))
+        console_of_width().print(as_tables(found))
     if report is not None:
         tell(f"report: {', '.join(map(str, write_report(found, report)))}")
     return 0 if all(finding.equal if quick else finding.holds for _, finding in found) else FAILED
 
 
 def known(names: Sequence[str]) -> list[str]:
-    """The names, each once; an error where one is not that of an experiment: workloads are run by themselves."""
+    """The names of single experiments; an error where one is unknown: workloads are run by themselves."""
     for name in names:
-        if name not in EXPERIMENTS:
+        if name not in experiment_names():
             raise ConfigError(
                 f"`{name}` is not an experiment",
-                detail=f"experiments are run apart from workloads: {', '.join(EXPERIMENTS)}",
-                hint=did_you_mean(name, EXPERIMENTS),
+                detail=f"experiments are run apart from workloads: {', '.join(experiment_names())}",
+                hint=did_you_mean(name, experiment_names()),
             )
-    return list(dict.fromkeys(names))
+    return spelled_out(names)
 
 
 def write_report(found: Sequence[Found], folder: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.bench.also import EXPERIMENTS
+from penstock.bench.experiments import experiment_names
 from penstock.bench.workloads import WORKLOADS
 from penstock.cli.bench import DEFAULT_REPEAT, BenchOptions, run_and_report
 from penstock.errors import ConfigError
@@ -12,14 +12,14 @@ ORDER = "order"
 
 def benchmark_names() -> list[str]:
     """All that can be named."""
-    return [*WORKLOADS, ORDER, *EXPERIMENTS]
+    return [*WORKLOADS, ORDER, *experiment_names()]
 
 
 def run_benchmark(options: BenchOptions) -> int:
     """Run what the names are. They must be of one kind: each kind has a report of its own."""
     if ORDER in options.names:
         return _order(options)
-    if not EXPERIMENTS.keys().isdisjoint(options.names):
+    if not set(experiment_names()).isdisjoint(options.names):
         return _experiments(options)
     _refuse("workloads", {"--quick": options.quick})
     return run_and_report(options)

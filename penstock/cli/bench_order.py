@@ -6,12 +6,11 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 from penstock.bench.order import run_order
 from penstock.bench.order_experiments import FULL, QUICK
 from penstock.bench.order_page import write_report
 from penstock.bench.order_report import as_json, as_tables
+from penstock.cli.bench import console_of_width
 from penstock.cli.errors_shown import FAILED
 
 
@@ -22,7 +21,7 @@ def run_order_and_report(quick: bool, repeat: int, report: Path | None, json: bo
     if json:
         print(as_json(compared))
     else:
-        Console().print(as_tables(compared))
+        console_of_width().print(as_tables(compared))
     if report is not None:
         tell(f"report: {write_report(compared, report)}")
     return 0 if all(comparison.holds for comparison in compared) else FAILED

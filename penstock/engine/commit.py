@@ -56,23 +56,6 @@ def epoch_totals(routes: Sequence[RouteReport], sites: Sequence[SiteReport]) -> 
     )
 
 
-def busy_seconds(reports: Sequence[RouteReport | SiteReport]) -> float:
-    """About how long an epoch was held by the work of its tasks: splits are shared out among as many tasks as there
-    are sites, and each level is as long as its slowest site."""
-    routes = [r.time.seconds for r in reports if isinstance(r, RouteReport)]
-    levels: dict[int, list[float]] = {}
-    for report in reports:
-        if isinstance(report, SiteReport):
-            levels.setdefault(report.subquery, []).append(report.time.seconds)
-    widest = max((len(sites) for sites in levels.values()), default=1)
-    return sum(routes) / max(1, min(len(routes), widest)) + sum(max(sites) for sites in levels.values())
-
-
-def largest_backlog(reports: Sequence[RouteReport | SiteReport]) -> int:
-    """The rows that wait for work at the site that has most of them."""
-    return max((report.backlog for report in reports if isinstance(report, SiteReport)), default=0)
-
-
 def source_marks(sources: Sequence[SourceState]) -> list[Mark]:
     return [stream_mark(source.marks, source.ended, source.floor) for source in sources]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.checkpoint.store import staged_name
@@ -15,51 +17,93 @@ from penstock.operators.base import Copying, Operator
 from penstock.plan.program import Subquery
 from penstock.sinks.base import RowWriter
 from penstock.state.cells import Cells
-from penstock.state.directory import Directory, HashRange, point
+from penstock.state.directory import Directory, HashRange, Places, point
 from penstock.state.runs import TIME
+
+FEW_STRETCHES = 4  # per site, on average: more slices than these cost more than a copy of the rows
+OfCells = Sequence[tuple[int, slice]]  # parts of the rows, each with the site of the cell that it goes to
 
 
 def blobs_for_sites(
     rows: pa.Table | None, directory: Directory, subquery: Subquery, header: Header
 ) -> Iterator[Message]:
-    """One message for every site of the subquery. `rows` are sorted by hash, so each site's share is a few slices
-    without a copy."""
-    if rows is None or not rows.num_rows:
-        parts: list[list[slice]] = [[] for _ in range(directory.sites)]
-    else:
-        parts = _parts_sent(rows, directory, subquery.operator, header.port)
-    for site, mine in enumerate(parts):
-        share = pa.concat_tables([rows[part] for part in mine]) if rows is not None and mine else None
+    """One message for every site of the subquery, each with its share of the rows, which are sorted by hash."""
+    shares: Iterable[pa.Table | None] = [None] * directory.sites
+    if rows is not None and rows.num_rows:
+        shares = _shares(rows, directory, subquery.operator, header.port)
+    for site, share in enumerate(shares):
         yield Message(subquery.number, site, Blob(header, share))
 
 
-def _parts_sent(rows: pa.Table, directory: Directory, operator: Operator, port: int) -> list[list[slice]]:
-    """For every site the parts of the rows that it is sent, in order."""
-    hashes = hashes_of(rows)
-    parts = [[part.rows(hashes) for part in ranges] for ranges in _ranges_sent(directory, operator, port)]
-    for cells in directory.spread:
-        shares = _shares_of_cells(rows, cells, point(cells.hash).rows(hashes), port)
-        for site, share in zip(cells.sites, shares, strict=True):
-            parts[site].append(share)
-    return [sorted(mine, key=lambda part: part.start) for mine in parts] if directory.spread else parts
+def _shares(rows: pa.Table, directory: Directory, operator: Operator, port: int) -> Iterator[pa.Table | None]:
+    """For every site the rows that it is sent, in order of hash."""
+    copies, of_cells = operator if isinstance(operator, Copying) else None, _of_cells(rows, directory, port)
+    if copies is None and len(directory.stretches[0]) > FEW_STRETCHES * directory.sites:
+        return _gathered(rows, directory, of_cells)
+    homes = [directory.stretches_of(site) for site in range(directory.sites)]
+    return _slices(rows, homes if copies is None else [copies.sent(port, list(home)) for home in homes], of_cells)
 
 
-def _shares_of_cells(rows: pa.Table, cells: Cells, part: slice, port: int) -> Sequence[slice]:
-    """The rows of a spread hash for each of its cells: dealt out, or all of them to each."""
-    if port != cells.cut or part.start == part.stop:
+def _of_cells(rows: pa.Table, directory: Directory, port: int) -> OfCells:
+    """What the cells of spread hashes are sent."""
+    found = ((cells, point(cells.hash).rows(hashes_of(rows))) for cells in directory.spread)
+    return [
+        sent
+        for cells, part in found
+        if part.start < part.stop
+        for sent in zip(cells.sites, _dealt_or_copied(rows, cells, part, port), strict=True)
+    ]
+
+
+def _dealt_or_copied(rows: pa.Table, cells: Cells, part: slice, port: int) -> Sequence[slice]:
+    """The rows of a spread hash for each of its cells."""
+    if port != cells.cut:
         return [part] * len(cells.sites)
     return cells.dealt(part, turn=rows.column(TIME)[part.start].as_py())
 
 
-def _ranges_sent(directory: Directory, operator: Operator, port: int) -> list[list[HashRange]]:
-    """For every site the ranges of hashes whose rows it is sent, cells apart."""
-    homes: list[list[HashRange]] = [[] for _ in range(directory.sites)]
-    for site, part in directory.home_ranges():
-        homes[site].append(part)
-    return [operator.sent(port, ranges) for ranges in homes] if isinstance(operator, Copying) else homes
+def _slices(rows: pa.Table, ranges: Sequence[Sequence[HashRange]], of_cells: OfCells) -> Iterator[pa.Table | None]:
+    """Without a copy."""
+    hashes = hashes_of(rows)
+    for site, own in enumerate(ranges):
+        parts = [part.rows(hashes) for part in own] + [part for to, part in of_cells if to == site]
+        parts.sort(key=lambda part: part.start)
+        yield pa.concat_tables([rows[part] for part in parts]) if parts else None
+
+
+def _gathered(rows: pa.Table, directory: Directory, of_cells: OfCells) -> Iterator[pa.Table]:
+    """With one copy of all rows, whatever the number of stretches."""
+    begins, counts, homes = _by_home(rows, directory, of_cells)
+    by_home = rows.take(pa.array(_places(begins, counts)))
+    first = 0
+    for count in np.bincount(homes, weights=counts, minlength=directory.sites).astype(np.int64).tolist():
+        yield by_home.slice(first, count)
+        first += count
+
+
+def _by_home(rows: pa.Table, directory: Directory, of_cells: OfCells) -> tuple[Places, Places, Places]:
+    """Where the parts of the rows begin, how many rows they have, and their sites: first those of the first site, each
+    in order of hash."""
+    lows, homes = directory.stretches
+    begins, order = np.searchsorted(hashes_of(rows), lows), directory.stretches_by_home
+    counts = np.diff(begins, append=rows.num_rows)
+    parts = begins[order], counts[order], homes[order]
+    if not of_cells:
+        return parts
+    sent = np.asarray([(part.start, part.stop - part.start, site) for site, part in of_cells], np.int64)
+    begins, counts, homes = (np.concatenate(both) for both in zip(parts, sent.T, strict=True))
+    order = np.lexsort((begins, homes))
+    return begins[order], counts[order], homes[order]
+
+
+def _places(begins: Places, counts: Places) -> npt.NDArray[np.int32]:
+    """The places of rows, part by part."""
+    shifts = (begins - np.cumsum(counts) + counts).astype(np.int32)
+    return np.arange(counts.sum(), dtype=np.int32) + np.repeat(shifts, counts)
 
 
 def writer_for(job: EpochJob, output: str, part: str, schema: pa.Schema) -> RowWriter:
     """A writer of one staged file of an output; `part` tells the tasks of an epoch apart."""
     place = job.outputs[output]
-    return RowWriter(place.folder / staged_name(job.epoch, part, uuid.uuid4().hex, place.extension), schema)
+    path = place.folder / staged_name(job.epoch, part, uuid.uuid4().hex, place.extension)
+    return RowWriter(path, schema, place.compression)

@@ -18,7 +18,7 @@ def ready(state: SubqueryState, cells: Cells) -> bool:
     """Whether no row of a hash is pending in any of its cells, and all of them have come equally far."""
     here, sites = point(cells.hash), [state.sites[site] for site in cells.sites]
     pending = any(piece.range.intersect(here) for site in sites for piece in site.pending)
-    return not pending and len({restricted(site.marks, [here]) for site in sites}) == 1
+    return not pending and len({tuple(restricted(site.marks, [here])) for site in sites}) == 1
 
 
 def settled(directory: Directory, state: SubqueryState) -> Directory:

@@ -11,6 +11,7 @@ from penstock.balance.lead import SourceStanding, shares
 from penstock.checkpoint.manifest import SourceState
 from penstock.config import Settings
 from penstock.engine.commit import source_marks
+from penstock.engine.effort import Reports, fastest_seconds, held_seconds, largest_backlog
 from penstock.engine.job import RouteTask
 from penstock.plan.nodes import Source
 from penstock.progress.idle import active_after, begun, floors
@@ -31,6 +32,10 @@ class Intake:
     asked: tuple[bool, ...]
 
     @property
+    def rows(self) -> int:
+        return sum(split.rows for offer in self.offers for split in offer.splits)
+
+    @property
     def waiting(self) -> int:
         """Rows that are known to be there for later epochs."""
         return sum(offer.waiting for offer in self.offers)
@@ -46,7 +51,7 @@ class Inlet:
         fixed = settings.rows_per_epoch
         self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds or EPOCH_SECONDS)
         self._activity = begun(len(sources), time.monotonic())
-        self._occupancy = 0.0
+        self._backlog = 0
         self.standings: tuple[SourceStanding, ...] = ()
 
     def begin(self, states: Sequence[SourceState]) -> None:
@@ -61,11 +66,13 @@ class Inlet:
         states: Sequence[SourceState],
         standings: Sequence[SourceStanding],
         directories: tuple[Directory, ...],
+        on_the_way: int = 0,
     ) -> Intake:
-        """What comes after these states. Sources share what an epoch may take in, and none leads the others too far."""
+        """What comes after these states. Sources share what an epoch may take in, and none leads the others too far.
+        `on_the_way` are the rows of an epoch that is still running: they may come to wait in buffers."""
         marks = source_marks(states)
         now = [s.reached(mark, state.ended) for s, mark, state in zip(standings, marks, states, strict=True)]
-        parts = shares(self._admission.slowed(self._occupancy), now, self._settings.max_lead)
+        parts = shares(self._admissible(directories, on_the_way), now, self._settings.max_lead)
         offers = tuple(map(_offer, self._readers, states, now, parts))
         given = [sum(split.rows for split in offer.splits) for offer in offers]
         after = tuple(s.asked(p, g, offer.waiting) for s, p, g, offer in zip(now, parts, given, offers, strict=True))
@@ -90,11 +97,21 @@ class Inlet:
             self._clocks,
         )
 
-    def concluded(self, rows_in: int, seconds: float, busy: float, backlog: int) -> None:
-        """After an epoch: how long it took, and how many rows the fullest buffer of a site holds."""
-        self._admission = self._admission.after(rows_in, seconds, busy)
+    def _admissible(self, directories: Sequence[Directory], on_the_way: int) -> int:
+        """What sources may give together, that it fits the buffers of the sites."""
         capacity = self._settings.buffer_rows
-        self._occupancy = backlog / capacity if capacity else 0.0
+        if not capacity:
+            return self._admission.rows
+        sites = min((directory.sites for directory in directories), default=1)
+        return self._admission.slowed((self._backlog + on_the_way / sites) / capacity, sites * capacity)
+
+    def concluded(self, rows_in: int, seconds: float, reports: Reports) -> None:
+        """After an epoch that took so long. Where sites have buffers, a slow one does not slow the others down until
+        its own is full."""
+        held, buffered = held_seconds(reports), self._settings.buffer_rows and self._settings.deadline_seconds
+        cost = fastest_seconds(reports) if buffered else held
+        self._admission = self._admission.after(rows_in, seconds, held, cost)
+        self._backlog = largest_backlog(reports)
 
     def committed(self, states: Sequence[SourceState]) -> None:
         """Tell the sources that wait for it."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.balance.flushing import EAGERLY, Flushing
 from penstock.balance.round import Told
 from penstock.checkpoint.manifest import SiteState, Staged
 from penstock.engine.blob import Blob
@@ -25,16 +26,20 @@ class Output:
 
     folder: Path
     extension: str
+    compression: str = "none"
 
 
 @dataclass(frozen=True)
 class Limits:
     """How much a site does in an epoch: items of at most `item_rows` rows, until `seconds` have passed or `items` are
-    done, whichever comes first (None: no such limit); at least one item in any case."""
+    done, whichever comes first (None: no such limit); at least one item in any case. Of what `flushing` lets wait, a
+    lazy site does as much as fits `idle_seconds`."""
 
     item_rows: int = 1_000_000
     items: int | None = None
     seconds: float | None = None
+    flushing: Flushing = EAGERLY
+    idle_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,9 @@ class SourceProgress:
 class EpochJob:
     """What all tasks of an epoch share. `sites[s][n]` is the state of site n of subquery s; `route_inputs[n]` says
     which input the split with ordinal n belongs to, and `late_outputs[i]` where the late rows of input i go. The splits
-    themselves travel with their own tasks only. `tell_loads`: sites are to tell what their groups came to."""
+    themselves travel with their own tasks only. `tell_loads`: sites are to tell what their groups came to. `cache` is
+    the folder in which each host keeps what it needs of the runs, of about `cache_bytes`; empty: it reads them where
+    they are."""
 
     epoch: int
     program: Program
@@ -77,6 +84,8 @@ class EpochJob:
     limits: Limits
     divert_bad_rows: bool
     tell_loads: bool = False
+    cache: str = ""
+    cache_bytes: int = 0
 
     @property
     def width(self) -> int:
@@ -114,8 +123,10 @@ class RouteReport:
 @dataclass(frozen=True)
 class SiteReport:
     """What the step of a site came to. `read` maps the branches of producers to the attempt whose blob was read.
-    `rows_out` are those that went to the sink, `backlog` those that wait for work. `told` says what its groups and keys
-    came to, where the job asks for it."""
+    `rows_out` are those that went to the sink, `rows_done` those that were worked on, `backlog` those that wait for it.
+    `pending`: something is left to do that was not put off on purpose. `told` says what its groups and keys came to,
+    where the job asks for it; `fetched` are the bytes of state that its host has fetched for it, `flushed` the seconds
+    spent on what could have been put off."""
 
     producer: str
     attempt: str
@@ -125,12 +136,15 @@ class SiteReport:
     state: SiteState
     staged: tuple[Staged, ...]
     rows_in: int
+    rows_done: int
     rows_out: int
     items: int
     pending: bool
     backlog: int
     time: TaskTime
     told: Told | None = None
+    fetched: int = 0
+    flushed: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ Every count is a search for the borders of all groups in a sorted column of hash
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -17,8 +18,11 @@ from penstock.balance.round import Counts, Figures, Loads, Round
 from penstock.engine.job import EpochJob, RouteReport, SiteReport
 from penstock.operators.base import may_cut
 from penstock.state.directory import Directory, Hashes, HashRange
+from penstock.state.runs import Slice
 
 Kind = TypeVar("Kind", np.int64, np.float64)
+MOST_COUNTED = 256  # sites whose counts a process remembers
+_COUNTED: dict[tuple[Path, int, int], Counted] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,9 @@ class Borders:
 
     def __len__(self) -> int:
         return len(self.first)
+
+    def same(self, other: Borders) -> bool:
+        return np.array_equal(self.first, other.first) and np.array_equal(self.last, other.last)
 
     def spans(self, hashes: Hashes) -> tuple[Counts, Counts]:
         """For each group where its rows begin and end in a sorted column."""
@@ -43,24 +50,24 @@ class Borders:
             total += end - begin
         return total
 
-    def heaviest(self, columns: Iterable[Hashes]) -> Counts:
-        """For each group the most rows that one hash has in a column."""
-        most = np.zeros(len(self), np.int64)
+    def tallied(self, columns: Iterable[Hashes]) -> tuple[Counts, Counts]:
+        """The same, and for each group the most rows that one hash has in a column."""
+        total, most = np.zeros((2, len(self)), np.int64)
         for hashes in columns:
             if len(hashes):
-                most = np.maximum(most, self._heaviest(hashes))
-        return most
+                counted, heaviest = self._tallied(hashes)
+                total += counted
+                most = np.maximum(most, heaviest)
+        return total, most
 
-    def _heaviest(self, hashes: Hashes) -> Counts:
-        starts = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1])))
-        lengths = np.diff(starts, append=len(hashes))
-        begin, end = self.spans(hashes[starts])
-        most = np.zeros(len(self), np.int64)
-        filled = end > begin
+    def _tallied(self, hashes: Hashes) -> tuple[Counts, Counts]:
+        starts = np.append(np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1]))), len(hashes))
+        begin, end = self.spans(hashes[starts[:-1]])
+        most, filled = np.zeros(len(self), np.int64), end > begin
         # Groups may have neighbours that are not of this site, so each is bounded on both sides.
         edges = np.stack((begin[filled], end[filled]), axis=1).ravel()
-        most[filled] = np.maximum.reduceat(np.append(lengths, 0), edges)[::2]
-        return most
+        most[filled] = np.maximum.reduceat(np.append(np.diff(starts), 0), edges)[::2]
+        return starts[end] - starts[begin], most
 
     def and_also(self, ranges: Sequence[HashRange]) -> Borders:
         """These, and those of other ranges behind them."""
@@ -73,10 +80,40 @@ class Borders:
         return (self.first <= np.uint64(part.high - 1)) & (self.last >= np.uint64(part.low))
 
 
+class Counted:
+    """How many rows of each slice each group has. Slices do not change, so what was counted in an epoch is known in the
+    next, as long as the borders are the same. Invariant: `_counts` are those of the slices of the last time."""
+
+    def __init__(self) -> None:
+        self._borders = Borders(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
+        self._counts: dict[Slice, Counts] = {}
+
+    def of(
+        self, borders: Borders, slices: Iterable[Slice], read: Callable[[Slice], Hashes | None]
+    ) -> dict[Slice, Counts]:
+        """Of those slices that can be read now."""
+        known = self._counts if self._borders.same(borders) else {}
+        self._borders, self._counts = borders, {}
+        for piece in slices:
+            if piece in known:
+                self._counts[piece] = known[piece]
+            elif (hashes := read(piece)) is not None:
+                self._counts[piece] = borders.counted([hashes])
+        return self._counts
+
+
+def counted_at(runs: Path, subquery: int, site: int) -> Counted:
+    """What this process has counted for a site. Those that were asked for longest ago are forgotten."""
+    place = (runs, subquery, site)
+    _COUNTED[place] = found = _COUNTED.pop(place, None) or Counted()
+    if len(_COUNTED) > MOST_COUNTED:
+        _COUNTED.pop(next(iter(_COUNTED)))
+    return found
+
+
 def borders_of(directory: Directory, site: int) -> Borders:
-    ranges = [g.range for g, home in zip(directory.groups, directory.homes, strict=True) if home == site]
-    first = np.asarray([r.low for r in ranges], np.uint64)
-    return Borders(first, np.asarray([r.high - 1 for r in ranges], np.uint64))
+    own = directory.home_of == site
+    return Borders(directory.lows[own], directory.lasts[own])
 
 
 def shared_out(borders: Borders, worked: Sequence[tuple[HashRange, float]], weights: Counts) -> Figures:
@@ -98,7 +135,7 @@ def round_of(
     own = sorted(sites, key=lambda report: report.site)
     told = [report.told for report in own if report.told is not None]
     loads = [site.load for site in told]
-    order = np.argsort(np.argsort(np.asarray(directory.homes), kind="stable"), kind="stable")
+    order = np.argsort(np.argsort(directory.home_of, kind="stable"), kind="stable")
     busy = np.asarray([report.time.seconds for report in own])
     return Round(
         directory=directory,

@@ -12,8 +12,10 @@ from typing import Protocol
 
 import msgspec
 
+from penstock.balance.admission import EPOCH_SECONDS
 from penstock.balance.controller import controllers
 from penstock.balance.decisions import Change
+from penstock.balance.flushing import Flushing, Leisure
 from penstock.balance.lead import SourceStanding
 from penstock.balance.round import Round
 from penstock.checkpoint.durable import write_new
@@ -23,14 +25,8 @@ from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.adapting import Adaptation
 from penstock.engine.agreement import disagreement, successes
-from penstock.engine.commit import (
-    busy_seconds,
-    has_pending,
-    largest_backlog,
-    next_manifest,
-    source_marks,
-    source_states,
-)
+from penstock.engine.commit import has_pending, next_manifest, source_marks, source_states
+from penstock.engine.effort import Reports, flushed_seconds, only_put_off, whole_backlog
 from penstock.engine.gathering import fits
 from penstock.engine.intake import Inlet, Intake
 from penstock.engine.job import (
@@ -101,6 +97,8 @@ class EpochLoop:
         self._ahead: Intake | None = None
         self.watched, self.figures = False, tuple[Round, ...]()  # of the last epoch whose sites told of their groups
         self._inlet = Inlet(query.sources, settings)
+        self._flushing = Flushing(settings.flush, settings.max_delay)
+        self._leisure = Leisure(settings.epoch_seconds or EPOCH_SECONDS)
         self.manifest = self._recover()
         self._inlet.begin(self.manifest.sources)
         self._adaptation = Adaptation(
@@ -201,9 +199,9 @@ class EpochLoop:
         watch.lap("run")
         before, after = self.manifest, next_manifest(self.manifest, job, intake.offers, reports)
         self._make_true(job, after, watch)
-        rows_in, backlog = after.totals.rows_in - before.totals.rows_in, largest_backlog(reports)
-        self._inlet.concluded(rows_in, watch.seconds, busy_seconds(reports), backlog)
-        self._tell_of(before, after, intake.waiting, watch.seconds)
+        self._inlet.concluded(after.totals.rows_in - before.totals.rows_in, watch.seconds, reports)
+        self._leisure = self._leisure.after(watch.seconds, flushed_seconds(reports))
+        self._tell_of(before, after, intake.waiting, watch.seconds, reports)
         self._hear_of(job, reports, watch.seconds)
         self._tell(epoch_timed(after.epoch, watch, reports))
         if after.finished:
@@ -239,8 +237,10 @@ class EpochLoop:
         reach(FaultPoint.COLLECTED)
         watch.lap("collect")
 
-    def _intake(self, states: Sequence[SourceState], standings: Sequence[SourceStanding]) -> Intake:
-        return self._inlet.intake(states, standings, self._adaptation.directories)
+    def _intake(
+        self, states: Sequence[SourceState], standings: Sequence[SourceStanding], on_the_way: int = 0
+    ) -> Intake:
+        return self._inlet.intake(states, standings, self._adaptation.directories, on_the_way)
 
     def _look_ahead(
         self, job: EpochJob, intake: Intake, reports: Sequence[Report]
@@ -251,7 +251,7 @@ class EpochLoop:
         if not intake.waiting or len(routes) < len(reports) or self._adaptation.settling:
             return None
         with suppress(PenstockError):  # it comes again when it is that epoch's turn
-            self._ahead = self._intake(source_states(job, intake.offers, routes), intake.standings)
+            self._ahead = self._intake(source_states(job, intake.offers, routes), intake.standings, intake.rows)
             inputs = tuple(task.input for task in self._ahead.routes)
             following = replace(job, epoch=job.epoch + 1, route_inputs=inputs, directories=self._ahead.directories)
             return following, self._ahead.routes
@@ -280,10 +280,16 @@ class EpochLoop:
             runs=self.checkpoint.runs,
             outputs=self.outputs.places(),
             late_outputs=self.outputs.late,
-            limits=Limits(self._settings.item_rows, self._settings.items, self._settings.deadline_seconds),
+            limits=self._limits(intake.waiting),
             divert_bad_rows=self._settings.on_bad_row == "divert",
             tell_loads=self._adaptation.listens or self.watched,
+            cache=self._settings.cache,
+            cache_bytes=self._settings.cache_bytes,
         )
+
+    def _limits(self, waiting: int) -> Limits:
+        s, idle = self._settings, self._leisure.seconds(waiting)
+        return Limits(s.item_rows, s.items, s.deadline_seconds, self._flushing, idle)
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
         reason: str | None = None
@@ -300,7 +306,7 @@ class EpochLoop:
             hint="look for executors that are lost again and again; the checkpoint is unhurt, start the query again",
         )
 
-    def _tell_of(self, before: Manifest, after: Manifest, waiting: int, seconds: float) -> None:
+    def _tell_of(self, before: Manifest, after: Manifest, waiting: int, seconds: float, reports: Reports) -> None:
         mark = low_water_mark(source_marks(after.sources))
         self._tell(
             EpochCommitted(
@@ -312,7 +318,9 @@ class EpochLoop:
                 seconds=seconds,
                 waiting=waiting,
                 low_water_mark=None if mark.ended else mark.at,
-                pending=has_pending(after, self.query.program),
+                pending=has_pending(after, self.query.program) and not only_put_off(self._flushing, reports),
+                backlog=whole_backlog(reports),
+                sites=max((len(state.sites) for state in after.subqueries), default=0),
             )
         )
 

@@ -1,7 +1,8 @@
 """Marks over hash ranges: how far each part of a site's groups has come. Pure functions over sorted ranges.
 
 A work item is any range of hashes; when it is done, the marks of just that range move on. Neighbours that have come
-equally far are one range again, so a site without pending work has one range of marks for each stretch of groups.
+equally far are one range again, whatever lies between them: those hashes are not the site's, so what is said of them
+does not matter. A site without pending work has one range of marks, however scattered its groups are.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ def starting_marks(ranges: Iterable[HashRange], tracks: int) -> tuple[RangeMark,
 
 
 def normal(marks: Iterable[RangeMark]) -> tuple[RangeMark, ...]:
-    """In order of range, touching ranges of equal marks joined."""
+    """The marks of all that a site has, in order of range, neighbours with equal marks joined."""
     joined: list[RangeMark] = []
     for m in sorted(marks, key=lambda m: m.range):
-        if joined and joined[-1].range.high == m.range.low and joined[-1].marks == m.marks:
+        if joined and joined[-1].marks == m.marks:
             joined[-1] = RangeMark(HashRange(joined[-1].range.low, m.range.high), m.marks)
         else:
             joined.append(m)
@@ -36,11 +37,9 @@ def moved_to(marks: Iterable[RangeMark], part: HashRange, reached: Marks) -> tup
     return normal([RangeMark(part, reached), *others])
 
 
-def restricted(marks: Iterable[RangeMark], ranges: Sequence[HashRange]) -> tuple[RangeMark, ...]:
-    """The marks of the given ranges: what a new home is told."""
-    return normal(
-        RangeMark(common, m.marks) for m in marks for part in ranges if (common := m.range.intersect(part)) is not None
-    )
+def restricted(marks: Iterable[RangeMark], ranges: Sequence[HashRange]) -> list[RangeMark]:
+    """The marks of the given ranges, apart from each other: others may lie in between at a new home."""
+    return [RangeMark(both, m.marks) for m in marks for part in ranges if (both := m.range.intersect(part)) is not None]
 
 
 def least(marks: Sequence[RangeMark], tracks: int) -> Marks:

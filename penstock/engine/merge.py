@@ -14,7 +14,7 @@ from penstock.operators.base import Copying, Marks
 from penstock.plan.program import Feed, Subquery
 from penstock.progress.mark import BEGIN, END, at
 from penstock.progress.substreams import advance, low_water_mark, stream_mark
-from penstock.state.directory import HashRange
+from penstock.state.directory import Directory
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,19 @@ def merge(job: EpochJob, subquery: Subquery, site: int, blobs: Iterable[Blob]) -
         read[name] = f"{read[name]}+{attempt}" if name in read else attempt
     headers = tuple(blob.header for blob in ordered)
     tables = _tables_by_port(job, subquery, ordered, headers)
-    home = job.directories[subquery.number].ranges_of(site)
-    rows = tuple(_received(subquery, port, part, home) for port, part in enumerate(tables))
+    directory = job.directories[subquery.number]
+    rows = tuple(_received(subquery, port, part, directory, site) for port, part in enumerate(tables))
     return Arrived(read, rows, headers)
 
 
 def _received(
-    subquery: Subquery, port: int, tables: Sequence[pa.Table], home: Sequence[HashRange]
+    subquery: Subquery, port: int, tables: Sequence[pa.Table], directory: Directory, site: int
 ) -> tuple[pa.Table, ...]:
     operator = subquery.operator
     if not tables or (operator.keeps_times_apart and not subquery.takes_rows):
         return tuple(tables)
     rows = together(subquery, port, tables)
-    return (operator.received(port, rows, home) if isinstance(operator, Copying) else rows,)
+    return (operator.received(port, rows, directory.ranges_of(site)) if isinstance(operator, Copying) else rows,)
 
 
 def _tables_by_port(

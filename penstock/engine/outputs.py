@@ -48,7 +48,10 @@ class Outputs:
 
     def places(self) -> dict[str, Output]:
         """What tasks need to know."""
-        return {output: Output(folder, self._sinks[output].extension) for output, folder in self.staging().items()}
+        return {
+            output: Output(folder, self._sinks[output].extension, self._sinks[output].compression)
+            for output, folder in self.staging().items()
+        }
 
     def folders(self) -> dict[str, str]:
         """What the manifest remembers, to notice when an output has moved."""

@@ -11,31 +11,38 @@ from penstock.engine.marks import normal, restricted
 from penstock.progress.mark import Mark
 from penstock.progress.substreams import low_water_mark
 from penstock.state.cells import Cells, too_wide
-from penstock.state.directory import Directory, HashRange, common, point
+from penstock.state.directory import Directory, HashRange, common, joined, point
 from penstock.state.runs import Slice, join_neighbours, restrict
+
+Ranges = Sequence[HashRange]
 
 
 @dataclass(frozen=True)
 class Home:
-    """What a site is home to: stretches of groups in order of hash, and cells, each by its hash and its number."""
+    """What a site is home to: `stretches` of groups, and cells, each by its hash and its number; `all` of it in order
+    of hash."""
 
-    stretches: tuple[HashRange, ...]
+    stretches: Ranges
     cells: tuple[tuple[int, int], ...]
+    all: Ranges
 
 
 @dataclass(frozen=True)
 class Share:
-    """What a site gets of another: its rows of some ranges, `only` those of a port or all `but` those of a port, and,
-    where `marked`, how far they have come."""
+    """What a new home gets of a site: `ranges`, exactly; and the same `together`, in as few ranges as the slices of the
+    site can be cut at. They hold no rows of others, so what of others lies in between does not matter.
+
+    It gets `only` the rows of a port, or all `but` those of a port; and, where `marked`, how far they have come."""
 
     site: SiteState
-    ranges: Sequence[HashRange]
+    ranges: Ranges
+    together: Ranges
     only: int | None = None
     but: int | None = None
     marked: bool = True
 
     def of(self, slices: Iterable[Slice]) -> Iterator[Slice]:
-        for piece in restrict(slices, self.ranges):
+        for piece in restrict(slices, self.together):
             if self.only in (None, piece.run.port) and self.but != piece.run.port:
                 yield piece
 
@@ -51,18 +58,26 @@ def rehomed(state: SubqueryState, directory: Directory) -> SubqueryState:
     spread, or not in the same way, has to be ready to be gathered."""
     if state.directory == directory:
         return state
+    state = _without_other_cells(state, directory)
+    before, after = (tuple(_home(known, n) for n in range(known.sites)) for known in (state.directory, directory))
+    same = {number for number, (old, new) in enumerate(zip(before, after, strict=False)) if old == new}
+    givers = [(site, home) for n, (site, home) in enumerate(zip(state.sites, before, strict=True)) if n not in same]
+    released = low_water_mark(site.released for site in state.sites)  # all equally: they were told the same punctuation
+    sites = (
+        state.sites[n]
+        if n in same
+        else _state_of([*_of_groups(givers, home), *_of_cells(state, directory, n)], released)
+        for n, home in enumerate(after)
+    )
+    return SubqueryState(directory, tuple(sites))
+
+
+def _without_other_cells(state: SubqueryState, directory: Directory) -> SubqueryState:
+    """With those hashes gathered that are to be spread in another way."""
     gone = [cells for cells in state.directory.spread if not _stays(cells, directory)]
     assert all(ready(state, cells) for cells in gone), "rows of a hash that is gathered are pending"
-    if any(directory.cells_at(cells.hash) for cells in gone):
-        state = rehomed(state, state.directory.gathered(cells.hash for cells in gone))
-    before, after = _homes(state.directory), _homes(directory)
-    released = low_water_mark(site.released for site in state.sites)  # all equally: they were told the same punctuation
-    sites: list[SiteState] = []
-    for number, home in enumerate(after):
-        unchanged = number < len(before) and before[number] == home
-        shares = () if unchanged else (*_of_groups(state, before, home), *_of_cells(state, directory, number))
-        sites.append(state.sites[number] if unchanged else _state_of(shares, released))
-    return SubqueryState(directory, tuple(sites))
+    other = [cells.hash for cells in gone if directory.cells_at(cells.hash) is not None]
+    return rehomed(state, state.directory.gathered(other)) if other else state
 
 
 def _stays(cells: Cells, directory: Directory) -> bool:
@@ -70,22 +85,16 @@ def _stays(cells: Cells, directory: Directory) -> bool:
     return others is not None and cells.like(others)
 
 
-def _homes(directory: Directory) -> list[Home]:
-    stretches: list[list[HashRange]] = [[] for _ in range(directory.sites)]
-    for site, part in directory.home_ranges():
-        stretches[site].append(part)
-    cells: list[list[tuple[int, int]]] = [[] for _ in range(directory.sites)]
-    for known in directory.spread:
-        for number, site in enumerate(known.sites):
-            cells[site].append((known.hash, number))
-    return [Home(tuple(ranges), tuple(own)) for ranges, own in zip(stretches, cells, strict=True)]
+def _home(directory: Directory, site: int) -> Home:
+    cells = tuple((known.hash, known.sites.index(site)) for known in directory.spread if site in known.sites)
+    return Home(directory.stretches_of(site), cells, directory.ranges_of(site))
 
 
-def _of_groups(state: SubqueryState, before: Sequence[Home], home: Home) -> Iterator[Share]:
-    """What was in groups, and is."""
-    for site, known in zip(state.sites, before, strict=True):
-        if inside := common(known.stretches, home.stretches):
-            yield Share(site, inside)
+def _of_groups(givers: Sequence[tuple[SiteState, Home]], home: Home) -> Iterator[Share]:
+    """What was in groups, and is. What the giver had in cells lies apart: these rows may go elsewhere."""
+    for site, before in givers:
+        if inside := common(before.stretches, home.stretches):
+            yield Share(site, inside, joined(inside, before.all))
 
 
 def _of_cells(state: SubqueryState, directory: Directory, site: int) -> Iterator[Share]:
@@ -100,9 +109,9 @@ def _of_cells(state: SubqueryState, directory: Directory, site: int) -> Iterator
 
 def _gathered(state: SubqueryState, cells: Cells) -> Iterator[Share]:
     """All that is in the first cell, and of the others what is not copied."""
-    first, *others = (state.sites[site] for site in cells.sites)
-    yield Share(first, [point(cells.hash)])
-    yield from (Share(other, [point(cells.hash)], only=cells.cut, marked=False) for other in others)
+    (first, *others), here = (state.sites[site] for site in cells.sites), [point(cells.hash)]
+    yield Share(first, here, here)
+    yield from (Share(other, here, here, only=cells.cut, marked=False) for other in others)
 
 
 def _cell(state: SubqueryState, cells: Cells, number: int) -> Share:
@@ -110,8 +119,9 @@ def _cell(state: SubqueryState, cells: Cells, number: int) -> Share:
     to be copied."""
     before, here = state.directory.cells_at(cells.hash), [point(cells.hash)]
     if before is not None:
-        return Share(state.sites[before.sites[number]], here)
-    return Share(state.sites[state.directory.home_at(cells.hash)], here, but=cells.cut if number else None)
+        return Share(state.sites[before.sites[number]], here, here)
+    home = state.sites[state.directory.home_at(cells.hash)]
+    return Share(home, here, here, but=cells.cut if number else None)
 
 
 def _state_of(shares: Sequence[Share], released: Mark) -> SiteState:

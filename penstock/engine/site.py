@@ -5,7 +5,6 @@ Intake is never deferred: what has arrived is in files at the end of the step, w
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,24 +12,26 @@ import pyarrow as pa
 
 from penstock.balance.round import Told
 from penstock.checkpoint.faults import FaultPoint, reach
-from penstock.checkpoint.manifest import RangeMark, SiteState
+from penstock.checkpoint.manifest import SiteState
 from penstock.engine.blob import Blob, Header
 from penstock.engine.branches import Branches
-from penstock.engine.drag import current_drag
 from penstock.engine.job import CONTROL, EpochJob, Message, SiteReport, site_producer
-from penstock.engine.marks import behind, least, moved_to
+from penstock.engine.marks import least
 from penstock.engine.merge import Arrived, merge, site_marks, state_rows
 from penstock.engine.ordered import Held, release
+from penstock.engine.run_access import run_access
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.storing import Storage, alive, of_port
 from penstock.engine.telling import Telling
 from penstock.engine.view import StateView
-from penstock.engine.worklist import Deadline, items, nothing_due, urgent_first
+from penstock.engine.working import AllMarks, Work
 from penstock.operators.arrange import hashes_of
-from penstock.operators.base import Marks, Portion
+from penstock.operators.base import Marks
 from penstock.progress.substreams import low_water_mark
-from penstock.state.directory import EVERYTHING, HashRange, common, remaining
-from penstock.state.runs import Slice, restrict
+from penstock.state.directory import EVERYTHING, HashRange, apart, remaining
+from penstock.state.runs import Slice, about, restrict
+
+MOST_PENDING = 16  # pieces of a port's pending rows: every item looks for its rows in all of them
 
 
 def site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob]) -> Iterator[Message]:
@@ -45,12 +46,11 @@ class _Step:
         self._state, self._directory = job.sites[subquery][site], job.directories[subquery]
         self._producer, self._attempt = site_producer(subquery, site), uuid.uuid4().hex
         self._branches = Branches(job, self._subquery.branches, self._producer)
-        self._storage = Storage(job.runs, job.epoch, f"q{subquery}-s{site}")
-        self._deadline = Deadline(job.limits)
-        self._watch, self._drag = Stopwatch(), current_drag()
-        self._done: list[HashRange] = []
-        self._worked: list[tuple[HashRange, float]] = []
-        self._kept: list[list[pa.Table]] = [[] for _ in range(self._operator.ports)]
+        part = f"q{subquery}-s{site}"
+        self._storage = Storage(job.runs, job.epoch, part, run_access(job, part, self._state.needed_slices()))
+        self._watch = Stopwatch()
+        urgent = self._directory.cells_of(site, gathering=True)
+        self._work = Work(self._operator, site, job.limits, self._branches, self._storage, self._watch, urgent)
 
     def run(self, blobs: Iterable[Blob]) -> Iterator[Message]:
         watch = self._watch
@@ -61,7 +61,7 @@ class _Step:
         watch.lap("merge")
         fresh = [state_rows(self._subquery, port, part) for port, part in enumerate(rows)]
         view = StateView(self._storage, self._operator, self._state, fresh)
-        marks = self._work(view, upto)
+        marks = self._work.run(view, self._state.marks, upto)
         staged = self._branches.staged()
         watch.lap("emit")
         reach(FaultPoint.SITE_WORKED)
@@ -69,6 +69,7 @@ class _Step:
         watch.lap("keep")
         reach(FaultPoint.SITE_DONE)
         reached = least(marks, self._operator.tracks)
+        rows_in, backlog = sum(t.num_rows for tables in fresh for t in tables), self._rows_of(state.pending)
         header = Header(self._producer, self._attempt, marks=self._operator.output_marks(reached))
         yield from self._branches.messages(header)
         watch.lap("exchange")
@@ -80,13 +81,16 @@ class _Step:
             read=arrived.read,
             state=state,
             staged=staged,
-            rows_in=sum(table.num_rows for tables in fresh for table in tables),
+            rows_in=rows_in,
+            rows_done=self._rows_of(self._state.pending) + rows_in - backlog,
             rows_out=self._branches.rows_out,
-            items=self._deadline.done,
-            pending=behind(reached, upto) or bool(state.pending),
-            backlog=sum(self._storage.read(piece).num_rows for piece in state.pending),
+            items=self._work.deadline.done,
+            pending=bool(self._work.left(marks, upto) or state.pending),
+            backlog=backlog,
             time=watch.task_time(),
             told=self._told(view, state, upto) if self._job.tell_loads else None,
+            fetched=self._storage.brought(),
+            flushed=self._work.flushed,
         )
         yield Message(CONTROL, self._site, report)
 
@@ -94,38 +98,9 @@ class _Step:
         """What the merger gives to the operator, and what it holds back."""
         if not self._subquery.ordered:
             return arrived.rows, Held()
-        return release(self._storage, self._state, arrived.rows, low_water_mark(upto), self._deadline.allows)
+        return release(self._storage, self._state, arrived.rows, low_water_mark(upto), self._work.deadline.allows)
 
-    def _work(self, view: StateView, upto: Marks) -> tuple[RangeMark, ...]:
-        """Do what is due until the deadline; gives the marks of all ranges afterwards."""
-        marks = self._state.marks
-        work = items(marks, upto, view, self._operator, self._job.limits.item_rows)
-        work = urgent_first(work, self._directory.cells_of(self._site, gathering=True))
-        for free in nothing_due(marks, work, upto):
-            marks = moved_to(marks, free, upto)
-        for item in self._deadline.take(work):
-            began = time.perf_counter()
-            portion = view.portion(item.range, item.after, upto)
-            done = self._operator.work(portion)
-            for results in done.results:  # made one by one, so that they are not all held at once
-                self._watch.lap("work")
-                self._branches.take(results)
-                self._watch.lap("emit")
-            for kept, rows in zip(self._kept, done.keep, strict=True):
-                kept.append(rows)
-            self._drag_along(portion, time.perf_counter() - began)
-            self._done.append(item.range)
-            self._worked.append((item.range, time.perf_counter() - began))
-            marks = moved_to(marks, item.range, upto)
-        self._watch.lap("work")
-        return marks
-
-    def _drag_along(self, portion: Portion, took: float) -> None:
-        if self._drag is not None:
-            rows = portion.rows_to_do(self._operator.probes)
-            time.sleep(self._drag.pause(self._site, rows, took, time.time()))
-
-    def _new_state(self, view: StateView, marks: tuple[RangeMark, ...], held: Held) -> SiteState:
+    def _new_state(self, view: StateView, marks: AllMarks, held: Held) -> SiteState:
         """The state after the step: expired runs dropped, the rows that are still needed added, compacted."""
         reached = least(marks, self._operator.tracks)
         slices: list[Slice] = []
@@ -139,32 +114,45 @@ class _Step:
 
     def _settled(self, port: int, fresh: Sequence[pa.Table], expired_below: int) -> list[Slice]:
         operator = self._operator
-        new = [*self._kept[port]] if operator.probes else [*fresh, *self._kept[port]]
+        new = [*self._work.kept[port]] if operator.probes else [*fresh, *self._work.kept[port]]
         if operator.keeps_times_apart:
             new = [alive(rows, expired_below) for rows in new]
         rows = alive(operator.combine(port, new), expired_below)
         slices = of_port(self._state.slices, port) + self._storage.write(port, rows)
         return self._storage.compacted(
-            slices, port, expired_below, operator.span(port), operator.combine, self._deadline.allows
+            slices, port, expired_below, operator.span(port), operator.combine, self._work.deadline.allows
         )
 
     def _unworked(self, port: int, view: StateView) -> list[Slice]:
-        """The rows whose ranges were not reached: what was pending before, and what has just arrived."""
+        """The rows whose ranges were not reached: what was pending before, and what has just arrived. Where that is in
+        too many pieces, they are written anew as one run."""
         if not self._operator.probes:
             return []
-        undone = remaining([EVERYTHING], self._done)
-        slices = [*of_port(self._state.pending, port), *self._storage.write(port, view.fresh_inside(port, undone))]
-        return [piece for piece in restrict(slices, self._cells_apart(undone)) if self._storage.read(piece).num_rows]
-
-    def _cells_apart(self, ranges: Sequence[HashRange]) -> list[HashRange]:
-        """The same ranges, cut so that slices tell whether something of a spread hash is pending."""
         cells = self._directory.cells_of(self._site)
-        return [*remaining(ranges, cells), *common(ranges, cells)] if cells else list(ranges)
+        undone = apart(remaining([EVERYTHING], self._work.done), cells)
+        slices = of_port(self._state.pending, port)
+        old = [piece for piece in restrict(slices, undone) if self._storage.may_have_rows(piece)]
+        if len(old) < MOST_PENDING + 2 * len(cells) or not all(map(self._storage.is_here, old)):
+            return [*old, *self._written_apart(port, view.fresh_inside(port, undone), cells)]
+        return self._written_apart(port, self._operator.combine(port, view.unworked(port, undone)), cells)
+
+    def _written_apart(self, port: int, rows: pa.Table, cells: Sequence[HashRange]) -> list[Slice]:
+        """A new run of pending rows, in slices that tell whether it has any of a spread hash."""
+        written = self._storage.write(port, rows)
+        if not (written and cells):
+            return written
+        hashes = hashes_of(rows)
+        pieces = restrict(written, apart([EVERYTHING], cells))
+        return [piece for piece in pieces if len(hashes[piece.range.rows(hashes)])]
 
     def _told(self, view: StateView, state: SiteState, upto: Marks) -> Told:
-        fresh = [[hashes_of(table) for table in tables] for tables in view.fresh]
-        telling = Telling(self._directory, self._site, self._operator, self._storage, fresh, state)
-        return telling.told(self._worked, upto)
+        telling = Telling(self._job, self._subquery, self._site, self._storage, view, self._work)
+        return telling.told(state, upto)
+
+    def _rows_of(self, slices: Iterable[Slice]) -> int:
+        """The rows of slices; a guess where they have yet to be fetched."""
+        here, sites = self._storage.is_here, len(self._job.sites[self._subquery.number])
+        return sum(self._storage.rows_of(piece) if here(piece) else about(piece, sites) for piece in slices)
 
     def _names_in_use(self, state: SiteState) -> set[str]:
         """The runs that this process may be asked for again: its sites change, so those of all sites count."""

@@ -43,6 +43,7 @@ def epoch_timed(epoch: int, driver: Stopwatch, reports: Iterable[RouteReport | S
             started=report.time.started - driver.started,
             seconds=report.time.seconds,
             steps=report.time.steps,
+            fetched=report.fetched if isinstance(report, SiteReport) else 0,
         )
         for report in reports
     )

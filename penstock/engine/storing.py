@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.checkpoint.run_files import RunCache, write_run
+from penstock.checkpoint.run_files import write_run
 from penstock.checkpoint.store import staged_name
+from penstock.engine.run_access import InPlace, RunAccess
 from penstock.operators.arrange import hashes_of, times_of
 from penstock.operators.base import Stored
 from penstock.state.compaction import MOST_SLICES, choose
 from penstock.state.directory import HashRange
 from penstock.state.runs import Slice
 
-OPEN_RUNS = RunCache()  # one per process: a worker that is used again finds its runs open
 Combine = Callable[[int, Sequence[pa.Table]], pa.Table]
 
 
 class Storage:
     """The runs of one site in one epoch. `part` tells the sites of an epoch apart in the names of new runs."""
 
-    def __init__(self, folder: Path, epoch: int, part: str) -> None:
+    def __init__(self, folder: Path, epoch: int, part: str, access: RunAccess | None = None) -> None:
         self._folder, self._epoch, self._part = folder, epoch, part
+        self._access = access or InPlace(folder)
 
     def read(self, piece: Slice) -> pa.Table:
-        return OPEN_RUNS.read(self._folder, piece)
+        return self._access.read(piece)
+
+    def is_here(self, piece: Slice) -> bool:
+        """Whether its rows can be read without waiting for them to be fetched."""
+        return self._access.is_here(piece)
+
+    def rows_of(self, piece: Slice) -> int:
+        return int(self.read(piece).num_rows)
+
+    def may_have_rows(self, piece: Slice) -> bool:
+        return not self.is_here(piece) or self.read(piece).num_rows > 0
+
+    def wait_for(self, slices: Collection[Slice], seconds: float | None) -> None:
+        self._access.wait(slices, seconds)
+
+    def brought(self) -> int:
+        """The bytes that were fetched for this site since it last told."""
+        return self._access.brought()
 
     def stored(self, piece: Slice) -> Stored:
         return Stored(self.read(piece), piece.run.min_time, piece.run.max_time)
@@ -36,7 +54,8 @@ class Storage:
         """A new run of sorted rows, as one slice; nothing where there are no rows."""
         if not rows.num_rows:
             return []
-        run = write_run(self._folder, staged_name(self._epoch, self._part, uuid.uuid4().hex, "arrow"), rows, port)
+        name = staged_name(self._epoch, self._part, uuid.uuid4().hex, "arrow")
+        run = write_run(self._folder, name, rows, port, self._access.copy)
         hashes = hashes_of(rows)
         return [Slice(run, HashRange(int(hashes[0]), int(hashes[-1]) + 1))]
 
@@ -44,11 +63,13 @@ class Storage:
         self, slices: list[Slice], port: int, expired_below: int, span: int, combine: Combine, may: Callable[[], bool]
     ) -> list[Slice]:
         """Slices of one port without those that have expired, and with neighbours rewritten as one run while `may`
-        says so; always, where there are far too many."""
+        says so; always, where there are far too many. What has yet to be fetched is left as it is."""
         slices = [piece for piece in slices if piece.run.max_time >= expired_below]
         for group in choose(slices, expired_below, span):
             if not may() and len(slices) <= MOST_SLICES:
                 break
+            if not all(map(self.is_here, group)):
+                continue
             rewritten = self._rewritten(group, port, expired_below, combine)
             slices = [piece for piece in slices if piece not in group] + rewritten
         return slices
@@ -56,8 +77,8 @@ class Storage:
     def _rewritten(self, group: Sequence[Slice], port: int, expired_below: int, combine: Combine) -> list[Slice]:
         return self.write(port, alive(combine(port, [self.read(piece) for piece in group]), expired_below))
 
-    def keep_open(self, names: Iterable[str]) -> None:
-        OPEN_RUNS.keep_only(self._folder, names)
+    def keep_open(self, names: Collection[str]) -> None:
+        self._access.keep_only(names)
 
 
 def alive(rows: pa.Table, expired_below: int) -> pa.Table:

@@ -2,72 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from penstock.balance.round import Counts, Figures, Loads, Told
 from penstock.checkpoint.manifest import SiteState
+from penstock.engine.job import EpochJob
 from penstock.engine.key_loads import Columns, cell_loads, heavy_keys, rows_of, without
-from penstock.engine.loads import borders_of, shared_out
-from penstock.engine.marks import behind
+from penstock.engine.loads import borders_of, counted_at, shared_out
 from penstock.engine.storing import Storage
+from penstock.engine.view import StateView
+from penstock.engine.working import Work
 from penstock.operators.arrange import hashes_of
-from penstock.operators.base import Marks, Operator, may_cut
-from penstock.state.directory import Directory, HashRange
-from penstock.state.runs import Slice
-
-Worked = Sequence[tuple[HashRange, float]]  # items, each with the seconds that it took
+from penstock.operators.base import Marks, may_cut
+from penstock.plan.program import Subquery
+from penstock.state.directory import Hashes, remaining
+from penstock.state.runs import Slice, about
 
 
 class Telling:
-    """A site of an operator whose step is done. `fresh[port]` are the hashes of the rows that had arrived, `state` is
-    what came of it."""
+    """A site whose step is done: what it had in `view`, and the `work` on it. Rows of cells are told apart from those
+    of groups. Invariant: `_all_borders` are those of its groups, and behind them those of its cells."""
 
     def __init__(
-        self, directory: Directory, site: int, operator: Operator, storage: Storage, fresh: Columns, state: SiteState
+        self, job: EpochJob, subquery: Subquery, site: int, storage: Storage, view: StateView, work: Work
     ) -> None:
-        self._directory, self._site, self._operator, self._storage = directory, site, operator, storage
-        self._fresh, self._state = fresh, state
-        self._borders, self._cells = borders_of(directory, site), directory.cells_of(site)
+        self._directory, self._operator, self._site = job.directories[subquery.number], subquery.operator, site
+        self._storage, self._view, self._work = storage, view, work
+        self._borders, self._cells = borders_of(self._directory, site), self._directory.cells_of(site)
+        self._all_borders = self._borders.and_also(self._cells)
+        self._known = counted_at(job.runs, subquery.number, site)
 
-    def told(self, worked: Worked, upto: Marks) -> Told:
-        columns = [[without(hashes, self._cells) for hashes in port] for port in self._fresh]
-        in_groups = [hashes for port in columns for hashes in port]
-        rows, (stored, size) = self._borders.counted(in_groups), self._stored(self._state.slices)
-        seconds, of_cells = self._seconds(worked, rows if self._operator.probes else rows + stored)
+    def told(self, state: SiteState, upto: Marks) -> Told:
+        fresh = [[hashes_of(table) for table in tables] for tables in self._view.fresh]
+        in_groups = [[without(hashes, self._cells) for hashes in port] for port in fresh]
+        rows, heaviest = self._borders.tallied(hashes for port in in_groups for hashes in port)
+        # Which hashes are in cells is part of what was counted, so counts are kept by the borders of both.
+        counts = self._known.of(self._all_borders, (*state.slices, *state.pending), self._hashes_in_groups)
+        (stored, size), (pending, _) = (self._summed(s, counts) for s in (state.slices, state.pending))
+        if not self._operator.probes:  # what is due of stored rows is pending where it was not done
+            for left in self._work.left(state.marks, upto):
+                pending = np.where(self._borders.overlap(left), stored, pending)
+        seconds, of_cells = self._seconds(fresh, rows if self._operator.probes else rows + stored)
         load = Loads(
             rows=rows,
-            heaviest=self._borders.heaviest(in_groups),
+            heaviest=heaviest,
             seconds=seconds,
             state_rows=stored,
             state_bytes=size,
-            pending=self._pending(stored, upto),
+            pending=pending,
             last_used=np.where(rows > 0, 1, 0),
+            done=self._done() if self._operator.probes else rows,
         )
-        keys = heavy_keys(columns) if may_cut(self._operator) else ()
-        return Told(load, keys, cell_loads(self._directory, self._site, self._fresh, of_cells))
+        keys = heavy_keys(in_groups) if may_cut(self._operator) else ()
+        return Told(load, keys, cell_loads(self._directory, self._site, fresh, of_cells))
 
-    def _seconds(self, worked: Worked, weights: Counts) -> tuple[Figures, Figures]:
+    def _seconds(self, fresh: Columns, weights: Counts) -> tuple[Figures, Figures]:
         """The seconds of groups, and those of cells."""
-        rows = [sum(rows_of(port, cell) for port in self._fresh) for cell in self._cells]
-        both = self._borders.and_also(self._cells)
-        seconds = shared_out(both, worked, np.concatenate((weights, np.asarray(rows, np.int64))))
+        rows = [sum(rows_of(port, cell) for port in fresh) for cell in self._cells]
+        both = np.concatenate((weights, np.asarray(rows, np.int64)))
+        seconds = shared_out(self._all_borders, self._work.worked, both)
         return seconds[: len(weights)], seconds[len(weights) :]
 
-    def _pending(self, stored: Counts, upto: Marks) -> Counts:
-        """What is due of stored rows counts as pending where it was not done."""
-        pending, _ = self._stored(self._state.pending)
-        if not self._operator.probes:
-            for lagging in (m.range for m in self._state.marks if behind(m.marks, upto)):
-                pending = np.where(self._borders.overlap(lagging), stored, pending)
-        return pending
+    def _done(self) -> Counts:
+        return self._borders.counted(self._view.hashes_inside(remaining(self._work.done, self._cells)))
 
-    def _stored(self, slices: Iterable[Slice]) -> tuple[Counts, Counts]:
+    def _hashes_in_groups(self, piece: Slice) -> Hashes | None:
+        if not self._storage.is_here(piece):
+            return None
+        return without(hashes_of(self._storage.read(piece)), self._cells)
+
+    def _summed(self, slices: Iterable[Slice], counts: Mapping[Slice, Counts]) -> tuple[Counts, Counts]:
         """The rows of slices, and about their bytes, group by group."""
         rows, size = np.zeros((2, len(self._borders)), np.int64)
         for piece in slices:
-            counted = self._borders.counted([without(hashes_of(self._storage.read(piece)), self._cells)])
+            counted = counts[piece][: len(rows)] if piece in counts else self._spread_evenly(piece)
             rows += counted
             size += counted * (piece.run.size // piece.run.rows)
         return rows, size
+
+    def _spread_evenly(self, piece: Slice) -> Counts:
+        """A guess where its rows have yet to be fetched."""
+        mine = self._borders.overlap(piece.range)
+        return np.where(mine, about(piece, self._directory.sites) // max(1, int(mine.sum())), 0)

@@ -11,7 +11,7 @@ from penstock.engine.job import Limits
 from penstock.engine.marks import behind
 from penstock.engine.view import StateView
 from penstock.operators.base import Marks, Operator
-from penstock.state.directory import HashRange, remaining
+from penstock.state.directory import HashRange, apart, common, remaining
 
 
 @dataclass(frozen=True)
@@ -22,30 +22,46 @@ class Item:
     after: Marks
 
 
-def items(marks: Iterable[RangeMark], upto: Marks, view: StateView, operator: Operator, rows: int) -> list[Item]:
-    """What is due at a site, those parts first that hold back its marks."""
-    least = view.least_times()
-    found: list[Item] = []
-    for m in sorted(marks, key=lambda m: (m.marks, m.range)):
-        due = behind(m.marks, upto) and operator.due(m.marks, upto, least)
-        if due or view.has_unworked(m.range):
-            found += [Item(part, m.marks) for part in view.cuts(m.range, rows) if due or view.has_unworked(part)]
-    return found
+@dataclass(frozen=True)
+class Stretch:
+    """A range whose marks lag alike and that has work to do; `due`: also beyond its unworked rows. It `waits` where
+    some of its rows have yet to be fetched."""
+
+    range: HashRange
+    after: Marks
+    due: bool
+    waits: bool = False
 
 
-def urgent_first(work: Iterable[Item], urgent: Sequence[HashRange]) -> list[Item]:
-    """The same work, that on urgent ranges first, in their order."""
+def stretches(
+    marks: Iterable[RangeMark],
+    upto: Marks,
+    view: StateView,
+    operator: Operator,
+    away: Sequence[HashRange] = (),
+    urgent: Sequence[HashRange] = (),
+) -> list[Stretch]:
+    """What is due at a site: urgent ranges, in their order, then those parts that hold back its marks. `away` are the
+    ranges, in order, of which some rows have yet to be fetched."""
+    least, rank = view.least_times(), {part.low: n for n, part in enumerate(urgent)}
+    found: list[Stretch] = []
+    for m in marks:
+        due, parts = behind(m.marks, upto) and operator.due(m.marks, upto, least), apart([m.range], urgent)
+        found += [Stretch(part, m.marks, due) for part in (remaining(parts, away) if away else parts)]
+        found += [Stretch(part, m.marks, due, waits=True) for part in common(parts, away)]
+    work = (s for s in found if s.due or view.has_unworked(s.range))
+    return sorted(work, key=lambda s: (rank.get(s.range.low, len(rank)), s.after, s.range))
 
-    def rank(item: Item) -> int:
-        return next((n for n, part in enumerate(urgent) if item.range.intersect(part)), len(urgent))
 
-    return sorted(work, key=rank)
+def items(work: Iterable[Stretch], view: StateView, rows: int) -> Iterator[Item]:
+    """The work in items of about so many rows. They are made one by one: with a backlog most are not reached."""
+    ready = (stretch for stretch in work if not stretch.waits)
+    return (Item(part, stretch.after) for stretch in ready for part in view.cuts(stretch.range, rows))
 
 
-def nothing_due(marks: Iterable[RangeMark], work: Iterable[Item], upto: Marks) -> list[HashRange]:
+def nothing_due(marks: Iterable[RangeMark], work: Iterable[Stretch], upto: Marks) -> list[HashRange]:
     """The ranges that lag behind `upto` but have no work: their marks move on by themselves."""
-    busy = [item.range for item in work]
-    return [part for m in marks if behind(m.marks, upto) for part in remaining([m.range], busy)]
+    return remaining([m.range for m in marks if behind(m.marks, upto)], [stretch.range for stretch in work])
 
 
 class Deadline:
@@ -61,6 +77,15 @@ class Deadline:
             return True
         in_time = self._stop is None or time.monotonic() < self._stop
         return in_time and (self._limits.items is None or self.done < self._limits.items)
+
+    def patience(self, nothing_else: bool) -> float | None:
+        """How many seconds a site may wait for rows to be fetched; None: until they are here. With a deadline it does
+        not wait at all, unless there was nothing else to do: they come in the background."""
+        if not self.allows():
+            return 0.0
+        if self._stop is None:
+            return None
+        return max(0.0, self._stop - time.monotonic()) if nothing_else else 0.0
 
     def take(self, items: Iterable[Item]) -> Iterator[Item]:
         for item in items:

@@ -162,8 +162,14 @@ class WindowAggregate(OnePort):
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         if least[0] is None or after[0].ended:
             return False
-        first_end = self.window.first_start_ending_after(max(after[0].at, least[0])) + self.window.size
-        return upto[0].passed(first_end)
+        return upto[0].passed(self.first_end(after[0], least[0]))
+
+    @property
+    def period(self) -> int:
+        return self.window.slide
+
+    def first_end(self, after: Mark, least: int) -> int:
+        return self.window.first_start_ending_after(max(after.at, least)) + self.window.size
 
     def work(self, portion: Portion) -> Done:
         (after,), (upto,) = portion.after, portion.upto

@@ -16,6 +16,8 @@ from penstock.operators.aggregate_order import group_by_pane, ranks_of
 from penstock.operators.aggregate_segments import Indices, Segments, Values
 from penstock.state.hash import Words
 
+Prefixes = npt.NDArray[np.uint16]
+
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 21  # sums of halves of that many numbers are exact as doubles
 _MOST_KEYS = 512
 _ROWS_PER_GROUP = 8
@@ -66,9 +68,10 @@ class Tallies(Segments):
 def _tallied(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -> Tallies | None:
     if not _LEAST_ROWS <= len(hashes) < _MOST_ROWS:
         return None
-    key_numbers = _key_numbers((hashes >> np.uint64(64 - _PREFIX_BITS)).astype(np.uint16))
-    if key_numbers is None:
+    known = np.unique(_prefixes(hashes[:: len(hashes) // _SAMPLE]))
+    if len(known) > _MOST_KEYS:
         return None
+    key_numbers = _key_numbers(_prefixes(hashes), known)
     ranks, _ = ranks_of(panes, width)
     many = int(ranks.max()) + 1
     if many * (int(key_numbers.max()) + 1) * _ROWS_PER_GROUP > len(hashes):
@@ -77,11 +80,12 @@ def _tallied(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -
     return tallies if all(_same(column, tallies) for column in (hashes, *keys)) else None
 
 
-def _key_numbers(prefixes: npt.NDArray[np.uint16]) -> Indices | None:
-    """The numbers of the prefixes in their order; None if there are many."""
-    known = np.unique(prefixes[:: len(prefixes) // _SAMPLE])
-    if len(known) > _MOST_KEYS:
-        return None
+def _prefixes(hashes: Words) -> Prefixes:
+    return (hashes >> np.uint64(64 - _PREFIX_BITS)).astype(np.uint16)
+
+
+def _key_numbers(prefixes: Prefixes, known: Prefixes) -> Indices:
+    """The numbers of the prefixes in their order, of which some are known."""
     numbers = _table(known).take(prefixes)
     if (strange := numbers < 0).any():
         known = np.union1d(known, prefixes[strange])
@@ -89,7 +93,7 @@ def _key_numbers(prefixes: npt.NDArray[np.uint16]) -> Indices | None:
     return numbers
 
 
-def _table(known: npt.NDArray[np.uint16]) -> Indices:
+def _table(known: Prefixes) -> Indices:
     numbers = np.full(1 << _PREFIX_BITS, -1, dtype=np.int64)
     numbers[known] = np.arange(len(known))
     return numbers

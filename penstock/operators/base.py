@@ -91,6 +91,21 @@ def may_cut(operator: object) -> tuple[int, ...]:
     return operator.may_cut if isinstance(operator, Cuttable) else ()
 
 
+@runtime_checkable
+class ClosesWindows(Protocol):
+    """An operator with one track, along which windows of all keys end at once. Closing them may be put off."""
+
+    @property
+    def period(self) -> int:
+        """How long it is from the end of one window to that of the next."""
+        ...
+
+    def first_end(self, after: Mark, least: int) -> int:
+        """The first end of a window that is not closed at `after` and may hold rows, of which `least` is the least
+        #time."""
+        ...
+
+
 class Operator(Protocol):
     """Invariant: an operator is a frozen value, equal for equal queries, and picklable."""
 

@@ -22,6 +22,7 @@ from penstock.plan.program import Program
 from penstock.runtime.adapter import BatchSplit
 from penstock.runtime.addressed import Addressed, addressed, opened
 from penstock.runtime.allocator import keep_freed_memory
+from penstock.runtime.anchors import Anchors
 from penstock.runtime.batch_route import routed_batch, routes_by_batch
 from penstock.runtime.failures import cannot_travel, task_failed
 from penstock.runtime.hosts import on_one_host
@@ -36,6 +37,7 @@ class SparkExecutor:
         self._context = context
         self._group = f"penstock-{uuid.uuid4().hex}"
         self._pickled: Program | None = None  # a program that is known to travel
+        self._anchors = None if on_one_host(context) else Anchors(context)
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
         self._context.setJobGroup(self._group, f"epoch {job.epoch}", interruptOnCancel=False)
@@ -47,16 +49,21 @@ class SparkExecutor:
 
     def _run(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> list[Report]:
         """`folder` is for parcels: what tasks hand over to tasks of other levels."""
-        chain = self._routed(job, routes, folder)
-        for level in range(len(job.program.subqueries)):
-            exchanged = chain.partitionBy(job.width, _identity)
-            chain = exchanged.mapPartitionsWithIndex(partial(_run_partition, job, folder, level))
         try:
-            return [m.content for _, m in chain.collect() if isinstance(m, Message) and not isinstance(m.content, Blob)]
+            return _reports(self._chain(job, routes, folder))
         except (Py4JJavaError, PySparkException) as error:  # the second where there is a SparkSession in this process
             raise task_failed(job.epoch, _told(error)) from error
-        finally:
-            forget_shuffles(chain)
+
+    def _chain(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> RDD[Addressed]:
+        chain = self._routed(job, routes, folder)
+        for level in range(len(job.program.subqueries)):
+            exchanged = self._exchanged(chain, job.width)
+            chain = exchanged.mapPartitionsWithIndex(partial(_run_partition, job, folder, level))
+        return chain
+
+    def _exchanged(self, chain: RDD[Addressed], width: int) -> RDD[Addressed]:
+        """The messages by partition; where there are several hosts, each partition where it was before."""
+        return self._anchors.exchanged(chain, width) if self._anchors else chain.partitionBy(width, _identity)
 
     def _require_that_it_travels(self, program: Program) -> None:
         """Functions of users are pickled with it. Spark would print a trace before it gives up."""
@@ -85,7 +92,16 @@ class SparkExecutor:
         self._context.cancelJobGroup(self._group)
 
     def close(self) -> None:
-        """Nothing: the context stays."""
+        """The context stays."""
+        if self._anchors:
+            self._anchors.let_go()
+
+
+def _reports(chain: RDD[Addressed]) -> list[Report]:
+    try:
+        return [m.content for _, m in chain.collect() if isinstance(m, Message) and not isinstance(m.content, Blob)]
+    finally:
+        forget_shuffles(chain)
 
 
 def _identity(partition: int) -> int:

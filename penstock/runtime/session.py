@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pyspark
@@ -39,8 +42,8 @@ def spark_context(master: str, name: str = "penstock", options: dict[str, str] |
         return running
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if master.startswith("local-cluster"):
-        os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+    if master.startswith("local-cluster") and "SPARK_HOME" not in os.environ:
+        os.environ["SPARK_HOME"] = _home_of_its_own()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setMaster(master).setAppName(name)
     if master.startswith("local"):
@@ -51,6 +54,16 @@ def spark_context(master: str, name: str = "penstock", options: dict[str, str] |
         return SparkContext(conf=conf)  # the JVM of an earlier context is still there
     conf.setIfMissing("spark.driver.extraJavaOptions", jvm_options())
     return SparkContext(conf=conf, gateway=quiet_gateway(conf))
+
+
+def _home_of_its_own() -> str:
+    """Spark's files under another home: a cluster on this host keeps its logs there, and not in the installation."""
+    home = tempfile.mkdtemp(prefix="penstock-spark-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        if entry.name != "work":
+            Path(home, entry.name).symlink_to(entry)
+    return home
 
 
 def _module_folders() -> str:

@@ -23,6 +23,8 @@ def _shuffle_ids(java_rdd: Any) -> list[int]:
     dependencies = java_rdd.dependencies()
     for index in range(dependencies.size()):
         dependency = dependencies.apply(index)
+        if dependency.rdd().getStorageLevel().useMemory():
+            continue  # it outlives the epoch
         if dependency.getClass().getSimpleName() == "ShuffleDependency":
             found.append(dependency.shuffleId())
         found += _shuffle_ids(dependency.rdd())

@@ -29,6 +29,11 @@ class SinkConnector(Connector, Protocol):
         """The format of its staged files: "parquet" or "arrow"."""
         ...
 
+    @property
+    def compression(self) -> str:
+        """How Parquet files are compressed, or "none"; Arrow files never are."""
+        ...
+
     def staging(self, checkpoint: Path, output: str) -> Path:
         """Where tasks write, on the file system that the sink publishes to."""
         ...
@@ -47,8 +52,8 @@ class SinkConnector(Connector, Protocol):
 class RowWriter:
     """Writes one staged file, opened at the first rows; no rows, no file."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._path, self._schema = path, schema
+    def __init__(self, path: Path, schema: pa.Schema, compression: str = "lz4") -> None:
+        self._path, self._schema, self._compression = path, schema, compression
         self._file: pa.NativeFile | None = None
         self._writer: pq.ParquetWriter | pa.RecordBatchFileWriter | None = None
         self.rows = 0
@@ -68,7 +73,7 @@ class RowWriter:
             self._writer = pq.ParquetWriter(
                 self._file,
                 self._schema,
-                compression="lz4",
+                compression=self._compression,
                 use_dictionary=_repeating(first),
                 write_statistics=False,
             )

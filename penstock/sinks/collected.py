@@ -28,6 +28,7 @@ class CollectedSink:
     kind: str
     deliver: Deliver = field(compare=False, repr=False)
     extension: str = "arrow"
+    compression: str = "none"
 
     def identity(self) -> dict[str, Any]:
         return {}

@@ -16,20 +16,32 @@ from penstock.checkpoint.durable import sync_folder, write_new
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import Staged
 from penstock.checkpoint.store import epoch_of_name
-from penstock.errors import CorruptCheckpointError, SinkError
+from penstock.errors import ConfigError, CorruptCheckpointError, SinkError, did_you_mean
 
 _OWNER = "query_id"
+COMPRESSIONS = ("lz4", "snappy", "zstd", "none")
 
 
 @dataclass(frozen=True)
 class FilesSink:
-    """`path` empty: a folder inside the checkpoint, named after the output."""
+    """`path` empty: a folder inside the checkpoint, named after the output. `compression` is `lz4`, `snappy`, `zstd` or
+    `none`."""
 
     path: str = ""
     kind: str = "files"
     extension: str = "parquet"
+    compression: str = "lz4"
+
+    def __post_init__(self) -> None:
+        if self.compression not in COMPRESSIONS:
+            raise ConfigError(
+                f"unknown compression `{self.compression}` of a files sink",
+                detail=f"there are {', '.join(COMPRESSIONS)}",
+                hint=did_you_mean(self.compression, COMPRESSIONS),
+            )
 
     def identity(self) -> dict[str, Any]:
+        """Without `compression`, which may change between runs."""
         return {"path": self.path}
 
     def folder(self, checkpoint: Path, output: str) -> Path:

@@ -22,6 +22,7 @@ class TerminalSink:
     rows: int = 20
     kind: str = "terminal"
     extension: str = "arrow"
+    compression: str = "none"
 
     def identity(self) -> dict[str, Any]:
         return {}

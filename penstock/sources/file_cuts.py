@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from penstock.sources.layout import Layout
 from penstock.sources.listing import FileId
 
 _BYTES_PER_ROW = 100
+_LEAST_ROWS, _MOST_ROWS = 200_000, 400_000  # of a split, where nothing is said
 
 
 class FileCuts:
@@ -20,7 +22,7 @@ class FileCuts:
 
     def __init__(
         self,
-        split_rows: int,
+        split_rows: int | None,
         format_of: Callable[[str], FileFormat],
         schema: pa.Schema,
         time: str,
@@ -31,12 +33,16 @@ class FileCuts:
         self._layouts: dict[FileId, Layout] = {}
         self._bytes_seen, self._rows_seen = _BYTES_PER_ROW, 1  # of the files opened so far, for estimates
 
-    def take(self, file: FileId, at: int, room: int, *, must: bool) -> tuple[list[FileSplit], int]:
+    def split_rows(self, rows: int) -> int:
+        """How many rows a split of an epoch of `rows` has: large ones cost less, but every core is to have one."""
+        return self._split_rows or max(_LEAST_ROWS, min(_MOST_ROWS, rows // _cores()))
+
+    def take(self, file: FileId, at: int, room: int, split_rows: int, *, must: bool) -> tuple[list[FileSplit], int]:
         """Splits of a file from `at` on for about `room` rows (at least one if it `must`), and where they end."""
         layout = self.layout(file)
         taken: list[FileSplit] = []
         while at < layout.end:
-            to = layout.cut(at, self._even_share(layout.rows(at, layout.end), room))
+            to = layout.cut(at, _even_share(min(layout.rows(at, layout.end), room), split_rows))
             rows = layout.rows(at, to)
             if rows > room and (taken or not must):
                 break
@@ -44,11 +50,6 @@ class FileCuts:
                 taken.append(self._split(file, at, to, rows))
             at, room = to, room - rows
         return taken, at
-
-    def _even_share(self, left: int, room: int) -> int:
-        """What one split takes of the rows that are left, so that the splits of a file are of about one size."""
-        rows = max(1, min(left, room))
-        return -(-rows // -(-rows // self._split_rows))
 
     def _split(self, file: FileId, start: int, end: int, rows: int) -> FileSplit:
         format_ = self._format_of(file.path)
@@ -80,3 +81,13 @@ class FileCuts:
         for file, layout in self._layouts.items():
             rows += layout.rows(partly.get(file, layout.begin), layout.end)
         return rows
+
+
+def _even_share(left: int, split_rows: int) -> int:
+    """What one split takes of the rows that are left, so that the splits of a file are of about one size."""
+    rows = max(1, left)
+    return -(-rows // -(-rows // split_rows))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -37,13 +37,14 @@ EXTENSIONS = {
 @dataclass(frozen=True)
 class FilesConnector:
     """Which files, and how they are read. `format` None: by the extension of each file. `split_rows` is about how many
-    rows a split has; a larger row group or record batch stays whole. `substreams` is `one`, or `files` where each file
-    has a progress of its own and is finished at its end: then an epoch reads some rows of every unfinished file."""
+    rows a split has (None: 200,000 to 400,000, by the rows of an epoch); a larger row group or record batch stays
+    whole. `substreams` is `one`, or `files` where each file has a progress of its own and is finished at its end: then
+    an epoch reads some rows of every unfinished file."""
 
     path: str | tuple[str, ...]
     format: str | None = None
     follow: bool = False
-    split_rows: int = 200_000
+    split_rows: int | None = None
     delimiter: str = ","
     header: bool = True
     substreams: str = "one"
@@ -56,9 +57,11 @@ class FilesConnector:
             raise ConfigError("a files source needs a path", hint="name a folder, a file or a glob such as data/*.csv")
         if self.format is not None and self.format not in FORMATS:
             raise ConfigError(f"unknown file format `{self.format}`", hint=did_you_mean(self.format, FORMATS))
-        if self.split_rows < 1:
+        if self.split_rows is not None and self.split_rows < 1:
             raise ConfigError(
-                "`split_rows` must be at least 1", detail=f"it is {self.split_rows}", hint="leave it out for 200,000"
+                "`split_rows` must be at least 1",
+                detail=f"it is {self.split_rows}",
+                hint="leave it out, and splits are as large as epochs want them",
             )
         if self.substreams not in SUBSTREAMS:
             raise ConfigError(

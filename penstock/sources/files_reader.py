@@ -58,10 +58,11 @@ class FilesReader:
     def _one_by_one(self, queue: tuple[FileId, ...], partly: Mapping[FileId, int], room: int) -> _Taken:
         splits: list[FileSplit] = []
         finished: list[FileId] = []
+        size = self._cuts.split_rows(room)
         for file in queue:
             if splits and room <= 0:
                 break
-            taken, at = self._cuts.take(file, self._start(file, partly), room, must=not splits)
+            taken, at = self._cuts.take(file, self._start(file, partly), room, size, must=not splits)
             splits += taken
             room -= sum(split.rows for split in taken)
             if at < self._cuts.layout(file).end:
@@ -73,8 +74,8 @@ class FilesReader:
     def _side_by_side(self, queue: tuple[FileId, ...], partly: Mapping[FileId, int], room: int) -> _Taken:
         """An equal share of every file: a file that is left for later might begin below what the others have reached,
         and its rows would be late."""
-        share = room // max(1, len(queue))
-        taken = {file: self._cuts.take(file, self._start(file, partly), share, must=True) for file in queue}
+        share, size = room // max(1, len(queue)), self._cuts.split_rows(room)
+        taken = {file: self._cuts.take(file, self._start(file, partly), share, size, must=True) for file in queue}
         splits = tuple(split for some, _ in taken.values() for split in some)
         reached = {file: at for file, (_, at) in taken.items() if at < self._cuts.layout(file).end}
         return _Taken(splits, tuple(file for file in queue if file not in reached), reached)

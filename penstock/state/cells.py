@@ -7,8 +7,13 @@ cell has all that a row of the cut port can meet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+NOBODY = -1  # where a site is expected
 
 
 @dataclass(frozen=True)
@@ -46,3 +51,15 @@ class Cells:
 def too_wide(spread: Iterable[Cells], sites: int) -> tuple[Cells, ...]:
     """Those with more cells than there are to be sites."""
     return tuple(cells for cells in spread if len(cells.sites) > sites)
+
+
+def taken_out(
+    lows: npt.NDArray[np.uint64], homes: npt.NDArray[np.int64], hashes: Sequence[int]
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """Stretches of hashes, by where each begins and its site, with some hashes as stretches of nobody's."""
+    gone = np.asarray(hashes, np.uint64)
+    behind = gone[gone < np.iinfo(np.uint64).max] + np.uint64(1)
+    begins = np.unique(np.concatenate((lows, gone, behind)))
+    owners = homes[np.searchsorted(lows, begins, side="right") - 1]
+    owners[np.searchsorted(begins, gone)] = NOBODY
+    return begins, owners

@@ -7,19 +7,21 @@ site are taken out of their groups and live in cells at several sites.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock.state.cells import Cells
+from penstock.state.cells import NOBODY, Cells, taken_out
 
 HASH_END = 2**64  # hash ranges are half-open, [low, high), in Python integers: 2**64 is the end of the last one
 Hashes = npt.NDArray[np.uint64]
+Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, order=True)
@@ -51,13 +53,16 @@ def point(hash_: int) -> HashRange:
 def remaining(ranges: Iterable[HashRange], taken: Iterable[HashRange]) -> list[HashRange]:
     """What is left of some ranges without others. The ranges of neither set overlap."""
     left: list[HashRange] = []
-    borders = sorted(taken)
+    borders, place = sorted(taken), 0
     for part in sorted(ranges):
         low = part.low
-        for other in borders:
-            if (common := part.intersect(other)) is not None:
-                left += [HashRange(low, common.low)] if low < common.low else []
-                low = common.high
+        while place < len(borders) and borders[place].low < part.high:
+            if low < borders[place].low:
+                left.append(HashRange(low, borders[place].low))
+            low = max(low, borders[place].high)
+            if low >= part.high:
+                break  # it may reach into the next part
+            place += 1
         left += [HashRange(low, part.high)] if low < part.high else []
     return left
 
@@ -76,6 +81,23 @@ def common(some: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashR
     return found
 
 
+def apart(ranges: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashRange]:
+    """The same hashes, in order, with those of others in ranges of their own."""
+    return sorted([*remaining(ranges, others), *common(ranges, others)]) if others else list(ranges)
+
+
+def joined(parts: Sequence[HashRange], own: Sequence[HashRange]) -> list[HashRange]:
+    """Parts of one's own ranges, those in one range between which nothing else of one's own lies; all in order."""
+    found: list[HashRange] = []
+    place = 0  # in one's own: all before it end where `found` does, or earlier
+    for part in parts:
+        while found and place < len(own) and own[place].high <= found[-1].high:
+            place += 1
+        apart = not found or (part.low > found[-1].high and place < len(own) and own[place].low < part.low)
+        found.append(part if apart else HashRange(found.pop().low, part.high))
+    return found
+
+
 @dataclass(frozen=True)
 class Group:
     """A partition group: the hashes whose top `depth` bits are `prefix`."""
@@ -84,9 +106,13 @@ class Group:
     depth: int
 
     @property
+    def low(self) -> int:
+        """Its first hash."""
+        return self.prefix << (64 - self.depth)
+
+    @property
     def range(self) -> HashRange:
-        width = 2 ** (64 - self.depth)
-        return HashRange(self.prefix * width, (self.prefix + 1) * width)
+        return HashRange(self.low, self.low + (1 << (64 - self.depth)))
 
     @property
     def halves(self) -> tuple[Group, Group]:
@@ -120,22 +146,43 @@ class Directory:
     def home_ranges(self) -> tuple[tuple[int, HashRange], ...]:
         """(site, range) for every stretch of neighbouring groups that live at one site, in order of hash, without what
         is spread."""
-        if not self.spread:
-            return self._stretches
-        points = [point(cells.hash) for cells in self.spread]
-        return tuple((site, part) for site, whole in self._stretches for part in remaining([whole], points))
+        return self._stretches
 
     @cached_property
     def _stretches(self) -> tuple[tuple[int, HashRange], ...]:
-        firsts = [n for n, home in enumerate(self.homes) if not n or home != self.homes[n - 1]]
-        lows = [self.groups[n].range.low for n in firsts]
-        highs = [*lows[1:], HASH_END]
-        return tuple((self.homes[n], HashRange(low, high)) for n, low, high in zip(firsts, lows, highs, strict=True))
+        lows, homes = (part.tolist() for part in self.stretches)
+        found = zip(homes, map(HashRange, lows, [*lows[1:], HASH_END]), strict=True)
+        return tuple((site, part) for site, part in found if site != NOBODY) if self.spread else tuple(found)
+
+    @cached_property
+    def stretches(self) -> tuple[Hashes, Places]:
+        """The same as arrays: where each stretch begins, and its site. A hash that is spread is a stretch of nobody's
+        here, which leaves no gaps."""
+        homes = self.home_of
+        firsts = np.flatnonzero(np.concatenate(([True], homes[1:] != homes[:-1])))
+        lows, homes = self.lows[firsts], homes[firsts]
+        return taken_out(lows, homes, [cells.hash for cells in self.spread]) if self.spread else (lows, homes)
+
+    @cached_property
+    def stretches_by_home(self) -> Places:
+        """The places of stretches, those of each site together and in order of hash, nobody's left out."""
+        homes = self.stretches[1]
+        return np.argsort(homes, kind="stable")[np.count_nonzero(homes == NOBODY) :]
 
     def ranges_of(self, site: int) -> tuple[HashRange, ...]:
-        """All that a site is home to, its cells among it."""
-        own = [r for home, r in self.home_ranges() if home == site]
-        return tuple(sorted([*own, *self.cells_of(site)]) if self.spread else own)
+        """All that a site is home to, in order: the stretches of its groups, and its cells."""
+        cells = self.cells_of(site)
+        return tuple(sorted((*self.stretches_of(site), *cells))) if cells else self.stretches_of(site)
+
+    def stretches_of(self, site: int) -> tuple[HashRange, ...]:
+        return self._stretches_by_site[site]
+
+    @cached_property
+    def _stretches_by_site(self) -> tuple[tuple[HashRange, ...], ...]:
+        own: list[list[HashRange]] = [[] for _ in range(self.sites)]
+        for site, part in self.home_ranges():
+            own[site].append(part)
+        return tuple(map(tuple, own))
 
     def cells_of(self, site: int, gathering: bool = False) -> list[HashRange]:
         """The spread hashes that a site has a cell of; only those that are to be gathered, if that is asked for."""
@@ -147,7 +194,7 @@ class Directory:
 
     def place_at(self, hash_: int) -> int:
         """Where the group that a hash belongs to is in the order of groups."""
-        return int(np.searchsorted(self._lows, np.uint64(hash_), side="right")) - 1
+        return int(np.searchsorted(self.lows, np.uint64(hash_), side="right")) - 1
 
     def home_at(self, hash_: int) -> int:
         """The site of the group that a hash belongs to."""
@@ -156,18 +203,38 @@ class Directory:
     def overlapping(self, group: Group) -> tuple[int, int]:
         """From which to before which place there are groups that have hashes in common with one of another directory:
         itself, what it is part of, or what is part of it."""
-        first = int(np.searchsorted(self._lows, np.uint64(group.range.low), side="right")) - 1
-        return first, int(np.searchsorted(self._lows, np.uint64(group.range.high - 1), side="right"))
+        return bisect_right(self._low_list, group.low) - 1, bisect_left(self._low_list, group.range.high)
 
     @cached_property
-    def _lows(self) -> Hashes:
-        prefixes = np.asarray([group.prefix for group in self.groups], np.uint64)
-        depths = np.asarray([group.depth for group in self.groups], np.uint64)
+    def _low_list(self) -> list[int]:
+        return [int(low) for low in self.lows]
+
+    # The groups as arrays: what is asked of all of them at once must not go through them one by one.
+
+    @cached_property
+    def lows(self) -> Hashes:
+        """The first hash of each group."""
+        prefixes = np.fromiter((group.prefix for group in self.groups), np.uint64, len(self.groups))
+        depths = self.depths.astype(np.uint64)
         return np.where(depths > 0, prefixes << (np.uint64(64) - np.maximum(depths, np.uint64(1))), np.uint64(0))
+
+    @cached_property
+    def lasts(self) -> Hashes:
+        """The last hash of each group."""
+        return np.append(self.lows[1:] - np.uint64(1), np.uint64(HASH_END - 1))
+
+    @cached_property
+    def depths(self) -> Places:
+        return np.fromiter((group.depth for group in self.groups), np.int64, len(self.groups))
+
+    @cached_property
+    def home_of(self) -> Places:
+        """The site of each group."""
+        return np.asarray(self.homes, np.int64)
 
     def place(self, group: Group) -> int:
         """Where the group is in the order of groups; raises KeyError if it is none of them."""
-        place = bisect_left(self.groups, group.range.low, key=lambda known: known.range.low)
+        place = bisect_left(self.groups, group.low, key=lambda known: known.low)
         if place == len(self.groups) or self.groups[place] != group:
             raise KeyError(group)
         return place
@@ -176,16 +243,24 @@ class Directory:
         """Its site; raises KeyError if it is none of the groups."""
         return self.homes[self.place(group)]
 
-    def __getstate__(self) -> dict[str, object]:
-        """What is cached stays at home."""
-        return {"sites": self.sites, "groups": self.groups, "homes": self.homes, "spread": self.spread}
+    def __reduce__(self) -> tuple[Callable[..., Directory], tuple[object, ...]]:
+        """In few bytes: what is cached stays at home, and ten thousand groups do not travel as so many objects."""
+        homes = self.home_of.astype(np.int32).tobytes()
+        rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("groups", "homes")}
+        return _unpacked, (self.depths.astype(np.uint8).tobytes(), homes, rest)
 
     # -- other directories ---------------------------------------------------------------------------------------
 
     def moved(self, group: Group, site: int) -> Directory:
         """With another home for a group."""
-        place = self.place(group)
-        return replace(self, homes=(*self.homes[:place], site, *self.homes[place + 1 :]))
+        return self.with_homes({group: site})
+
+    def with_homes(self, sites: Mapping[Group, int]) -> Directory:
+        """With other homes for some groups."""
+        homes = list(self.homes)
+        for group, site in sites.items():
+            homes[self.place(group)] = site
+        return replace(self, homes=tuple(homes))
 
     def split(self, group: Group) -> Directory:
         """With both halves of a group where it was."""
@@ -227,6 +302,20 @@ class Directory:
         """With hashes that are to be gathered as soon as can be."""
         wanted = set(hashes)
         return replace(self, spread=tuple(replace(c, gathering=c.gathering or c.hash in wanted) for c in self.spread))
+
+
+def groups_of_depths(depths: Iterable[int]) -> tuple[Group, ...]:
+    """The groups of a directory: in order of hash, and without gaps, the length of each prefix tells all of it."""
+    groups, low = [], 0
+    for depth in depths:
+        groups.append(Group(low >> (64 - depth), depth))
+        low += 1 << (64 - depth)
+    return tuple(groups)
+
+
+def _unpacked(depths: bytes, homes: bytes, rest: dict[str, Any]) -> Directory:
+    groups = groups_of_depths(np.frombuffer(depths, np.uint8).tolist())
+    return Directory(groups=groups, homes=tuple(np.frombuffer(homes, np.int32).tolist()), **rest)
 
 
 def uniform(sites: int, groups_per_site: int = 16) -> Directory:

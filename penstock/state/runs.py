@@ -6,10 +6,11 @@ which state changes hands.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from penstock.state.directory import HashRange
+from penstock.state.directory import HASH_END, HashRange
 
 HASH, TIME = "#hash", "#time"  # the two columns that every run begins with
 
@@ -17,7 +18,9 @@ HASH, TIME = "#hash", "#time"  # the two columns that every run begins with
 @dataclass(frozen=True)
 class Run:
     """A run file with state rows of one port. The times are the least, the middle and the largest of its rows: half of
-    the rows lie below `median_time`, so that "under half alive" can be told without reading the file."""
+    the rows lie below `median_time`, so that "under half alive" can be told without reading the file. `blocks` holds
+    the checksums of its blocks, one behind the other, where it has several: a host that needs only some of them can
+    tell that they are right."""
 
     name: str
     port: int
@@ -27,6 +30,7 @@ class Run:
     min_time: int
     median_time: int
     max_time: int
+    blocks: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,23 @@ class Slice:
 
 def restrict(slices: Iterable[Slice], ranges: Iterable[HashRange]) -> Iterator[Slice]:
     """The parts of the slices that lie in the given ranges, which do not overlap: how state is handed to a new home."""
-    wanted = tuple(ranges)
+    wanted = sorted(ranges)
     for piece in slices:
-        for part in wanted:
-            if common := piece.range.intersect(part):
-                yield Slice(piece.run, common)
+        first = bisect_right(wanted, piece.range.low, key=lambda part: part.high)
+        last = bisect_left(wanted, piece.range.high, key=lambda part: part.low)
+        for part in wanted[first:last]:
+            yield Slice(piece.run, HashRange(max(piece.range.low, part.low), min(piece.range.high, part.high)))
+
+
+def united(slices: Iterable[Slice]) -> list[HashRange]:
+    """The hashes that any of the slices has, in order, as ranges that do not overlap."""
+    ranges: list[HashRange] = []
+    for part in sorted(piece.range for piece in slices):
+        if ranges and part.low <= ranges[-1].high:
+            ranges[-1] = HashRange(ranges[-1].low, max(ranges[-1].high, part.high))
+        else:
+            ranges.append(part)
+    return ranges
 
 
 def join_neighbours(slices: Iterable[Slice]) -> tuple[Slice, ...]:
@@ -56,3 +72,9 @@ def join_neighbours(slices: Iterable[Slice]) -> tuple[Slice, ...]:
         else:
             joined.append(piece)
     return tuple(joined)
+
+
+def about(piece: Slice, sites: int) -> int:
+    """A guess at the rows of a slice that cannot be read yet: a run has the hashes of one of so many sites."""
+    part = (piece.range.high - piece.range.low) * sites / HASH_END
+    return round(piece.run.rows * min(1.0, part))

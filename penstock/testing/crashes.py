@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,13 +26,13 @@ from penstock.checkpoint.manifest import Manifest, SubqueryState
 from penstock.checkpoint.store import KEPT_MANIFESTS
 from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.engine.loop import Executor
-from penstock.engine.marks import starting_marks
 from penstock.engine.outputs import late_outputs
-from penstock.engine.storing import OPEN_RUNS
+from penstock.engine.run_access import OPEN_RUNS
 from penstock.operators.arrange import hashes_of
 from penstock.plan.nodes import Source
 from penstock.schema import conform
 from penstock.sources.base import BAD_ROWS_SCHEMA
+from penstock.state.directory import remaining
 from penstock.testing.case_input import Epochs, Part
 from penstock.testing.case_late import divided
 from penstock.testing.operator_queries import OperatorQuery, operator_queries
@@ -273,8 +274,9 @@ def assert_homes(state: SubqueryState, runs: Path) -> None:
     assert len(state.sites) == state.directory.sites
     for number, site in enumerate(state.sites):
         home = state.directory.ranges_of(number)
-        covered = [m.range for m in starting_marks((m.range for m in site.marks), 1)]
-        assert covered == [m.range for m in starting_marks(home, 1)], "the marks of a site do not cover its groups"
+        marked = [m.range for m in site.marks]
+        assert all(a.high <= b.low for a, b in pairwise(marked)), "a hash has two marks"
+        assert not remaining(home, marked), "the marks of a site do not cover its groups"
         for piece in site.all_slices():
             hashes = hashes_of(OPEN_RUNS.read(runs, piece))
             assert sum(len(hashes[part.rows(hashes)]) for part in home) == len(hashes), "a row away from home"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.loop import EpochLoop, Executor, Outcome
-from penstock.engine.storing import OPEN_RUNS
+from penstock.engine.run_access import OPEN_RUNS
 from penstock.events import Event
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import compile_query

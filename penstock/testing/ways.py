@@ -17,6 +17,8 @@ class Way:
     item_rows: int = 1_000_000
     rows_per_epoch: int | None = None
     hash_bits: int = 64
+    flush: str = "eager"
+    max_delay: int = 1
 
     def settings(self) -> dict[str, Any]:
         return asdict(self)
@@ -30,4 +32,6 @@ def random_way(random: Random) -> Way:
         item_rows=random.choice([1, 3, 20, 1_000_000]),
         rows_per_epoch=random.choice([1, 7, 50, 1_000_000]),
         hash_bits=random.choice([64, 64, 8, 0]),
+        flush=random.choice(["eager", "slow", "lazy"]),
+        max_delay=random.choice([1, 2, 5]),
     )

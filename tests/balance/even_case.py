@@ -43,6 +43,7 @@ def figures_of(
         state_bytes=_counts(state_bytes, len(counts)),
         pending=waiting,
         last_used=np.where(counts > 0, 1, 0),
+        done=counts,
     )
     backlog = np.bincount(homes, weights=waiting, minlength=directory.sites)
     share = np.full(directory.sites, busy.max())
@@ -80,7 +81,7 @@ class World:
         growth = (after - before) / 10
         worked = self._of_groups(self.keys + self.pending - self.left())
         seconds = worked / (1000 * self.speeds[figures.homes])
-        loads = replace(figures.loads, seconds=seconds, pending=self._of_groups(self.left()))
+        loads = replace(figures.loads, seconds=seconds, pending=self._of_groups(self.left()), done=worked)
         return replace(
             figures, loads=loads, busy=figures.of_sites(seconds), epochs=10, backlog=before + growth * 5.5,
             share=np.full(len(before), self.deadline), seconds=self.deadline, capacity=self.capacity,

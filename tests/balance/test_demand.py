@@ -75,3 +75,21 @@ def test_nothing_came() -> None:
     asked = demand(figures_of(uniform(2, 4), [0] * 8))
     assert asked.work.sum() == 0
     assert asked.speeds == pytest.approx([1, 1])
+
+
+def test_which_groups_a_deadline_let_a_site_reach_does_not_matter() -> None:
+    figures = figures_of(uniform(2, 4), [1000] * 8)
+    done = np.asarray([4000, 0, 0, 0, 500, 1500, 1000, 1000])
+    loads = replace(figures.loads, done=done, seconds=done / 1000)
+    asked = demand(replace(figures, loads=loads, busy=np.asarray([4.0, 4.0])))
+    assert asked.work == pytest.approx([1.0] * 8, rel=0.05)
+    assert asked.speeds == pytest.approx([1, 1])
+
+
+def test_a_site_that_does_half_of_its_rows_in_the_same_time_has_half_the_speed() -> None:
+    figures = figures_of(uniform(2, 4), [1000] * 8)
+    done = np.asarray([500] * 4 + [1000] * 4)
+    loads = replace(figures.loads, done=done, seconds=np.full(8, 1.0))
+    asked = demand(replace(figures, loads=loads, busy=np.asarray([4.0, 4.0])))
+    assert asked.speeds == pytest.approx([2 / 3, 4 / 3])
+    assert figures.of_sites(asked.work) / asked.speeds == pytest.approx([8, 4])

@@ -280,7 +280,8 @@ def noisy(figures: Round, rng: np.random.Generator) -> Round:
     seconds = rows * per_row[figures.homes] * rng.lognormal(0, 0.2, len(rows))
     busy = figures.of_sites(rows) * per_row * rng.lognormal(0, 0.02, len(figures.busy))
     heaviest = np.minimum(loads.heaviest, rows)
-    return replace(figures, loads=replace(loads, rows=rows, heaviest=heaviest, seconds=seconds), busy=busy)
+    loads = replace(loads, rows=rows, heaviest=heaviest, seconds=seconds, done=rows)
+    return replace(figures, loads=loads, busy=busy)
 
 
 @pytest.mark.parametrize("seed", range(5))

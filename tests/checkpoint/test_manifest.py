@@ -24,7 +24,7 @@ from penstock.checkpoint.manifest import (
 )
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN, END, at
-from penstock.state.directory import EVERYTHING, uniform
+from penstock.state.directory import EVERYTHING, Group, uniform
 from penstock.state.runs import Run, Slice
 
 
@@ -53,6 +53,27 @@ def test_what_is_committed_is_read_back(tmp_path: Path) -> None:
         manifests.commit(tmp_path, manifest)
         assert manifests.read(tmp_path, manifest.epoch) == manifest
     assert manifests.epochs(tmp_path) == [7, 8]
+
+
+def test_groups_of_any_depth_are_read_back(tmp_path: Path) -> None:
+    directory = uniform(3, 4).split(Group(5, 4)).split(Group(11, 5)).moved(Group(22, 6), 2).scaled(4)
+    for epoch, known in enumerate((directory, uniform(1, 1))):
+        sites = (SiteState((), ()),) * known.sites
+        manifest = replace(_manifest(epoch), subqueries=(SubqueryState(known, sites),) * 2)
+        manifests.commit(tmp_path, manifest)
+        assert manifests.read(tmp_path, epoch) == manifest
+
+
+@pytest.mark.parametrize("groups", [[1], [1, 1, 1], [0, 0], [], [65, 1, 1], [1, 1]])
+def test_a_directory_that_does_not_cover_all_hashes_is_not_believed(groups: list[int], tmp_path: Path) -> None:
+    body = msgspec.json.decode(manifests.encode(_manifest()))["body"]
+    body["subqueries"][0]["directory"] |= {"groups": groups}  # with four homes
+    data = msgspec.json.encode(body)
+    path = tmp_path / manifests.file_name(7)
+    envelope = {"checksum": xxhash.xxh3_64_hexdigest(data), "body": msgspec.Raw(data)}
+    path.write_bytes(msgspec.json.encode(envelope))
+    with pytest.raises(CorruptCheckpointError, match="without a home"):
+        manifests.read(tmp_path, 7)
 
 
 def test_epochs_are_ordered_as_numbers_and_other_files_are_ignored(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
-from penstock.checkpoint.run_files import RunCache, write_run
+from penstock.checkpoint.run_files import OpenRuns, write_run
 from penstock.errors import CorruptCheckpointError
 from penstock.state.directory import EVERYTHING, HASH_END, HashRange
 from penstock.state.runs import HASH, TIME, Slice
@@ -25,11 +25,11 @@ def test_a_run_is_described_as_it_is(tmp_path: Path) -> None:
     run = write_run(tmp_path, "run", _rows())
     assert (run.name, run.rows, run.size) == ("run", 50, (tmp_path / "run").stat().st_size)
     assert (run.min_time, run.median_time, run.max_time) == (-10, 15, 39)
-    assert RunCache().read(tmp_path, Slice(run, EVERYTHING)).equals(_rows())
+    assert OpenRuns().read(tmp_path, Slice(run, EVERYTHING)).equals(_rows())
 
 
 def test_slices_cut_a_run_without_loss(tmp_path: Path) -> None:
-    run, cache = write_run(tmp_path, "run", _rows()), RunCache()
+    run, cache = write_run(tmp_path, "run", _rows()), OpenRuns()
     for border in (1, 2**63, int(_rows().column(HASH)[7].as_py())):
         parts = [HashRange(0, border), HashRange(border, HASH_END)]
         halves = [cache.read(tmp_path, Slice(run, part)) for part in parts]
@@ -52,7 +52,7 @@ def test_any_flipped_byte_is_seen(tmp_path: Path) -> None:
         broken[place] ^= 1 << place % 8
         (tmp_path / "run").write_bytes(broken)
         with pytest.raises(CorruptCheckpointError, match="the state file run"):
-            RunCache().read(tmp_path, piece)
+            OpenRuns().read(tmp_path, piece)
 
 
 @pytest.mark.parametrize("length", [0, 1, 100, -1])
@@ -60,14 +60,14 @@ def test_a_cut_run_is_seen(length: int, tmp_path: Path) -> None:
     piece = Slice(write_run(tmp_path, "run", _rows()), EVERYTHING)
     (tmp_path / "run").write_bytes((tmp_path / "run").read_bytes()[:length])
     with pytest.raises(CorruptCheckpointError, match="the state file run"):
-        RunCache().read(tmp_path, piece)
+        OpenRuns().read(tmp_path, piece)
 
 
 def test_a_missing_run_is_named(tmp_path: Path) -> None:
     piece = Slice(write_run(tmp_path, "run", _rows()), EVERYTHING)
     (tmp_path / "run").unlink()
     with pytest.raises(CorruptCheckpointError, match="the state file run"):
-        RunCache().read(tmp_path, piece)
+        OpenRuns().read(tmp_path, piece)
 
 
 def test_a_torn_run_is_not_whole_and_its_name_stays_taken(tmp_path: Path) -> None:
@@ -80,14 +80,14 @@ def test_a_torn_run_is_not_whole_and_its_name_stays_taken(tmp_path: Path) -> Non
         disarm()
     assert 0 < (tmp_path / "run").stat().st_size < whole.size
     with pytest.raises(CorruptCheckpointError):
-        RunCache().read(tmp_path, Slice(replace(whole, name="run"), EVERYTHING))
+        OpenRuns().read(tmp_path, Slice(replace(whole, name="run"), EVERYTHING))
     with pytest.raises(FileExistsError):
         write_run(tmp_path, "run", _rows())
 
 
 def test_rows_in_hand_outlive_their_file(tmp_path: Path) -> None:
     """What a step has read stays what it was when collection deletes the file and the cache lets go of it."""
-    cache, other = RunCache(), write_run(tmp_path, "other", _rows(5))
+    cache, other = OpenRuns(), write_run(tmp_path, "other", _rows(5))
     held = cache.read(tmp_path, Slice(write_run(tmp_path, "run", _rows()), EVERYTHING))
     cache.keep_only(tmp_path, [other.name])
     (tmp_path / "run").unlink()
@@ -96,7 +96,7 @@ def test_rows_in_hand_outlive_their_file(tmp_path: Path) -> None:
 
 
 def test_closing_runs_of_one_folder_leaves_those_of_another(tmp_path: Path) -> None:
-    cache, folders = RunCache(), [tmp_path / "a", tmp_path / "b"]
+    cache, folders = OpenRuns(), [tmp_path / "a", tmp_path / "b"]
     pieces = []
     for folder in folders:
         folder.mkdir()

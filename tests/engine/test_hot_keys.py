@@ -18,7 +18,7 @@ from penstock.checkpoint.faults import InjectedCrash, arm, disarm
 from penstock.engine.drag import Drag, write_drag
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor, Outcome
-from penstock.engine.storing import OPEN_RUNS
+from penstock.engine.run_access import OPEN_RUNS
 from penstock.events import ChangeRefused, DirectoryChanged
 from penstock.operators.arrange import hashes_of
 from penstock.state.cells import Cells

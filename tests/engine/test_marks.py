@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.checkpoint.manifest import RangeMark, SiteState, SubqueryState
+from penstock.checkpoint.manifest import RangeMark
 from penstock.engine.marks import least, moved_to, normal, restricted, starting_marks
-from penstock.engine.rescale import rescaled
 from penstock.progress.mark import BEGIN, END, at
-from penstock.state.directory import EVERYTHING, HashRange, uniform
-from penstock.state.runs import Run, Slice
+from penstock.state.directory import HashRange
 
 SMALL = 16
 BORDERS = st.tuples(st.integers(0, SMALL - 1), st.integers(1, SMALL)).filter(lambda p: p[0] < p[1])
@@ -56,25 +52,6 @@ def test_a_new_home_is_told_the_marks_of_its_ranges(
     ]
 
 
-@given(st.integers(1, 9), st.lists(st.integers(1, 9), max_size=5))
-def test_rescaling_hands_every_slice_and_mark_to_one_new_home(sites: int, later: list[int]) -> None:
-    run = Run("r", 0, 10, 80, "", 0, 5, 9)
-    directory = uniform(sites)
-    state = SubqueryState(
-        directory,
-        tuple(
-            SiteState(
-                tuple(Slice(run, part) for part in directory.ranges_of(site)),
-                tuple(RangeMark(part, (at(site),)) for part in directory.ranges_of(site)),
-            )
-            for site in range(sites)
-        ),
-    )
-    before = normal(m for site in state.sites for m in site.marks)
-    for count in later:
-        state = rescaled(state, count)
-    covered = sorted(piece.range for site in state.sites for piece in site.slices)
-    assert (covered[0].low, covered[-1].high) == (EVERYTHING.low, EVERYTHING.high)
-    assert all(a.high == b.low for a, b in itertools.pairwise(covered))
-    assert normal(m for site in state.sites for m in site.marks) == before
-    assert all(len(site.slices) == len(state.directory.ranges_of(n)) for n, site in enumerate(state.sites))
+def test_what_lies_between_the_groups_of_a_site_does_not_part_its_marks() -> None:
+    scattered = [HashRange(n, n + 1) for n in range(0, SMALL, 2)]
+    assert starting_marks(scattered, 1) == (RangeMark(HashRange(0, SMALL - 1), (BEGIN,)),)

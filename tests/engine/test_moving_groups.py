@@ -10,6 +10,7 @@ import pytest
 
 from penstock.balance.decisions import Merge, Move, Scale, Split
 from penstock.engine.inline import InlineExecutor
+from penstock.engine.loop import EpochLoop, Outcome
 from penstock.events import ChangeRefused, DirectoryChanged
 from penstock.state.directory import Group
 from penstock.testing.crashes import (
@@ -52,6 +53,28 @@ def test_any_schedule_of_any_operator_gives_the_batch_answer(case: int, random: 
         told = step_with_changes(scenario, place, way, InlineExecutor(), random)
         changes = [event.what for event in told if isinstance(event, DirectoryChanged)]
         assert_exact(scenario, place, f"{name}, {way}\n{changes}\n{scenario.stream.explain()}")
+
+
+@pytest.mark.parametrize("case", range(10))
+def test_groups_that_are_scattered_over_all_sites(case: int, random: Random, tmp_path: Path) -> None:
+    """Neighbours live apart from the first epoch on, and are scattered anew in the middle, with work pending."""
+    for number in range(EACH // 2):
+        name, place = random.choice(sorted(QUERIES)), Place(tmp_path / str(number))
+        scenario = operator_scenario(random, QUERIES[name]) if number % 2 else random_scenario(random)
+        way = replace(random_way(random), sites=random.choice([3, 7]), groups_per_site=16)
+        with looping(scenario, place, way, InlineExecutor()) as (loop, _):
+            for epoch in range(10**6):
+                if epoch in (0, 3):
+                    _scatter(loop, random)
+                if loop.step() is Outcome.FINISHED:
+                    break
+        assert_exact(scenario, place, f"{name}, {way}\n{scenario.stream.explain()}")
+
+
+def _scatter(loop: EpochLoop, random: Random) -> None:
+    for subquery, directory in enumerate(loop.directories):
+        for group in directory.groups:
+            loop.change(subquery, Move(group, directory.home(group), random.randrange(directory.sites)))
 
 
 @pytest.mark.parametrize("case", range(20))

@@ -6,10 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.errors import CorruptCheckpointError, SinkError
+import penstock as ps
+from penstock.errors import ConfigError, CorruptCheckpointError, SinkError
 from penstock.sinks.base import RowWriter
 from penstock.sinks.collected import CollectedSink, MemoryResults
-from penstock.sinks.files import FilesSink
+from penstock.sinks.files import COMPRESSIONS, FilesSink
 from penstock.sinks.terminal import rows_as_table
 
 ROWS = pa.table({"k": [1, 2], "s": ["a", None]})
@@ -43,6 +44,21 @@ def test_no_rows_no_file(tmp_path: Path) -> None:
     writer.write(ROWS.slice(0, 0))
     assert writer.finish("results") is None
     assert not (tmp_path / "x.parquet").exists()
+
+
+@pytest.mark.parametrize("name", COMPRESSIONS)
+def test_files_are_compressed_as_the_query_wants_it(tmp_path: Path, name: str) -> None:
+    table = ps.read.table(pa.table({"ts": [1, 2], "k": [3, 4]}), time="ts")
+    table.to.files(str(tmp_path / "out"), compression=name).start(str(tmp_path / "checkpoint"), master="inline").wait()
+    (file,) = (tmp_path / "out").glob("*.parquet")
+    found = {pq.ParquetFile(file).metadata.row_group(0).column(n).compression for n in range(2)}
+    assert found == {"UNCOMPRESSED" if name == "none" else name.upper()}
+
+
+def test_an_unknown_compression_is_refused() -> None:
+    with pytest.raises(ConfigError, match="unknown compression `zip`"):
+        FilesSink("x", compression="zip")
+    assert FilesSink("x", compression="zstd").identity() == FilesSink("x").identity()
 
 
 def test_a_folder_of_other_results_is_refused(tmp_path: Path) -> None:

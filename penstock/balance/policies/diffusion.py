@@ -65,7 +65,7 @@ class _Exchange:
     def _chosen(self, supplier: int, consumer: int) -> int | None:
         """The paper takes any group. The one after which the slower of the two is fastest is as simple to find, and
         none is taken that would only make them change roles. Among equals the first, so the choice is repeatable."""
-        mine = np.flatnonzero((self._figures.homes == supplier) & (self._work > 0))
+        mine = np.flatnonzero((self._figures.homes == supplier) & (self._work > 0) & ~self._figures.stays)
         given = self._times[supplier] - self._work[mine] / self._speeds[supplier]
         taken = self._times[consumer] + self._work[mine] / self._speeds[consumer]
         slower = np.maximum(given, taken)

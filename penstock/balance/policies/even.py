@@ -108,9 +108,9 @@ def _pieces(figures: Round, asked: Demand, split: set[Group]) -> Pieces:
         state=figures.loads.state_bytes.astype(np.float64),
         pending=figures.loads.pending.astype(np.float64),
         heavy=heavy_part(figures),
-        fixed=np.zeros(len(asked.work), np.bool_),
+        fixed=figures.stays,
     )
-    stay = unclear(pieces.heavy, pieces.work, asked.ideal)
+    stay = figures.stays | unclear(pieces.heavy, pieces.work, asked.ideal)
     for place in sorted(figures.directory.place(group) for group in split):
         pieces = pieces.halved(place, fixed=bool(stay[place]))  # which leaves all others in their places
     return pieces

@@ -65,7 +65,8 @@ def _group_to_move(figures: Round, donor: int, receiver: int, room: float) -> in
     closer = (rows > 0) & (grown - left < SWAPPED * (giving - taking))
     # A slow receiver could come closer to the donor and yet end up busier than the donor is: nobody would gain.
     bearable = grown <= min(1.0, giving)
-    choice = largest(rows, closer & bearable & (figures.loads.state_bytes[places] <= room))
+    fits = (figures.loads.state_bytes[places] <= room) & ~figures.stays[places]
+    choice = largest(rows, closer & bearable & fits)
     return None if choice is None else int(places[choice])
 
 

@@ -50,7 +50,7 @@ class Memory:
 def _group_to_move(figures: Round, held: Figures, donor: int, receiver: int) -> int | None:
     """The place of the donor's largest group that would make both sites more alike. One that fits the receiver's memory
     comes first; where none does, a move can still even out how much of their state sites have to park."""
-    places = np.flatnonzero(figures.homes == donor)
+    places = np.flatnonzero((figures.homes == donor) & ~figures.stays)
     sizes = figures.loads.state_bytes[places]
     gap = held[donor] - held[receiver]
     closer = np.abs(gap - 2 * sizes) < gap

@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.balance.decisions import Decision, Move
-from penstock.balance.round import Figures, Round
-
-Mask = npt.NDArray[np.bool_]
+from penstock.balance.round import Figures, Mask, Round
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Experiments beside the workloads: what an epoch, a slide, expiry and a row of state cost, and how late results are.
 
 Each is an `Experiment`: it takes a setting and gives a table, bars with their verdicts, and pictures. What needs a
-process of its own is a part (`*_run.py`). Only the command line imports this package.
+process of its own is a part (`*_run.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,4 @@ from penstock.bench.also.latency import LATENCY
 from penstock.bench.also.slide_cost import SLIDE_COST
 from penstock.bench.also.wide import WIDE
 
-EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in (EPOCH_COST, SLIDE_COST, EXPIRY, LATENCY, WIDE, ADAPTER, JOIN_MEMORY)
-}
+BESIDE: tuple[Experiment, ...] = (EPOCH_COST, SLIDE_COST, EXPIRY, LATENCY, WIDE, ADAPTER, JOIN_MEMORY)

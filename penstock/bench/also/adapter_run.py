@@ -30,7 +30,8 @@ class Adapter:
         cores = self._limits.cores
         windows, rows = tumbled(data_dir, cores, self._limits.files_per_trigger), out_dir / "rows"
         began = time.perf_counter()
-        run = windows.to.files(str(rows)).start(str(out_dir / "checkpoint"), sites=cores, master=f"local[{cores}]")
+        query = windows.to.files(str(rows), compression="none")
+        run = query.start(str(out_dir / "checkpoint"), sites=cores, master=f"local[{cores}]")
         done = run.wait().progress
         return Outcome(time.perf_counter() - began, done.rows_in, count_rows(rows), str(rows), done.epochs)
 

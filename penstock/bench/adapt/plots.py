@@ -1,0 +1,61 @@
+"""Pictures of the experiments on adapting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.bench.also.experiment import Record, Value
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Points = Sequence[tuple[float, float]]
+COLOURS = ("#8a8a8a", "#2b6cb5", "#b5552b", "#3f8f4f", "#8a4fa0", "#b59a2b", "#2b9fa5", "#5a5a5a")
+
+
+def points(records: Sequence[Record], key: str, value: Value, x: str, y: str) -> list[tuple[float, float]]:
+    """(x, y) of the records that have a value at a key; what is missing counts as 0."""
+    own = [record for record in records if record[key] == value]
+    return [(float(record[x] or 0), float(record[y] or 0)) for record in own]
+
+
+def write_curves(
+    curves: Mapping[str, Points],
+    title: str,
+    moments: Mapping[float, str],
+    path: Path,
+    labels: tuple[str, str] = ("seconds", "rows per second"),
+    *,
+    marker: str = "",
+    bottom: float | None = 0.0,
+) -> Path:
+    """A line for each name; what happened at some moments is marked."""
+    figure, axes = _canvas()
+    for colour, (name, points) in zip(COLOURS * 4, curves.items(), strict=False):
+        axes.plot([x for x, _ in points], [y for _, y in points], color=colour, label=name, marker=marker)
+    for at, word in moments.items():
+        axes.axvline(at, color="#444444", linestyle=":")
+        axes.annotate(word, (at, 1.0), xycoords=("data", "axes fraction"), xytext=(4, -12), textcoords="offset points")
+    axes.set(title=title, xlabel=labels[0], ylabel=labels[1])
+    axes.set_ylim(bottom=bottom)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    return path
+
+
+def _canvas() -> tuple[Figure, Axes]:
+    try:
+        from matplotlib.figure import Figure  # imported late: only a report needs it
+    except ImportError as error:
+        raise ConfigError(
+            "a picture needs matplotlib", detail=str(error), hint="pip install 'penstock[plots]'"
+        ) from error
+    figure = Figure(figsize=(7.6, 4.4))
+    return figure, figure.add_subplot()

@@ -1,0 +1,124 @@
+"""The process of the experiments on adapting: runs of a workload, slowed by a drag, watched from outside."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from penstock.bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline
+from penstock.bench.adapt.variants import make_known
+from penstock.bench.also.part import serve
+from penstock.bench.oracle import equal
+from penstock.bench.penstock_system import query_of
+from penstock.bench.workload import Workload
+from penstock.bench.workloads import workload_named
+from penstock.engine.drag import VARIABLE, Drag, Slowed, write_drag
+from penstock.events import ChangeRefused, DirectoryChanged, EpochCommitted, Event
+
+Option = str | int | float | None
+Check = Callable[[Path, Workload, Path], bool]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Run a workload over `data` with some settings. Each row takes `row_seconds` of sleep; the times at which sites
+    are `slowed` count from the end of the first epoch. Relative to `master`, the machine has `cores`."""
+
+    workload: str
+    data: str
+    scratch: str
+    settings: dict[str, Option]
+    row_seconds: float = 0.0
+    slowed: tuple[Slowed, ...] = ()
+    master: str = "local[8]"
+    cores: int = 2
+
+
+@dataclass
+class Watch:
+    """Notes what a run tells. The drag begins with the end of the first epoch."""
+
+    question: Question
+    file: Path
+    began: float | None = None
+    epochs: list[EpochSeen] = field(default_factory=list)
+    changes: list[ChangeSeen] = field(default_factory=list)
+    refused: int = 0
+    backlog: int = 0
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case EpochCommitted():
+                self._committed(event)
+            case DirectoryChanged(what=what, why=why):
+                self.changes.append(ChangeSeen(self._now(), what, why))
+            case ChangeRefused():
+                self.refused += 1
+
+    def _committed(self, event: EpochCommitted) -> None:
+        done, self.backlog = event.rows_in + self.backlog - event.backlog, event.backlog
+        if self.began is None:
+            self.began = time.monotonic()
+            write_drag(Drag(time.time(), self.question.row_seconds, self.question.slowed), self.file)
+            return
+        self.epochs.append(
+            EpochSeen(self._now(), event.seconds, event.rows_in, event.rows_out, done, event.backlog, event.sites)
+        )
+
+    def _now(self) -> float:
+        return time.monotonic() - (self.began or time.monotonic())
+
+
+def compared(rows: Path, workload: Workload, data: Path) -> bool:
+    """Whether the results are the batch answer."""
+    return equal(rows, workload, data).equal
+
+
+def drag_file() -> Path:
+    """One for all runs of this process, for its workers are told once where it is."""
+    path = Path(tempfile.gettempdir()) / f"penstock-drag-{os.getpid()}.json"
+    os.environ[VARIABLE] = str(path)
+    return path
+
+
+def watched(question: Question, right: Check = compared) -> Timeline:
+    file, scratch, workload = drag_file(), Path(question.scratch), workload_named(question.workload)
+    write_drag(Drag(time.time(), question.row_seconds), file)
+    watch, cpu = Watch(question, file), cpu_seconds()
+    try:
+        query = query_of(workload, Path(question.data), scratch / "rows")
+        settings = {"master": question.master, **question.settings}
+        began = time.monotonic()
+        query.start(str(scratch / "checkpoint"), on_event=watch.hear, **settings).wait()
+        busy = (cpu_seconds() - cpu) / (question.cores * (time.monotonic() - began))
+        verdict = right(scratch / "rows", workload, Path(question.data))
+        return Timeline(tuple(watch.epochs), tuple(watch.changes), watch.refused, busy, verdict)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        file.unlink(missing_ok=True)
+
+
+def cpu_seconds() -> float:
+    """Of this process and all below it."""
+    root = psutil.Process()
+    return sum(_own_cpu(process) for process in [root, *root.children(recursive=True)])
+
+
+def _own_cpu(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+        return float(times.user + times.system)
+    except psutil.Error:
+        return 0.0  # it ended between being listed and being asked
+
+
+if __name__ == "__main__":
+    make_known()
+    serve(Question, watched)

@@ -1,0 +1,39 @@
+"""Narrow rows with skewed keys. Of those that wander, another range of keys is hot in every file, so the hot range
+changes every 30 s of event time; to a hash, the ranges have nothing to do with each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.bench.bench_stream import FILES, BenchStream, Maker, rows_of_file, sorted_times
+from penstock.bench.narrow_rows import KEYS, NARROW_SCHEMA
+from penstock.sources.skew import BModel, Skew, Uniform, Zipf
+
+FEW_KEYS = 16_384
+ONE_IN = 16  # of the stream `few`: what a row costs is to be paid for the rows of the other stream
+
+# The most frequent of 100,000 keys has 0.2 %, 2 % and 38 % of the rows.
+WANDERING: dict[str, Skew] = {"bmodel": BModel(0.7), "pareto": BModel(0.8), "zipf": Zipf(1.5)}
+
+
+def skewed_rows(skew: Skew, keys: int = KEYS, wanders: bool = True, one_in: int = 1) -> Maker:
+    """Rows whose keys are drawn from a skew."""
+
+    def make(seed: int, total: int, file: int) -> pa.Table:
+        count, draw = rows_of_file(total // one_in, file), np.random.default_rng([seed, file])
+        times, drawn = sorted_times(draw, count, file), skew.pick(draw.random(count), keys)
+        moved = (drawn + (file * keys // FILES if wanders else 0)) % keys
+        return pa.table([times, moved, draw.uniform(0.0, 100.0, count)], schema=NARROW_SCHEMA)
+
+    return make
+
+
+SKEWED_STREAMS = (
+    *(
+        BenchStream(name, NARROW_SCHEMA, "ts", 11 + n, skewed_rows(skew))
+        for n, (name, skew) in enumerate(WANDERING.items())
+    ),
+    BenchStream("hot", NARROW_SCHEMA, "ts", 21, skewed_rows(BModel(0.8), FEW_KEYS, wanders=False)),
+    BenchStream("few", NARROW_SCHEMA, "ts", 22, skewed_rows(Uniform(), FEW_KEYS, wanders=False, one_in=ONE_IN)),
+)

@@ -1,0 +1,172 @@
+"""The run cache of a host: copies of runs, or of the blocks of them that its slices need, in a local folder.
+
+All processes of a host may share it. Losing any of it loses nothing: what is missing is fetched from the checkpoint,
+and what is not what the manifest says is fetched again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import xxhash
+
+from penstock.checkpoint.cached_run import HAVE, SOME, Breathe, CachedRun, PartialRun, WholeRun, cached_run
+from penstock.checkpoint.durable import make_private_folder
+from penstock.checkpoint.run_files import open_run, write_all
+from penstock.checkpoint.store import epoch_of_name
+from penstock.state.runs import HASH, Slice
+
+EXECUTOR = "executor"  # instead of a folder: one in the folder that Spark gives to each executor
+_SPARKS_FOLDERS = "SPARK_LOCAL_DIRS"  # what Spark tells its Python workers: the folders of their executor
+_NEW = ".new"
+
+
+def cache_root(setting: str) -> Path | None:
+    """The folder that a setting names; None where runs are read where they are."""
+    if setting != EXECUTOR:
+        return Path(setting) if setting else None
+    folders = os.environ.get(_SPARKS_FOLDERS, "")
+    return Path(folders.split(",")[0]) / "penstock-runs" if folders else None
+
+
+class HostCache:
+    """What this process knows of the cache, for the runs of one checkpoint, which lie in the folder `origin`.
+
+    Invariant: a file under the name of a run was whole when it got that name, and is compared with the manifest when a
+    process opens it. `needed` says which runs each site here needed last; these are not evicted, so the cache takes
+    more than `most_bytes` where sites need more.
+    """
+
+    def __init__(self, root: Path, origin: Path, most_bytes: int) -> None:
+        self._root, self._origin, self._most_bytes = root, origin, most_bytes
+        self._folder = root / xxhash.xxh3_64_hexdigest(os.fsencode(origin))
+        make_private_folder(self._folder)
+        self._runs: dict[str, CachedRun] = {}
+        self._opening = threading.Lock()  # whoever reads and whoever fetches look at the same object
+        self._needed: dict[str, tuple[int, frozenset[str]]] = {}
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def is_here(self, piece: Slice) -> bool:
+        """Whether its rows can be read at once."""
+        return not self._cached(piece).wanting(piece.range)
+
+    def read(self, piece: Slice) -> pa.Table | None:
+        """The rows of a slice, without a copy; None if it is not here. What is in hand stays, even if it is evicted."""
+        run = self._cached(piece)
+        return None if run.wanting(piece.range) else run.table[piece.range.rows(run.table.column(HASH).to_numpy())]
+
+    def _cached(self, piece: Slice) -> CachedRun:
+        name = piece.run.name
+        with self._opening:
+            found = self._runs.get(name)
+            if found is None:
+                found = self._runs[name] = self._opened(piece)
+        return found
+
+    def _opened(self, piece: Slice) -> CachedRun:
+        """Without a disk of its own a host can still read where the runs are."""
+        try:
+            return cached_run(self._folder / piece.run.name, piece.run)
+        except OSError:
+            return self._in_place(piece)
+
+    def _in_place(self, piece: Slice) -> CachedRun:
+        return WholeRun(open_run(self._origin / piece.run.name, piece.run))
+
+    # -- filling -------------------------------------------------------------------------------------------------
+
+    def fetch(self, piece: Slice, breathe: Breathe) -> int:
+        """Bring what is missing of a slice; gives the bytes that came."""
+        match self._cached(piece):
+            case PartialRun() as run:
+                self._make_room()
+                try:
+                    return run.bring(piece.range, self._origin / piece.run.name, breathe)
+                except OSError:
+                    self._runs[piece.run.name] = self._in_place(piece)
+        return 0
+
+    def put(self, name: str, content: memoryview) -> None:
+        """Keep a copy of a run that this host has just written. It is only a copy: a full disk is no reason to fail."""
+        fresh = self._folder / f"{name}.{uuid.uuid4().hex}{_NEW}"
+        try:
+            with fresh.open("xb", buffering=0) as file:
+                write_all(file.fileno(), content)
+            fresh.rename(self._folder / name)
+        except OSError:
+            with suppress(OSError):
+                fresh.unlink(missing_ok=True)
+
+    # -- emptying ------------------------------------------------------------------------------------------------
+
+    def needs(self, site: str, epoch: int, slices: Iterable[Slice]) -> None:
+        """A site will read these slices in an epoch. What sites need that were elsewhere since does not count."""
+        self._needed[site] = (epoch, frozenset(piece.run.name for piece in slices))
+        self._needed = {name: need for name, need in self._needed.items() if need[0] >= epoch - 1}
+        for name in self._needed[site][1]:
+            for file in self._files_of(name):
+                with suppress(OSError):
+                    os.utime(file)
+
+    def keep_only(self, names: Collection[str], epoch: int) -> None:
+        """Remove the runs of epochs before this one that no manifest names any more. Those of this one may be in the
+        making, in other processes."""
+        for name in list(self._runs):
+            if name not in names:
+                self._runs.pop(name, None)
+        for file in _files(self._folder):
+            name, made = _run_of(file.name), epoch_of_name(file.name)
+            if name not in names and (made is None or made < epoch):
+                _remove(file.path)
+
+    def _make_room(self) -> None:
+        """Evict what was used least recently."""
+        files = sorted(file for folder in _folders(self._root) for file in _used(folder))
+        taken = sum(size for _, size, _ in files)
+        needed = {name for _, names in self._needed.values() for name in names}
+        for _, size, path in files:
+            if taken <= self._most_bytes:
+                return
+            if path.parent != self._folder or _run_of(path.name) not in needed:
+                self._runs.pop(_run_of(path.name), None)
+                _remove(path)
+                taken -= size
+
+    def _files_of(self, name: str) -> list[Path]:
+        return [self._folder / (name + ending) for ending in ("", SOME, HAVE)]
+
+
+def _folders(root: Path) -> list[str]:
+    return [entry.path for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False)]
+
+
+def _files(folder: str | Path) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        yield from entries
+
+
+def _used(folder: str) -> Iterator[tuple[float, int, Path]]:
+    """When each file of a folder was last used, and the bytes that it takes. Others may remove files meanwhile."""
+    for entry in _files(folder):
+        with suppress(OSError):
+            found = entry.stat()
+            yield found.st_mtime, found.st_blocks * 512, Path(entry.path)
+
+
+def _run_of(file: str) -> str:
+    """The name of the run that a file of the cache is about."""
+    if file.endswith(_NEW):
+        return ""  # it is being written, or was left so
+    return file.removesuffix(SOME).removesuffix(HAVE)
+
+
+def _remove(path: str | Path) -> None:
+    with suppress(OSError):
+        os.unlink(path)

@@ -1,0 +1,111 @@
+"""The work of a site in an epoch: items until the deadline, and what came of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from penstock.checkpoint.manifest import RangeMark
+from penstock.engine.branches import Branches
+from penstock.engine.drag import current_drag
+from penstock.engine.flushing import flush, in_idle_time
+from penstock.engine.job import Limits
+from penstock.engine.marks import behind, moved_to, restricted
+from penstock.engine.stopwatch import Stopwatch
+from penstock.engine.storing import Storage
+from penstock.engine.view import StateView
+from penstock.engine.worklist import Deadline, Item, items, nothing_due, stretches
+from penstock.operators.base import Marks, Operator, Portion
+from penstock.state.directory import EVERYTHING, HashRange, remaining
+from penstock.state.runs import Slice, restrict, united
+
+AllMarks = tuple[RangeMark, ...]
+
+
+class Work:
+    """Invariant: `done` are the ranges of the items that were done, `worked` the same with the seconds that each took,
+    and `kept[port]` the state rows that they want to keep. `put_off` was left for later on purpose, and `flushed` is
+    the seconds spent on what could have been. `urgent` are hashes that come first."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        site: int,
+        limits: Limits,
+        branches: Branches,
+        storage: Storage,
+        watch: Stopwatch,
+        urgent: Sequence[HashRange] = (),
+    ) -> None:
+        self._operator, self._site, self._limits, self._urgent = operator, site, limits, urgent
+        self._branches, self._storage, self._watch = branches, storage, watch
+        self._drag = current_drag()
+        self.deadline = Deadline(limits)
+        self.done: list[HashRange] = []
+        self.worked: list[tuple[HashRange, float]] = []
+        self.kept: list[list[pa.Table]] = [[] for _ in range(operator.ports)]
+        self.put_off: list[HashRange] = []
+        self.flushed = 0.0
+
+    def run(self, view: StateView, marks: AllMarks, upto: Marks) -> AllMarks:
+        """Do what is due until the deadline; gives the marks of all ranges afterwards. What needs rows that have yet
+        to be fetched comes last."""
+        coming = view.on_their_way()
+        marks, waiting = self._run_inside([EVERYTHING], marks, view, upto, coming)
+        if waiting:
+            nothing_else = not self.done and not view.has_fresh
+            needed = [piece for piece in coming if any(restrict([piece], waiting))]
+            self._storage.wait_for(needed, self.deadline.patience(nothing_else))
+            self._watch.lap("fetch")
+            marks, _ = self._run_inside(waiting, marks, view, upto, view.on_their_way())
+        return marks
+
+    def left(self, marks: Iterable[RangeMark], upto: Marks) -> list[HashRange]:
+        """What is behind although it was not put off."""
+        return remaining([m.range for m in marks if behind(m.marks, upto)], self.put_off)
+
+    def _run_inside(
+        self, ranges: Sequence[HashRange], marks: AllMarks, view: StateView, upto: Marks, coming: Sequence[Slice]
+    ) -> tuple[AllMarks, list[HashRange]]:
+        """The same in some ranges, in order, of which nothing has been worked on yet; also gives those that wait for
+        slices that are coming."""
+        inside = restricted(marks, ranges)
+        work = stretches(inside, upto, view, self._operator, united(coming), self._urgent)
+        for free in nothing_due(inside, work, upto):
+            marks = moved_to(marks, free, upto)
+        ready = [stretch for stretch in work if not stretch.waits]
+        plan = flush(ready, marks, upto, view, self._operator, self._limits)
+        self.put_off += [stretch.range for stretch in plan.later]
+        marks = self._run_items(items(plan.now, view, self._limits.item_rows), marks, view, upto)
+        began = time.perf_counter()
+        marks = self._run_items(in_idle_time(plan.later, view, self._limits), marks, view, upto)
+        self.flushed += time.perf_counter() - began
+        self._watch.lap("work")
+        return marks, sorted(stretch.range for stretch in work if stretch.waits)
+
+    def _run_items(self, work: Iterable[Item], marks: AllMarks, view: StateView, upto: Marks) -> AllMarks:
+        for item in self.deadline.take(work):
+            self._do(item, view, upto)
+            marks = moved_to(marks, item.range, upto)
+        return marks
+
+    def _do(self, item: Item, view: StateView, upto: Marks) -> None:
+        began = time.perf_counter()
+        portion = view.portion(item.range, item.after, upto)
+        done = self._operator.work(portion)
+        for results in done.results:  # made one by one, so that they are not all held at once
+            self._watch.lap("work")
+            self._branches.take(results)
+            self._watch.lap("emit")
+        for kept, rows in zip(self.kept, done.keep, strict=True):
+            kept.append(rows)
+        self._drag_along(portion, time.perf_counter() - began)
+        self.done.append(item.range)
+        self.worked.append((item.range, time.perf_counter() - began))
+
+    def _drag_along(self, portion: Portion, took: float) -> None:
+        if self._drag is not None:
+            rows = portion.rows_to_do(self._operator.probes)
+            time.sleep(self._drag.pause(self._site, rows, took, time.time()))

@@ -1,0 +1,94 @@
+"""Several hosts in one process, each with a run cache of its own, and a fetcher that takes its time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from penstock.checkpoint.fetching import Bring, Fetcher, Fetching
+from penstock.checkpoint.host_cache import HostCache
+from penstock.engine.blob import Blob
+from penstock.engine.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
+from penstock.engine.level import partition_of, run_level, run_route
+from penstock.engine.run_access import HOSTS, HostRuns
+from penstock.errors import PenstockError
+from penstock.state.runs import Slice
+
+CACHE_BYTES = 1 << 30
+
+
+class LateFetcher:
+    """Brings each slice only when sites of its host have asked so many times more, at random, or when somebody waits
+    without a limit: as if a fetch took some epochs. `late` counts the slices that were not brought at once."""
+
+    def __init__(self, bring: Bring, random: Random, most: int = 4) -> None:
+        self._bring, self._random, self._most = bring, random, most
+        self._left: dict[Slice, int] = {}
+        self._bytes: dict[Slice, int] = {}
+        self.late = 0
+
+    def begin(self, slices: Iterable[Slice]) -> None:
+        for piece in slices:
+            if piece not in self._left:
+                self._left[piece] = self._random.randint(0, self._most)
+                self.late += self._left[piece] > 0
+        for piece in list(self._left):
+            self._left[piece] -= 1
+            if self._left[piece] < 0:
+                with suppress(PenstockError):  # nobody may need it any more, so that its run is gone
+                    self._arrive(piece)
+
+    def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
+        for piece in slices if seconds is None else ():
+            self._arrive(piece)
+
+    def _arrive(self, piece: Slice) -> None:
+        self._left.pop(piece, None)
+        self._bytes[piece] = self._bytes.get(piece, 0) + self._bring(piece, lambda took: None)
+
+    def brought(self, slices: Iterable[Slice]) -> int:
+        return sum(self._bytes.pop(piece, 0) for piece in slices)
+
+    def keep_only(self, names: Collection[str]) -> None:
+        self._left = {piece: left for piece, left in self._left.items() if piece.run.name in names}
+
+
+class HostsExecutor:
+    """Runs the tasks of an epoch one after another; each site on one of `hosts` hosts, by its number."""
+
+    def __init__(
+        self, folder: Path, hosts: int, fetcher: Callable[[Bring], Fetcher] = Fetching, cache_bytes: int = CACHE_BYTES
+    ) -> None:
+        self._folder, self._hosts, self._fetcher, self._cache_bytes = folder, hosts, fetcher, cache_bytes
+        self._known: dict[Path, HostRuns] = {}
+        self.fetched = 0
+
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        messages = [m for task in routes for m in run_route(job, task)]
+        for level in range(len(job.program.subqueries)):
+            partitions: list[list[Message]] = [[] for _ in range(job.width)]
+            for message in messages:
+                partitions[partition_of(message.site, job.width)].append(message)
+            steps = [run_level(self._at(job, site), level, site, inbox) for site, inbox in enumerate(partitions)]
+            messages = [message for step in steps for message in step]
+        reports = [m.content for m in messages if not isinstance(m.content, Blob)]
+        self.fetched += sum(getattr(report, "fetched", 0) for report in reports)
+        return reports
+
+    def _at(self, job: EpochJob, site: int) -> EpochJob:
+        """The job as the host of a site knows it."""
+        root = self._folder / f"host-{site % self._hosts}"
+        if root not in self._known:
+            cache = HostCache(root, job.runs, self._cache_bytes)
+            self._known[root] = HostRuns(cache, self._fetcher(cache.fetch))
+        HOSTS[root, job.runs] = self._known[root]
+        return replace(job, cache=str(root))
+
+    def cancel(self) -> None:
+        """Nothing: an epoch in this process is short, and ends by itself."""
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,56 @@
+"""Groups that were moved lately stay where they are, and policies do not ask for anything else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from even_case import even_keys, figures_of, hot_range, world
+from flux_case import any_round
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.balance.controller import Controller
+from penstock.balance.decisions import Move, Split
+from penstock.balance.policies import policy_named
+from penstock.balance.round import Round
+from penstock.balance.rules import Rules
+from penstock.state.directory import uniform
+
+MOVING = ["even", "flux", "diffusion", "memory", "hybrid"]
+
+
+@pytest.mark.parametrize("name", MOVING)
+@given(figures=any_round(), data=st.data())
+def test_no_policy_moves_a_settled_group(name: str, figures: Round, data: st.DataObject) -> None:
+    count = len(figures.homes)
+    settled = np.asarray(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
+    for made in policy_named(name).decide(replace(figures, settled=settled)):
+        if isinstance(made.change, Move) and made.change.group in figures.directory.groups:
+            assert not settled[figures.directory.place(made.change.group)]
+
+
+def test_the_halves_of_a_settled_group_do_not_move_either() -> None:
+    directory = uniform(2, 4)
+    rows = [40_000, *[500] * 7]
+    settled = np.asarray([True] + [False] * 7)
+    hot = replace(figures_of(directory, rows, state_bytes=[1] * 8), settled=settled)
+    made = [decision.change for decision in policy_named("even").decide(hot)]
+    assert Split(directory.groups[0]) in made
+    assert not [c for c in made if isinstance(c, Move) and str(c.group).startswith(str(directory.groups[0]))]
+
+
+@pytest.mark.parametrize("name", ["even", "flux", "diffusion"])
+def test_the_controller_tells_its_policy_what_is_settled(name: str) -> None:
+    """A hot range that wanders: what has just come to a site would have to leave it again."""
+    now, controller, refused, moved = world([1.0] * 4, even_keys()), None, [], 0
+    for step in range(12):
+        now = now.under(hot_range(step * 0.25 % 1, 0.1, 0.6))
+        controller = controller or Controller(policy_named(name), Rules(cool_down=2), 0.0)
+        controller, verdict = controller.heard(now.figures()).decide()
+        refused += [refusal.rule for refusal in verdict.refused]
+        moved += sum(isinstance(made.change, Move) for made in verdict.accepted)
+        now = replace(now, directory=verdict.directory)
+    assert moved > 3
+    assert "it has been moved lately" not in refused

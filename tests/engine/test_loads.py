@@ -1,0 +1,60 @@
+"""What a site counts group by group is what one finds row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.engine.loads import Counted, borders_of
+from penstock.state.directory import EVERYTHING, Directory, Group, Hashes, uniform
+from penstock.state.runs import Run, Slice
+
+CELLS, DEPTH = 32, 5
+HOMES = st.lists(st.integers(0, 2), min_size=CELLS, max_size=CELLS)
+ROWS = st.lists(st.tuples(st.integers(0, CELLS - 1), st.integers(0, 2)), max_size=60)
+
+
+def directory_of(homes: list[int]) -> Directory:
+    return Directory(3, uniform(1, CELLS).groups, tuple(homes))
+
+
+def column(rows: list[tuple[int, int]], homes: list[int], site: int) -> np.ndarray:
+    """The hashes of the rows that are a site's own, each of some hash in its cell."""
+    return np.asarray(sorted(Group(cell, DEPTH).low + n for cell, n in rows if homes[cell] == site), np.uint64)
+
+
+@given(HOMES, st.lists(ROWS, max_size=3))
+def test_rows_and_heaviest_keys_by_group(homes: list[int], tables: list[list[tuple[int, int]]]) -> None:
+    for site in range(3):
+        columns = [column(rows, homes, site) for rows in tables]
+        cells = [cell for cell in range(CELLS) if homes[cell] == site]
+        counted = Counter(int(h) >> (64 - DEPTH) for hashes in columns for h in hashes)
+        heaviest: Counter[int] = Counter()
+        for hashes in columns:
+            for found, count in Counter(hashes.tolist()).items():
+                cell = found >> (64 - DEPTH)
+                heaviest[cell] = max(heaviest[cell], count)
+        borders = borders_of(directory_of(homes), site)
+        rows, most = borders.tallied(columns)
+        assert rows.tolist() == borders.counted(columns).tolist() == [counted[cell] for cell in cells]
+        assert most.tolist() == [heaviest[cell] for cell in cells]
+
+
+def test_slices_are_counted_once_until_the_borders_change() -> None:
+    pieces = [Slice(Run(name, 0, 3, 24, "", 0, 0, 0), EVERYTHING) for name in "ab"]
+    read: list[str] = []
+
+    def rows_of(piece: Slice) -> Hashes:
+        read.append(piece.run.name)
+        return np.asarray([0, 1, Group(1, 1).low], np.uint64)
+
+    known, even = Counted(), uniform(2, 1)
+    assert [c.tolist() for c in known.of(borders_of(even, 0), pieces, rows_of).values()] == [[2], [2]]
+    known.of(borders_of(uniform(2, 1), 0), pieces[1:], rows_of)
+    assert read == ["a", "b"]
+    moved = even.moved(Group(1, 1), 0)
+    assert [c.tolist() for c in known.of(borders_of(moved, 0), pieces[1:], rows_of).values()] == [[2, 1]]
+    assert read == ["a", "b", "b"]
