@@ -84,6 +84,7 @@ def a_round(load: Load, directory: Directory, bounded: bool) -> Round:
     return Round(directory, 8, 2.0, loads, busy, np.full(len(busy), busy.max()), backlog, capacity, memory)
 
 
+@pytest.mark.benchmark(timer=process_time)  # how long others keep it from the processor does not count
 @pytest.mark.parametrize("load", [skewed, slowed, calm])
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("bounded", [False, True])
@@ -97,7 +98,7 @@ def test_a_decision(benchmark, name: str, load: Load, bounded: bool) -> None:  #
 
     _, verdict = benchmark.pedantic(Controller.decide, setup=heard, rounds=7)
     benchmark.extra_info["changes"] = len(verdict.accepted)
-    assert benchmark.stats.stats.min < LONGEST_DECISION  # the machine may have other things to do
+    assert benchmark.stats.stats.median < LONGEST_DECISION
 
 
 # -- the epoch -------------------------------------------------------------------------------------------------------
