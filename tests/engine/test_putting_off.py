@@ -171,11 +171,11 @@ def test_what_was_put_off_does_not_hurry_the_next_epoch(place: Place) -> None:
 
 
 def test_what_a_deadline_left_hurries_the_next_epoch(place: Place) -> None:
-    way = Way(flush="slow", items=1, item_rows=1)
+    way = Way(flush="slow", items=1, item_rows=50)
     assert any(event.pending for _, _, event in epochs(regular(windows=2), place, way))
 
 
-@pytest.mark.parametrize(("way", "waits"), [(Way(flush="slow"), False), (Way(items=1, item_rows=1), True)])
+@pytest.mark.parametrize(("way", "waits"), [(Way(flush="slow"), False), (Way(items=1, item_rows=50), True)])
 def test_what_was_put_off_does_not_count_as_backlog(way: Way, waits: bool, place: Place) -> None:
     """Policies see what a deadline left, not what is put off on purpose."""
     pending = list[int]()
