@@ -24,7 +24,7 @@ from penstock.bench.workloads import workload_named
 MODULE = "penstock.bench.adapt.skew_run"
 SPARK = "spark"
 SITES = 2
-SETTINGS: dict[str, Option] = {"sites": SITES, "epoch_seconds": 0.25, "round_seconds": 0.25}
+SETTINGS: dict[str, Option] = {"sites": SITES, "epoch_seconds": 0.1, "round_seconds": 0.4}
 WARM_ROWS, SPARK_WARM_ROWS = 100_000, 10_000
 
 
