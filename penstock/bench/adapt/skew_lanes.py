@@ -81,7 +81,10 @@ def trials(setting: Setting, cases: list[SkewCase], repeat: int) -> Iterator[Ske
 
 
 def _told(setting: Setting, trial: SkewTrial) -> SkewTrial:
-    setting.tell(f"{trial.query}, {trial.kind}, {trial.run}: {trial.rate:,.0f} rows/s, {trial.changes} changes")
+    verdict = "equal" if trial.equal else "NOT EQUAL"
+    setting.tell(
+        f"{trial.query}, {trial.kind}, {trial.run}: {trial.rate:,.0f} rows/s, {trial.changes} changes, {verdict}"
+    )
     return trial
 
 
