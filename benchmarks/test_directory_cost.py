@@ -84,6 +84,7 @@ def a_round(load: Load, directory: Directory, bounded: bool) -> Round:
     return Round(directory, 8, 2.0, loads, busy, np.full(len(busy), busy.max()), backlog, capacity, memory)
 
 
+@pytest.mark.benchmark(timer=process_time)  # how long others keep it from the processor does not count
 @pytest.mark.parametrize("load", [skewed, slowed, calm])
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("bounded", [False, True])

@@ -55,7 +55,7 @@ class PartialRun:
         self._look_again()
 
     def __del__(self) -> None:
-        with suppress(OSError):
+        with suppress(OSError, AttributeError):  # it may not even have been opened
             os.close(self._file)
 
     @property

@@ -17,6 +17,7 @@ import penstock as ps
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint import store
 from penstock.checkpoint.faults import FaultPoint
+from penstock.checkpoint.run_files import Copy
 from penstock.engine import storing
 from penstock.errors import CorruptCheckpointError
 from penstock.events import Event
@@ -44,9 +45,9 @@ def test_b3_no_name_is_used_twice_and_no_named_file_deleted(
     written: list[str] = []
     write_run, delete = storing.write_run, store._delete
 
-    def noting(folder: Path, name: str, rows: pa.Table, port: int) -> object:
+    def noting(folder: Path, name: str, rows: pa.Table, port: int, copy: Copy | None) -> object:
         written.append(name)
-        return write_run(folder, name, rows, port)
+        return write_run(folder, name, rows, port, copy)
 
     def checking(path: Path) -> None:
         if path.suffix != ".json":

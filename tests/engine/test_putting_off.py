@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
+from penstock.api.script import read_script
 from penstock.api.streams import Stream
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.store import Checkpoint
@@ -22,6 +24,7 @@ from penstock.config import Settings
 from penstock.engine.commit import has_pending, source_marks
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Outcome
+from penstock.errors import ConfigError
 from penstock.events import EpochCommitted
 from penstock.operators.base import ClosesWindows
 from penstock.plan.subqueries import compile_query
@@ -41,15 +44,35 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
+# -- the settings --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"), [({"flush": "late"}, "'eager', 'slow' or 'lazy'"), ({"max_delay": 0}, "zero")]
+)
+def test_a_setting_that_means_nothing_is_refused(wrong: dict[str, Any], hint: str) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))) as error:
+        Settings(**wrong)
+    assert hint in (error.value.hint or "")
+
+
+def test_a_script_can_ask_for_it() -> None:
+    source = (
+        "CREATE SOURCE s (ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (connector = 'files', path = 'none/*.parquet')"
+    )
+    script = f"SET flush = slow; SET max_delay = 3; {source}; SELECT ts FROM s"
+    assert read_script(script, "script").settings == {"flush": "slow", "max_delay": 3}
+
+
 # -- the answer ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("flush", MODES)
-@pytest.mark.parametrize("case", range(10))
+@pytest.mark.parametrize("case", range(6))
 def test_what_is_put_off_changes_nothing_about_the_answer(
     case: int, flush: str, random: Random, tmp_path: Path
 ) -> None:
-    for number in range(8):
+    for number in range(5):
         scenario, place = random_scenario(random), Place(tmp_path / str(number))
         way = replace(random_way(random), flush=flush)
         step_to_end(scenario, place, way, InlineExecutor())
@@ -59,14 +82,14 @@ def test_what_is_put_off_changes_nothing_about_the_answer(
 @pytest.mark.parametrize("flush", MODES)
 @pytest.mark.parametrize("name", ["windows", "windows of rows", "union", "top of windows", "sessions"])
 def test_any_operator_may_have_its_closings_put_off(name: str, flush: str, random: Random, tmp_path: Path) -> None:
-    for number in range(6):
+    for number in range(3):
         scenario, place = operator_scenario(random, QUERIES[name]), Place(tmp_path / str(number))
         way = replace(random_way(random), flush=flush)
         step_to_end(scenario, place, way, InlineExecutor())
         assert_exact(scenario, place, f"{name}, {way}")
 
 
-@pytest.mark.parametrize("case", range(10))
+@pytest.mark.parametrize("case", range(6))
 def test_every_start_may_flush_in_another_way(case: int, random: Random, place: Place) -> None:
     """What one run has put off the next one closes, whatever its settings."""
     scenario, ways = random_scenario(random, batches=12), []
@@ -148,11 +171,11 @@ def test_what_was_put_off_does_not_hurry_the_next_epoch(place: Place) -> None:
 
 
 def test_what_a_deadline_left_hurries_the_next_epoch(place: Place) -> None:
-    way = Way(flush="slow", items=1, item_rows=1)
+    way = Way(flush="slow", items=1, item_rows=50)
     assert any(event.pending for _, _, event in epochs(regular(windows=2), place, way))
 
 
-@pytest.mark.parametrize(("way", "waits"), [(Way(flush="slow"), False), (Way(items=1, item_rows=1), True)])
+@pytest.mark.parametrize(("way", "waits"), [(Way(flush="slow"), False), (Way(items=1, item_rows=50), True)])
 def test_what_was_put_off_does_not_count_as_backlog(way: Way, waits: bool, place: Place) -> None:
     """Policies see what a deadline left, not what is put off on purpose."""
     pending = list[int]()

@@ -10,6 +10,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from pyspark import SparkContext
+
+from penstock.runtime.choice import executor_on
+from penstock.testing.crashes import Place, Scenario, assert_exact, operator_scenario
+from penstock.testing.operator_queries import operator_queries
+from penstock.testing.queries import SECOND
+from penstock.testing.schedules import step_with_changes
+from penstock.testing.ways import Way
 
 pytestmark = pytest.mark.spark
 DRIVER = Path(__file__).with_name("cached_runs_driver.py")
@@ -26,3 +34,15 @@ def test_groups_move_between_executors_and_sites_do_not(random: Random, tmp_path
     assert all(workers == settled[0] for workers in settled), "a site has changed its executor"
     assert len(set(settled[0])) == 2, "one executor has all sites"
     assert told["fetched"] > 0
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_workers_of_one_host_share_a_cache(
+    direct: bool, spark: SparkContext, random: Random, place: Place, tmp_path: Path
+) -> None:
+    """Both processes fetch, write and remove runs in one folder."""
+    found = operator_scenario(random, operator_queries(SECOND)["full join"])
+    scenario = Scenario(found.stream, {"cache": str(tmp_path / "cache"), "deadline_seconds": 60.0})
+    step_with_changes(scenario, place, Way(sites=4), executor_on(spark, direct), random, chance=0.3)
+    assert_exact(scenario, place)
+    assert list((tmp_path / "cache").iterdir()), "nobody has used it"

@@ -15,7 +15,8 @@ from penstock.bench.also.part import Part
 GROUPS = (66_000, 131_000, 262_000, 520_000)  # as in figure 9 of the OOP paper
 MODES = ("eager", "slow", "lazy")
 BUFFER = 0.5  # seconds: a rate is held while no row waits longer to be taken in
-STEP = 2 ** (1 / 3)  # from one rate that is tried to the next
+BAR = 1.2
+STEP = 2**0.5  # from one rate that is tried to the next
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Size:
 
     groups: tuple[int, ...] = GROUPS
     common: int = 100_000
-    steps: int = 12
+    steps: int = 6
     seconds: float = 8.0
     size: int = 6
     slide: int = 2
@@ -73,39 +74,31 @@ def measure(setting: Setting) -> Finding:
 
 
 def all_lines(size: Size, tried: Try) -> list[Line]:
-    lines, guess = list[Line](), size.steps // 2
-    for groups in size.groups:
-        for flush in MODES:
-            step, line = _line(size, groups, flush, guess, tried)
-            lines.append(line)
-            guess = max(1, step)
-    return lines
+    return [_line(size, groups, flush, tried) for groups in size.groups for flush in MODES]
 
 
-def _line(size: Size, groups: int, flush: str, guess: int, tried: Try) -> tuple[int, Line]:
-    common = tried(groups, flush, size.common)
-    trials = {0: common}
+def _line(size: Size, groups: int, flush: str, tried: Try) -> Line:
+    trials = {0: tried(groups, flush, size.common)}
 
     def held(step: int) -> bool:
         if step not in trials:
             trials[step] = tried(groups, flush, size.rate(step))
         return trials[step].lag <= BUFFER
 
-    step = highest(held, min(guess, size.steps), size.steps)
+    step = highest(held, size.steps)
     equal = all(trial.equal for trial in trials.values())
-    return step, Line(groups, flush, size.rate(step) if step >= 0 else 0, common, equal)
+    return Line(groups, flush, 0 if step is None else size.rate(step), trials[0], equal)
 
 
-def highest(held: Callable[[int], bool], guess: int, most: int) -> int:
-    """The highest step up to `most` that is held, as far as a walk from `guess` tells; -1: none."""
-    step = guess
-    if held(step):
-        while step < most and held(step + 1):
-            step += 1
-        return step
-    while step >= 0 and not held(step):
-        step -= 1
-    return step
+def highest(held: Callable[[int], bool], most: int) -> int | None:
+    """The highest step from 0 to `most` that is held, found by halving; None: not even the first."""
+    if not held(0):
+        return None
+    good, bad = 0, most + 1
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if held(middle) else (good, middle)
+    return good
 
 
 def finding(lines: Sequence[Line], pictures: Sequence[Path] = ()) -> Finding:
@@ -113,15 +106,15 @@ def finding(lines: Sequence[Line], pictures: Sequence[Path] = ()) -> Finding:
     records = tuple(_record(line, eager[line.groups]) for line in lines)
     most = max(eager)
     bars = tuple(
-        Bar(f"the longest epoch, {line.flush} of eager, {most:,} groups", _part_of(line, eager[most]), "at most", 0.75)
+        Bar(f"the highest rate, {line.flush} of eager, {most:,} groups", _of(line, eager[most]), "at least", BAR)
         for line in lines
-        if line.groups == most and line.flush == "slow"
+        if line.groups == most and line.flush != "eager"
     )
     return Finding(records, bars, all(line.equal for line in lines), tuple(pictures))
 
 
-def _part_of(line: Line, eager: Line) -> float:
-    return line.common.longest / eager.common.longest
+def _of(line: Line, eager: Line) -> float:
+    return line.highest / max(1, eager.highest)
 
 
 def _record(line: Line, eager: Line) -> Record:
@@ -129,7 +122,7 @@ def _record(line: Line, eager: Line) -> Record:
         "groups": line.groups,
         "flush": line.flush,
         "highest_rate": line.highest,
-        "of_eager": line.highest / eager.highest if eager.highest else None,
+        "of_eager": _of(line, eager) if eager.highest else None,
         "median_seconds": line.common.median,
         "percentile_99_seconds": line.common.percentile_99,
         "longest_seconds": line.common.longest,

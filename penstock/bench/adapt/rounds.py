@@ -26,13 +26,18 @@ FIRST_LENGTH = 0.25  # of the rounds that are then tuned
 BAR = 0.9
 
 # Rounds are whole epochs, so the epochs are as short as the shortest round.
-SHORT_EPOCHS: dict[str, Option] = {"epoch_seconds": 0.1, "deadline_seconds": 0.1, "item_rows": 50, "buffer_rows": 5_000}
+SHORT_EPOCHS: dict[str, Option] = {
+    "epoch_seconds": 0.25,
+    "deadline_seconds": 0.25,
+    "item_rows": 100,
+    "buffer_rows": 5_000,
+}
 
 Seen = Sequence[tuple[Lane, Timeline]]
 
 
 def measure(setting: Setting) -> Finding:
-    rows, rounds, slowed = (6_000, ROUNDS[1:2], (0,)) if setting.quick else (160_000, ROUNDS, (0, SLOW))
+    rows, rounds, slowed = (6_000, ROUNDS[:1], (0,)) if setting.quick else (120_000, ROUNDS, (0, SLOW))
     lanes = [lane for count in slowed for lane in lanes_with(count, rounds)]
     return finding(list(timelines(setting, "adapt-rounds", rows, lanes)), setting)
 
@@ -107,7 +112,7 @@ ROUNDS_VARIED = Experiment(
     name="adapt-rounds",
     title=TITLE,
     note="Band join with a stream of few rows; 80 % of the rows have keys of a fifth of 16,384, and so on within "
-    "these. A row costs 0.4 ms of sleep at its site, epochs are 0.1 s. Policy `flux` with rounds of one "
+    "these. A row costs 0.4 ms of sleep at its site, epochs are 0.25 s. Policy `flux` with rounds of one "
     "length, and with rounds that find theirs (`flux`), from 0.25 s on. Slowed: two of eight sites, that of the "
     "hottest key among them. Rates are over whole runs.",
     columns=(

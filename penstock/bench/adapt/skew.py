@@ -103,7 +103,7 @@ SKEW = Experiment(
     note="Two sites on two cores, nothing slept. join: equal keys, at most 1 s apart, the other input uniform; tumble: "
     "count and sum by key in windows of 10 s. 100,000 keys; another range of them is hot every 30 s of event "
     "time, ten in a run: b-model 0.7, 80/20 (b-model 0.8, `pareto`), Zipf 1.5. The rate is rows in plus rows out; "
-    "medians. Epochs and rounds of 0.25 s, for a hot range is gone after about half a second. Spark: its own "
+    "medians. Epochs of 0.1 s and rounds of 0.4 s, for a hot range is soon gone. Spark: its own "
     "stream-stream join over few rows, once, with Penstock over the same rows.",
     columns=(
         Column("query", "query"),

@@ -24,7 +24,7 @@ from penstock.bench.workloads import workload_named
 MODULE = "penstock.bench.adapt.skew_run"
 SPARK = "spark"
 SITES = 2
-SETTINGS: dict[str, Option] = {"sites": SITES, "epoch_seconds": 0.25, "round_seconds": 0.25}
+SETTINGS: dict[str, Option] = {"sites": SITES, "epoch_seconds": 0.1, "round_seconds": 0.4}
 WARM_ROWS, SPARK_WARM_ROWS = 100_000, 10_000
 
 
@@ -81,7 +81,10 @@ def trials(setting: Setting, cases: list[SkewCase], repeat: int) -> Iterator[Ske
 
 
 def _told(setting: Setting, trial: SkewTrial) -> SkewTrial:
-    setting.tell(f"{trial.query}, {trial.kind}, {trial.run}: {trial.rate:,.0f} rows/s, {trial.changes} changes")
+    verdict = "equal" if trial.equal else "NOT EQUAL"
+    setting.tell(
+        f"{trial.query}, {trial.kind}, {trial.run}: {trial.rate:,.0f} rows/s, {trial.changes} changes, {verdict}"
+    )
     return trial
 
 

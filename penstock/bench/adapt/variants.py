@@ -11,7 +11,7 @@ from penstock.balance.policies.pacing import Pacing
 from penstock.balance.policy import Policy
 from penstock.balance.tuning import Bounds
 
-ROUNDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
+ROUNDS = (0.25, 0.5, 1.0, 2.0, 5.0)  # not below the length of an epoch
 UNTUNED, TUNED = "even-untuned", "even-tuned"
 THETA = 1_000  # rows of state: a group of more than twice as many is split
 
