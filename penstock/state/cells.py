@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,14 @@ class Cells:
 def too_wide(spread: Iterable[Cells], sites: int) -> tuple[Cells, ...]:
     """Those with more cells than there are to be sites."""
     return tuple(cells for cells in spread if len(cells.sites) > sites)
+
+
+def are_sound(spread: Sequence[Cells], sites: int) -> bool:
+    """Whether they may be those of a directory with so many sites."""
+    hashes = [cells.hash for cells in spread]
+    in_order = all(low < high for low, high in pairwise([-1, *hashes, 2**64]))
+    apart = all(len(set(cells.sites)) == len(cells.sites) >= 1 for cells in spread)
+    return in_order and apart and all(0 <= site < sites for cells in spread for site in cells.sites)
 
 
 def taken_out(

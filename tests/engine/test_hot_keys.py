@@ -21,6 +21,7 @@ from penstock.checkpoint.faults import InjectedCrash, arm, disarm
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor, Outcome
 from penstock.engine.run_access import OPEN_RUNS
+from penstock.engine.site import MOST_PENDING
 from penstock.events import ChangeRefused, DirectoryChanged
 from penstock.operators.arrange import hashes_of
 from penstock.state.cells import Cells
@@ -178,9 +179,13 @@ def test_a_key_is_gathered_once_nothing_of_it_is_pending(joined: Scenario, place
     assert_exact(joined, place)
 
 
+@pytest.mark.parametrize("most", [MOST_PENDING, -100], ids=["as it is", "written anew"])
 @pytest.mark.parametrize("steps", range(5, 9))
-def test_a_key_does_not_wait_for_what_is_pending_around_it(steps: int, place: Place) -> None:
-    """Slices of pending rows span hashes that they have no rows of."""
+def test_a_key_does_not_wait_for_what_is_pending_around_it(
+    steps: int, most: int, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices of pending rows span hashes that they have no rows of, also where they are written anew as one run."""
+    monkeypatch.setattr("penstock.engine.site.MOST_PENDING", most)
     scenario = twelve_epochs(1, 3600, hot=2, keys=range(100, 161))
     with looping(scenario, place, ONE_BY_ONE, InlineExecutor()) as (loop, _):
         loop.change(0, Spread(HASH, 0, (0, 1, 2)))

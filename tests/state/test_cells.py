@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import msgspec
 from hypothesis import given
@@ -68,6 +69,7 @@ def _points(ranges: list[HashRange]) -> list[int]:
 def test_a_directory_with_cells_is_the_same_after_a_journey(hash_: int) -> None:
     directory = uniform(3).spread_over(Cells(hash_, 1, (2, 0))).gathering([hash_])
     assert msgspec.json.decode(msgspec.json.encode(directory), type=Directory) == directory
+    assert pickle.loads(pickle.dumps(directory)) == directory
     assert directory.gathered([hash_]) == uniform(3)
 
 
