@@ -178,11 +178,13 @@ class WindowAggregate(OnePort):
         return Done([pa.concat_tables(closed)], (self.partial_schema.empty_table(),))
 
     def _whole_windows(self, parts: Sequence[Stored]) -> list[pa.Table]:
-        """The partials as tables that can be closed one by one, for no window has some in two of them."""
+        """The partials as tables that can be closed one by one, for no window has some in two of them. Earlier ones
+        come first: nothing depends on it, but people read results."""
         if self.window.size != self.window.slide:
             return [self.combine(0, [part.rows for part in parts])]
         alone, shared = apart(parts)
-        return [*alone, self.combine(0, shared)]
+        tables = [*alone, *([self.combine(0, shared)] if shared else [])]
+        return sorted(tables, key=lambda table: times_of(table).min()) or [self.partial_schema.empty_table()]
 
     def expired_below(self, port: int, marks: Marks) -> int:
         """Partials with a #time below this are in no window with an end above the mark."""
