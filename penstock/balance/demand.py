@@ -44,7 +44,7 @@ def demand(figures: Round) -> Demand:
     worked = _at_home(figures)
     speeds = _speeds(figures, worked)
     at_home = speeds[figures.homes]
-    work, cells = _to_keep_up(figures, worked) * at_home, _of_cells(figures) * speeds
+    work, cells = _to_keep_up(figures, worked) * at_home, _cells_to_keep_up(figures) * speeds
     return Demand(work, _owed(figures) * at_home, speeds, cells)
 
 
@@ -85,8 +85,20 @@ def _to_keep_up(figures: Round, worked: Figures) -> Figures:
     rows, done, homes = figures.loads.rows, figures.loads.done, figures.homes
     known = done >= NOISE_ROWS
     of_site = rows * _ratio(_busy_with_groups(figures), figures.of_sites(done))[homes]
-    factor = np.clip(_ratio(rows.astype(np.float64), done), 1 / MOST_CORRECTION, MOST_CORRECTION)
-    return np.where(known, worked * factor, np.where(rows > done, of_site, worked))
+    return np.where(known, worked * _correction(rows, done), np.where(rows > done, of_site, worked))
+
+
+def _cells_to_keep_up(figures: Round) -> Figures:
+    """The same for the cells of each spread hash at each site."""
+    cells, worked = figures.cells, _of_cells(figures)
+    rows, done = cells.cut + cells.copied, cells.done
+    of_site = rows * _ratio(figures.busy, figures.of_sites(figures.loads.done) + done.sum(axis=0))
+    known = done >= NOISE_ROWS
+    return np.where(known, worked * _correction(rows, done), np.where(rows > done, of_site, worked))
+
+
+def _correction(rows: Counts, done: Counts) -> Figures:
+    return np.clip(_ratio(rows.astype(np.float64), done), 1 / MOST_CORRECTION, MOST_CORRECTION)
 
 
 def _owed(figures: Round) -> Figures:
@@ -121,4 +133,4 @@ def _median(costs: Figures) -> float:
 
 def _ratio(above: Figures, below: Figures | Counts) -> Figures:
     """0 where there is nothing to divide by."""
-    return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
+    return np.divide(above, below, out=np.zeros(above.shape), where=below > 0)

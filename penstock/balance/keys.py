@@ -35,16 +35,20 @@ def heaviest(loads: Iterable[KeyLoad]) -> tuple[KeyLoad, ...]:
 
 @dataclass(frozen=True, eq=False)
 class CellLoads:
-    """What cells came to: rows of the cut port, rows of the others, of which every cell gets the same, and seconds of
-    work. Invariant: an entry for each spread hash of the directory, in its order; at one site, or of all sites as the
-    second axis. Where a site has no cell of a hash, its entry is 0."""
+    """What cells came to: rows of the cut port, rows of the others, of which every cell gets the same, rows that were
+    worked on, also such that had come before, and seconds of work. Invariant: an entry for each spread hash of the
+    directory, in its order; at one site, or of all sites as the second axis. Where a site has no cell of a hash, its
+    entry is 0."""
 
     cut: npt.NDArray[np.int64]
     copied: npt.NDArray[np.int64]
+    done: npt.NDArray[np.int64]
     seconds: npt.NDArray[np.float64]
 
     def then(self, later: CellLoads) -> CellLoads:
-        return CellLoads(self.cut + later.cut, self.copied + later.copied, self.seconds + later.seconds)
+        return CellLoads(
+            self.cut + later.cut, self.copied + later.copied, self.done + later.done, self.seconds + later.seconds
+        )
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
@@ -61,8 +65,10 @@ class CellLoads:
         return CellLoads(
             np.stack([site.cut for site in sites], axis=1),
             np.stack([site.copied for site in sites], axis=1),
+            np.stack([site.done for site in sites], axis=1),
             np.stack([site.seconds for site in sites], axis=1),
         )
 
 
-NO_CELLS = CellLoads(np.zeros((0, 1), np.int64), np.zeros((0, 1), np.int64), np.zeros((0, 1)))
+_NONE = np.zeros((0, 1), np.int64)
+NO_CELLS = CellLoads(_NONE, _NONE, _NONE, np.zeros((0, 1)))

@@ -17,7 +17,7 @@ from penstock.engine.working import Work
 from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks, may_cut
 from penstock.plan.program import Subquery
-from penstock.state.directory import Hashes, remaining
+from penstock.state.directory import Hashes, common, remaining
 from penstock.state.runs import Slice, about
 
 
@@ -56,7 +56,7 @@ class Telling:
             done=self._done() if self._operator.probes else rows,
         )
         keys = heavy_keys(in_groups) if may_cut(self._operator) else ()
-        return Told(load, keys, cell_loads(self._directory, self._site, fresh, of_cells))
+        return Told(load, keys, cell_loads(self._directory, self._site, fresh, self._done_in_cells(), of_cells))
 
     def _seconds(self, fresh: Columns, weights: Counts) -> tuple[Figures, Figures]:
         """The seconds of groups, and those of cells."""
@@ -67,6 +67,10 @@ class Telling:
 
     def _done(self) -> Counts:
         return self._borders.counted(self._view.hashes_inside(remaining(self._work.done, self._cells)))
+
+    def _done_in_cells(self) -> list[int]:
+        columns = self._view.hashes_inside(common(sorted(self._work.done), self._cells))
+        return [rows_of(columns, cell) for cell in self._cells]
 
     def _hashes_in_groups(self, piece: Slice) -> Hashes | None:
         if not self._storage.is_here(piece):

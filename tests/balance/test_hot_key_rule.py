@@ -33,7 +33,8 @@ def spread(cut: list[int], copied: int) -> Round:
     directory = DIRECTORY.spread_over(Cells(HASH, 0, (1, 0, 3)))
     figures = figures_of(directory, [1000] * len(directory.groups))
     copies = np.asarray([[copied, copied, 0, copied]])
-    cells = CellLoads(np.asarray([cut]), copies, (np.asarray([cut]) + copies) / 1000)
+    rows = np.asarray([cut]) + copies
+    cells = CellLoads(np.asarray([cut]), copies, rows, rows / 1000)
     return replace(figures, cells=cells, busy=figures.busy + cells.seconds[0], may_cut=(0, 1))
 
 
@@ -97,6 +98,15 @@ def test_the_work_of_cells_is_not_that_of_groups() -> None:
     assert asked.work == pytest.approx(np.full(16, 1.0), rel=0.01)
     assert asked.cells.sum(axis=0) == pytest.approx([3, 3, 0, 3], rel=0.01)
     assert asked.ideal == pytest.approx(25 / 4, rel=0.01)
+
+
+def test_the_work_of_cells_is_that_of_all_rows_that_came() -> None:
+    """A deadline let sites do a third of them, or none."""
+    figures, done = spread([3000, 3000, 0, 3000], 0), np.asarray([[1000, 3000, 0, 0]])
+    cells = replace(figures.cells, done=done, seconds=done / 1000)
+    asked = demand(replace(figures, cells=cells, busy=figures.of_sites(figures.loads.rows) / 1000 + cells.seconds[0]))
+    assert asked.cells.sum(axis=0) == pytest.approx([3, 3, 0, 3], rel=0.01)
+    assert asked.work == pytest.approx(np.full(16, 1.0), rel=0.01)
 
 
 def test_groups_move_away_from_cells() -> None:

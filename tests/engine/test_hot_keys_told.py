@@ -112,6 +112,7 @@ def test_rows_in_cells_are_told_apart_and_copies_once(random: Random, place: Pla
     in_group = directory_rows(before, hash_) - directory_rows(after, hash_)
     assert in_group == sum(cut) + copied[0]
     assert int(after.loads.done.sum()) == int(after.loads.rows.sum()), "all was worked on, and cells are not counted"
+    assert after.cells.done.tolist() == (after.cells.cut + after.cells.copied).tolist()
 
 
 def directory_rows(figures: object, hash_: int) -> int:
