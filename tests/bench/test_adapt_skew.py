@@ -135,15 +135,15 @@ def test_tuned_rounds_are_compared_with_the_best_length() -> None:
     assert [r["of_static"] for r in found.records] == pytest.approx([1.0, 0.5, 1.25, 10 / 8.5])
     assert [r["round_seconds"] for r in found.records] == [None, 0.1, 1.0, None]
     assert found.records[1]["moves"] == 7
-    assert [bar.value for bar in found.bars] == pytest.approx([8 / 8.5])
+    assert [r["of_best"] for r in found.records] == pytest.approx([0.8, 0.4, 1.0, 8 / 8.5])
 
 
-def test_slowed_and_unslowed_runs_have_a_static_run_and_a_bar_each() -> None:
+def test_slowed_and_unslowed_runs_have_a_static_run_and_a_best_length_each() -> None:
     lanes = [lane for slow in (0, 2) for lane in rounds.lanes_with(slow, (1.0,))]
     seen = [timeline(seconds) for seconds in (10.0, 5.0, 5.0, 20.0, 10.0, 40.0)]
     found = rounds.finding(list(zip(lanes, seen, strict=True)), SETTING)
     assert [r["of_static"] for r in found.records] == pytest.approx([1.0, 2.0, 2.0, 1.0, 2.0, 0.5])
-    assert [bar.reached for bar in found.bars] == [True, False]
+    assert [r["of_best"] for r in found.records] == pytest.approx([0.5, 1.0, 1.0, 0.5, 1.0, 0.25])
 
 
 def test_the_site_of_the_hottest_key_is_the_first_to_be_slowed() -> None:
