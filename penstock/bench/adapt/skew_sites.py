@@ -46,8 +46,8 @@ def finding(seen: Seen, setting: Setting) -> Finding:
 
 
 def rate(seen: Timeline) -> float:
-    """Rows in plus rows out, per second."""
-    return sum(epoch.rows_in + epoch.rows_out for epoch in seen.epochs) / seen.seconds
+    """Rows that were worked through plus rows out, per second: what waits in buffers does not count yet."""
+    return sum(epoch.done + epoch.rows_out for epoch in seen.epochs) / seen.seconds
 
 
 def _record(lane: Lane, seen: Timeline, usual: float) -> Record:
