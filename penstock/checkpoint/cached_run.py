@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -50,6 +51,7 @@ class PartialRun:
         self._content = pa.py_buffer(self._map)
         self._have = bytearray(len(self._blocks))
         self._table: pa.Table | None = None
+        self._opening = threading.Lock()
         self._whole = False  # nothing less than all of it can be used
         self._here: tuple[HashRange, ...] = ()  # never changed in place: two threads look at it
         self._look_again()
@@ -91,18 +93,19 @@ class PartialRun:
         return self._blocks.covering((first - base, end - base) for first, end in spans)
 
     def _open(self) -> None:
-        """Its first and last blocks say where its columns lie; if they do not, all of it is needed."""
-        if self._table is not None:
-            return
-        if self._whole:
-            self._table = pa.ipc.open_file(self._content).read_all()
-            return
+        """Its first and last blocks say where its columns lie; if they do not, all of it is needed. Whoever reads and
+        whoever fetches may come here together."""
+        with self._opening:
+            if self._table is None:
+                complete, table = all(self._have), self._opened()
+                self._whole = table is None or table.num_rows != self._run.rows or not is_flat(table)
+                self._table = table if complete or not self._whole else None
+
+    def _opened(self) -> pa.Table | None:
         try:
-            table = pa.ipc.open_file(self._content).read_all()
-            self._whole = table.num_rows != self._run.rows or not is_flat(table)
+            return pa.ipc.open_file(self._content).read_all()
         except (OSError, pa.ArrowInvalid):
-            self._whole = True
-        self._table = None if self._whole else table
+            return None
 
     def bring(self, part: HashRange, origin: Path, breathe: Breathe) -> int:
         """Fetch what is missing for the rows of a range; gives the bytes that came."""

@@ -85,7 +85,7 @@ class Fetching:
                 self._done(piece, self._bring(piece, self._breathe))
             except PenstockError as error:
                 self._done(piece, 0, error)
-            except Exception as error:
+            except BaseException as error:  # whatever it is: somebody waits for this slice
                 self._done(piece, 0, _not_fetched(piece, error))
 
     def _next(self) -> Slice | None:
@@ -108,7 +108,7 @@ class Fetching:
             self._changed.wait_for(lambda: self._waiting, took)
 
 
-def _not_fetched(piece: Slice, error: Exception) -> PenstockError:
+def _not_fetched(piece: Slice, error: BaseException) -> PenstockError:
     return PenstockError(
         f"the state file {piece.run.name} could not be fetched",
         detail=f"{type(error).__name__}: {error}",

@@ -108,9 +108,10 @@ class HostCache:
 
     def needs(self, site: str, epoch: int, slices: Iterable[Slice]) -> None:
         """A site will read these slices in an epoch. What sites need that were elsewhere since does not count."""
-        self._needed[site] = (epoch, frozenset(piece.run.name for piece in slices))
-        self._needed = {name: need for name, need in self._needed.items() if need[0] >= epoch - 1}
-        for name in self._needed[site][1]:
+        names = frozenset(piece.run.name for piece in slices)
+        lately = {name: need for name, need in self._needed.items() if need[0] >= epoch - 1}
+        self._needed = {**lately, site: (epoch, names)}  # never changed in place: whoever fetches looks at it, too
+        for name in names:
             for file in self._files_of(name):
                 with suppress(OSError):
                     os.utime(file)

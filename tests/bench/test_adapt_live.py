@@ -18,6 +18,7 @@ from penstock.bench.adapt.live_seen import Effort, LiveSeen, Produced, delay_bel
 from penstock.bench.adapt.live_watch import LiveWatch
 from penstock.bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline
 from penstock.bench.adapt.variants import TUNED, UNTUNED, make_known
+from penstock.bench.adapt.watched_run import Option
 from penstock.bench.also.experiment import Setting
 from penstock.events import EpochCommitted, EpochTimed, TaskTimed
 from penstock.schema import time_values
@@ -154,7 +155,7 @@ def test_a_wrong_result_is_told(module: object) -> None:
 
 def test_rows_arrive_while_a_join_runs_and_its_results_are_checked(tmp_path: Path) -> None:
     make_known()
-    settings = {"sites": 2, "epoch_seconds": 0.1, "policy": TUNED, "round_seconds": 0.1}
+    settings: dict[str, Option] = {"sites": 2, "epoch_seconds": 0.1, "policy": TUNED, "round_seconds": 0.1}
     question = Question(Arrivals((Phase(0.6, 4_000.0),)), str(tmp_path / "run"), settings, 1e-6, "inline")
     seen = live(question)
     assert seen.timeline.equal

@@ -15,7 +15,7 @@ from penstock.bench.adapt.watched_run import Option
 from penstock.bench.also.experiment import Column, Experiment, Finding, Record, Setting
 
 TITLE = "Fine tuning of groups, off and on"
-RATES = (4_000.0, 6_000.0, 7_500.0, 8_500.0)  # rows a second; four sites do 10,000
+RATES = (3_000.0, 5_000.0, 6_000.0, 7_000.0)  # rows a second; four sites do 10,000
 SECONDS = 20.0
 SETTLED = 8.0  # from when on delays count: until then groups are split and moved
 BIAS = 0.9
