@@ -84,9 +84,9 @@ class HostCache:
 
     def fetch(self, piece: Slice, breathe: Breathe) -> int:
         """Bring what is missing of a slice; gives the bytes that came."""
+        self._make_room(piece.run.name)
         match self._cached(piece):
             case PartialRun() as run:
-                self._make_room()
                 try:
                     return run.bring(piece.range, self._origin / piece.run.name, breathe)
                 except OSError:
@@ -127,11 +127,11 @@ class HostCache:
             if name not in names and (made is None or made < epoch):
                 _remove(file.path)
 
-    def _make_room(self) -> None:
-        """Evict what was used least recently."""
+    def _make_room(self, coming: str) -> None:
+        """Evict what was used least recently, but not the run that is to be fetched."""
         files = sorted(file for folder in _folders(self._root) for file in _used(folder))
         taken = sum(size for _, size, _ in files)
-        needed = {name for _, names in self._needed.values() for name in names}
+        needed = {coming, *(name for _, names in self._needed.values() for name in names)}
         for _, size, path in files:
             if taken <= self._most_bytes:
                 return

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from penstock.errors import QueryError
 from penstock.operators.aggregate_apart import apart, chosen
-from penstock.operators.aggregate_order import group_by_key, group_by_pane
+from penstock.operators.aggregate_order import Grouped, group_by_key, group_by_pane
 from penstock.operators.aggregate_panes import closing_starts, in_some_window, windows_over
 from penstock.operators.aggregate_segments import Indices, Segments, one_by_one
 from penstock.operators.aggregate_tallies import group
@@ -219,7 +219,8 @@ class WindowAggregate(OnePort):
         self, hashes: Words, panes: Times, keys: list[pa.Array], groups: Segments, parts: list[list[pa.Array]]
     ) -> pa.Table:
         heads = groups.first_rows
-        columns = [pa.array(hashes[heads]), pa.array(panes[heads]), *_take(keys, heads)]
+        known = (groups.hashes, groups.panes) if isinstance(groups, Grouped) else (hashes[heads], panes[heads])
+        columns = [*map(pa.array, known), *_take(keys, heads)]
         return pa.table([*columns, *(part for group in parts for part in group)], schema=self.partial_schema)
 
     def _result_table(self, table: pa.Table, keys: list[pa.Array], windows: Segments, starts: Times) -> pa.Table:

@@ -235,6 +235,13 @@ def test_what_was_used_least_recently_is_evicted(origin: Path) -> None:
     assert here == [runs[0].name, runs[1].name, runs[3].name]
 
 
+def test_what_is_fetched_is_not_evicted_by_its_own_fetch(origin: Path) -> None:
+    piece, cache = Slice(made(origin), EVERYTHING), cache_of(origin, most=1)
+    assert not cache.is_here(piece)
+    assert fetched(cache, Slice(piece.run, part(0, 2))) + fetched(cache, piece) == piece.run.size
+    assert cache.read(piece).equals(table())
+
+
 def test_what_a_site_needs_is_not_evicted(origin: Path) -> None:
     runs, cache = [made(origin) for _ in range(3)], cache_of(origin, most=1)
     pieces = [Slice(run, EVERYTHING) for run in runs]

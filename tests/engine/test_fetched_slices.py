@@ -114,16 +114,24 @@ def change_something(loop: EpochLoop, random: Random) -> None:
 def spoil(hosts: Path, random: Random) -> None:
     """Some files of caches get lost, or shorter, or have other bytes."""
     for file in sorted(path for path in hosts.rglob("*") if path.is_file()):
-        content = bytearray(file.read_bytes())
+        try:
+            content = bytearray(file.read_bytes())
+        except FileNotFoundError:
+            continue  # it has just been evicted
         match random.choice(["nothing", "gone", "cut", "changed"]):
             case "gone":
-                file.unlink()
+                file.unlink(missing_ok=True)
             case "cut":
-                file.write_bytes(content[: random.randrange(len(content) + 1)])
+                replaced(file, content[: random.randrange(len(content) + 1)])
             case "changed" if content:
                 content[random.randrange(len(content))] ^= 1 << random.randrange(8)
-                file.unlink()  # whoever has it open keeps it as it was
-                file.write_bytes(content)
+                replaced(file, content)
+
+
+def replaced(file: Path, content: bytearray) -> None:
+    """Whoever has it open keeps it as it was."""
+    file.unlink(missing_ok=True)
+    file.write_bytes(content)
 
 
 class NeverFetcher(LateFetcher):
