@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.state.cells import Cells
 from penstock.state.directory import Directory, Group
 
 
@@ -61,7 +62,36 @@ class Scale:
         return directory.scaled(self.sites)
 
 
-Change = Move | Split | Merge | Scale
+@dataclass(frozen=True)
+class Spread:
+    """The rows of one hash get cells at several sites: those of the port `cut` are dealt out, all others copied. What
+    is there by now stays in the first cell, or is copied from there."""
+
+    hash: int
+    cut: int
+    sites: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"spread {self.hash:016x} over sites {', '.join(map(str, self.sites))}"
+
+    def applied(self, directory: Directory) -> Directory:
+        return directory.spread_over(Cells(self.hash, self.cut, self.sites))
+
+
+@dataclass(frozen=True)
+class Gather:
+    """A hash that is spread is to live with its group again: once nothing of it is pending."""
+
+    hash: int
+
+    def __str__(self) -> str:
+        return f"gather {self.hash:016x}"
+
+    def applied(self, directory: Directory) -> Directory:
+        return directory.gathering([self.hash])
+
+
+Change = Move | Split | Merge | Scale | Spread | Gather
 
 
 @dataclass(frozen=True)

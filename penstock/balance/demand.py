@@ -7,10 +7,11 @@ median: a few groups with costly rows do not make it look slow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from penstock.balance.keys import NO_CELLS
 from penstock.balance.round import Counts, Figures, Round
 
 NOISE_ROWS = 100  # the time of a group with no more rows than this says little; its rows say more
@@ -21,37 +22,61 @@ MOST_CORRECTION = 4.0  # times: what a group of which few rows were done would t
 @dataclass(frozen=True, eq=False)
 class Demand:
     """Invariant: `work` has one entry per group, in the order of the directory: the seconds of a round that it takes at
-    a site of speed 1. `owed` is the same for what is pending. `speeds` has one entry per site, 1 on average."""
+    a site of speed 1. `owed` is the same for what is pending. `speeds` has one entry per site, 1 on average. `cells` is
+    the work of the cells of each spread hash at each site."""
 
     work: Figures
     owed: Figures
     speeds: Figures
+    cells: Figures = field(default_factory=lambda: NO_CELLS.seconds)
 
     @property
     def ideal(self) -> float:
         """The seconds that every site would take for its part, were work as fine as sand."""
-        return float(self.work.sum() / self.speeds.sum())
+        return float((self.work.sum() + self.cells.sum()) / self.speeds.sum())
+
+    def of_sites(self, figures: Round) -> Figures:
+        """The work of each site."""
+        return np.asarray(figures.of_sites(self.work) + self.cells.sum(axis=0))
 
 
 def demand(figures: Round) -> Demand:
     worked = _at_home(figures)
     speeds = _speeds(figures, worked)
     at_home = speeds[figures.homes]
-    return Demand(_to_keep_up(figures, worked) * at_home, _owed(figures) * at_home, speeds)
+    work, cells = _to_keep_up(figures, worked) * at_home, _cells_to_keep_up(figures) * speeds
+    return Demand(work, _owed(figures) * at_home, speeds, cells)
 
 
 def _at_home(figures: Round) -> Figures:
-    """The seconds that each group took of its site, which add up to those that the site was busy.
+    """The seconds that each group took of its site, which add up to those that the site was busy with groups.
 
     What was measured is the work on rows; the rest of a busy site went into taking rows in, so it is shared out by
     rows. Where a group has so few that its time is noise, all is."""
-    loads, homes, busy = figures.loads, figures.homes, figures.busy
-    rest = np.maximum(busy - figures.of_sites(loads.seconds), 0.0)
-    measured = loads.seconds + loads.rows * _ratio(rest, figures.of_sites(loads.rows))[homes]
+    loads, homes, busy = figures.loads, figures.homes, _busy_with_groups(figures)
+    measured = loads.seconds + loads.rows * _intake(figures)[homes]
     seen = loads.done + loads.state_rows
     trust = seen / (seen + NOISE_ROWS)
     mixed = trust * measured + (1 - trust) * loads.done * _ratio(busy, figures.of_sites(loads.done))[homes]
     return mixed * _ratio(busy, figures.of_sites(mixed))[homes]
+
+
+def _busy_with_groups(figures: Round) -> Figures:
+    """The seconds that each site was busy, but not with its cells."""
+    return np.asarray(np.maximum(figures.busy - _of_cells(figures).sum(axis=0), 0.0))
+
+
+def _of_cells(figures: Round) -> Figures:
+    """The seconds that each spread hash took of each site."""
+    cells = figures.cells
+    return cells.seconds + (cells.cut + cells.copied) * _intake(figures)
+
+
+def _intake(figures: Round) -> Figures:
+    """The seconds of a row at each site that went into taking it in."""
+    worked = figures.of_sites(figures.loads.seconds) + figures.cells.seconds.sum(axis=0)
+    rest = np.maximum(figures.busy - worked, 0.0)
+    return _ratio(rest, figures.of_sites(figures.loads.rows) + figures.cells.rows)
 
 
 def _to_keep_up(figures: Round, worked: Figures) -> Figures:
@@ -59,14 +84,26 @@ def _to_keep_up(figures: Round, worked: Figures) -> Figures:
     as early as that of a fast one, and which groups it reached is chance."""
     rows, done, homes = figures.loads.rows, figures.loads.done, figures.homes
     known = done >= NOISE_ROWS
-    of_site = rows * _ratio(figures.busy, figures.of_sites(done))[homes]
-    factor = np.clip(_ratio(rows.astype(np.float64), done), 1 / MOST_CORRECTION, MOST_CORRECTION)
-    return np.where(known, worked * factor, np.where(rows > done, of_site, worked))
+    of_site = rows * _ratio(_busy_with_groups(figures), figures.of_sites(done))[homes]
+    return np.where(known, worked * _correction(rows, done), np.where(rows > done, of_site, worked))
+
+
+def _cells_to_keep_up(figures: Round) -> Figures:
+    """The same for the cells of each spread hash at each site."""
+    cells, worked = figures.cells, _of_cells(figures)
+    rows, done = cells.cut + cells.copied, cells.done
+    of_site = rows * _ratio(figures.busy, figures.of_sites(figures.loads.done) + done.sum(axis=0))
+    known = done >= NOISE_ROWS
+    return np.where(known, worked * _correction(rows, done), np.where(rows > done, of_site, worked))
+
+
+def _correction(rows: Counts, done: Counts) -> Figures:
+    return np.clip(_ratio(rows.astype(np.float64), done), 1 / MOST_CORRECTION, MOST_CORRECTION)
 
 
 def _owed(figures: Round) -> Figures:
     """The seconds that pending rows will take, but no more than the site was busy."""
-    done, busy, homes = figures.of_sites(figures.loads.done), figures.busy, figures.homes
+    done, busy, homes = figures.of_sites(figures.loads.done), _busy_with_groups(figures), figures.homes
     owed = figures.loads.pending * _ratio(busy, done)[homes]
     return owed * np.minimum(1.0, _ratio(busy, figures.of_sites(owed)))[homes]
 
@@ -96,4 +133,4 @@ def _median(costs: Figures) -> float:
 
 def _ratio(above: Figures, below: Figures | Counts) -> Figures:
     """0 where there is nothing to divide by."""
-    return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
+    return np.divide(above, below, out=np.zeros(above.shape), where=below > 0)

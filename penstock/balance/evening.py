@@ -111,19 +111,20 @@ class Limits:
 
 
 class Evening:
-    """Invariant: `load` is the work of the pieces at each site, `_state` and `_pending` are what else they have there,
-    and `steps` are what made them of those at first. `_free` has those of a site that could be given away, for sites
-    that were asked since the last split."""
+    """Invariant: `load` is the work of the pieces at each site and what is `fixed` there, `_state` and `_pending` are
+    what else the pieces have there, and `steps` are what made them of those at first. `_free` has those of a site that
+    could be given away, for sites that were asked since the last split."""
 
-    def __init__(self, pieces: Pieces, speeds: Figures, prices: Prices, limits: Limits) -> None:
+    def __init__(self, pieces: Pieces, speeds: Figures, prices: Prices, limits: Limits, fixed: Figures) -> None:
         self.pieces, self.speeds, self.limits = pieces, speeds, limits
         self.steps: list[Step] = []
         self._prices = prices
         self._free: dict[int, Counts] = {}
-        self.load, self._state, self._pending = (
+        work, self._state, self._pending = (
             np.bincount(pieces.homes, weights=figures, minlength=len(speeds))
             for figures in (pieces.work, pieces.state, pieces.pending)
         )
+        self.load: Figures = work + fixed
         self.ideal = float(self.load.sum() / speeds.sum())
 
     @property

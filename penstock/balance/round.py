@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from penstock.balance.keys import NO_CELLS, CellLoads, KeyLoad, heaviest
 from penstock.state.directory import Directory
 
 Counts = npt.NDArray[np.int64]
@@ -20,7 +21,8 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Loads:
-    """What groups came to. Invariant: all arrays have one entry per group, in the order of the directory.
+    """What groups came to, without hashes that live in cells. Invariant: all arrays have one entry per group, in the
+    order of the directory.
 
     `rows` came in, and `heaviest` of them were of one key, the most that any had; `done` rows were worked on, also such
     that had come before, and `seconds` of work they and what was due took; `state_rows` and `state_bytes` are what the
@@ -50,6 +52,16 @@ class Loads:
 
 
 @dataclass(frozen=True, eq=False)
+class Told:
+    """What a site tells after an epoch: of its groups, in the order of the directory, of the heaviest keys in them, and
+    of its cells."""
+
+    load: Loads
+    keys: tuple[KeyLoad, ...]
+    cells: CellLoads
+
+
+@dataclass(frozen=True, eq=False)
 class Round:
     """One subquery over `epochs` epochs, which took `seconds`.
 
@@ -58,6 +70,8 @@ class Round:
     done or the deadline had come. `backlog` is the rows that were pending at the ends of epochs, on average, and
     `capacity` how many may be (0: no bound). `memory` is the bytes of state that a site may hold (0: no bound).
     `settled` has one entry per group: whether it stays where it is, for it was moved lately (None: none does).
+    `may_cut` are the ports whose rows may be dealt out among sites; `keys` the heaviest keys of those that live in
+    groups, and `cells` what those came to that do not.
     """
 
     directory: Directory
@@ -70,6 +84,9 @@ class Round:
     capacity: int = 0
     memory: int = 0
     settled: Mask | None = None
+    may_cut: tuple[int, ...] = ()
+    keys: tuple[KeyLoad, ...] = ()
+    cells: CellLoads = NO_CELLS
 
     def then(self, later: Round) -> Round:
         """This round with one more epoch, under the same directory."""
@@ -82,6 +99,8 @@ class Round:
             busy=self.busy + later.busy,
             share=self.share + later.share,
             backlog=(self.backlog * self.epochs + later.backlog * later.epochs) / epochs,
+            keys=heaviest((*self.keys, *later.keys)),
+            cells=self.cells.then(later.cells),
         )
 
     @cached_property
@@ -111,13 +130,17 @@ class Round:
     @cached_property
     def pace(self) -> float:
         """The seconds that the slowest site takes for a row of the whole subquery; 0 where none came."""
-        rows = int(self.loads.rows.sum())
-        return float(self.busy.max()) / rows if rows else 0.0
+        return float(self.busy.max()) / self.rows_in if self.rows_in else 0.0
+
+    @property
+    def rows_in(self) -> int:
+        """The rows that came to the subquery, copies counted once."""
+        return int(self.loads.rows.sum()) + self.cells.different_rows
 
     @cached_property
     def speeds(self) -> Figures:
         """Rows that each site works through in a second; where it had none, as many as the others on average."""
-        rows = self.of_sites(self.loads.rows)
+        rows = self.of_sites(self.loads.rows) + self.cells.rows
         known = (self.busy > 0) & (rows > 0)
         speeds = np.divide(rows, self.busy, out=np.zeros(len(rows)), where=known)
         return np.where(known, speeds, speeds[known].mean() if known.any() else 1.0)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from penstock.balance.decisions import Change, Decision, Merge, Move, Scale, Split
+from penstock.balance.decisions import Change, Decision, Gather, Merge, Move, Scale, Split, Spread
 from penstock.balance.round import Counts, Figures, Round
+from penstock.balance.spreading import impossible_gather, impossible_scale, impossible_spread
 from penstock.state.directory import Directory, Group
 
 MOST_DEPTH = 48  # a group of so long a prefix holds one key, or next to nothing
@@ -85,6 +86,8 @@ class Standing:
                 after = self._under(change, settled=self.settled)
                 held, waiting = (after._at_sites(counts) for counts in (loads.state_bytes, loads.pending))
                 return replace(after, held=held, waiting=waiting)
+            case Spread() | Gather():
+                return self._under(change, settled=self.settled)
 
     def _under(self, change: Change, settled: Mapping[Group, int]) -> Standing:
         return replace(self, known=change.applied(self.directory), away={}, settled=settled)
@@ -123,8 +126,9 @@ def _settled(at: Standing, heirs: Mapping[Group, int]) -> dict[Group, int]:
     return {**at.settled, **{group: until for group, until in heirs.items() if until}}
 
 
-def impossible(directory: Directory, change: Change) -> str | None:
-    """Why a directory cannot be changed in that way; None if it can."""
+def impossible(directory: Directory, change: Change, may_cut: Collection[int] = ()) -> str | None:
+    """Why a directory cannot be changed in that way; None if it can. `may_cut` are the ports whose rows may be dealt
+    out among sites."""
     match change:
         case Move(group, source, target):
             return _impossible_move(directory, _home(directory, group), source, target)
@@ -136,13 +140,17 @@ def impossible(directory: Directory, change: Change) -> str | None:
                 return "its halves are not there"
             return "its halves live at different sites" if len(homes) > 1 else None
         case Scale(sites):
-            return "there must be a site" if sites < 1 else None
+            return impossible_scale(directory, sites)
+        case Spread():
+            return impossible_spread(directory, change, may_cut)
+        case Gather(hash_):
+            return impossible_gather(directory, hash_)
 
 
 def _impossible_now(at: Standing, change: Change) -> str | None:
     if isinstance(change, Move):
         return _impossible_move(at.known, at.home(change.group), change.source, change.target)
-    return impossible(at.directory, change)
+    return impossible(at.directory, change, at.figures.may_cut)
 
 
 def _impossible_move(directory: Directory, home: int | None, source: int, target: int) -> str | None:

@@ -17,6 +17,7 @@ import xxhash
 from penstock.checkpoint.durable import create_exclusive, sync_folder
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN, Mark
+from penstock.state.cells import are_sound
 from penstock.state.directory import HASH_END, Directory, HashRange, groups_of_depths
 from penstock.state.runs import Slice
 
@@ -162,6 +163,8 @@ def _directory(path: Path, written: _WrittenDirectory) -> Directory:
     whole = all(0 <= depth <= 64 for depth in depths) and sum(1 << (64 - depth) for depth in depths) == HASH_END
     if not whole or len(homes) != len(depths) or not all(0 <= home < written.sites for home in homes):
         raise _corrupt(path, "a directory in it has hashes without a home, or with more than one")
+    if not are_sound(written.spread, written.sites):
+        raise _corrupt(path, "a hash in it is spread over sites that there are not, or more than once")
     return _plain(Directory, written, groups=groups_of_depths(depths))
 
 

@@ -6,11 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.balance.controller import Controller, Verdict
-from penstock.balance.decisions import Change
+from penstock.balance.decisions import Change, Scale
 from penstock.balance.policies.even import Even
 from penstock.balance.round import Round
 from penstock.balance.rules import Rules, impossible
+from penstock.checkpoint.manifest import SubqueryState
+from penstock.engine.gathering import gathering_for, settled
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event
+from penstock.state.cells import too_wide
 from penstock.state.directory import Directory
 
 BY_HAND = "by hand"
@@ -21,9 +24,13 @@ class Adaptation:
     subquery, or none where directories change by hand only."""
 
     def __init__(
-        self, directories: Sequence[Directory], controllers: Sequence[Controller], tell: Callable[[Event], None]
+        self,
+        directories: Sequence[Directory],
+        may_cut: Sequence[tuple[int, ...]],
+        controllers: Sequence[Controller],
+        tell: Callable[[Event], None],
     ) -> None:
-        self.directories = tuple(directories)
+        self.directories, self._may_cut = tuple(directories), may_cut
         self._controllers = dict(enumerate(controllers))
         self._once: dict[int, Controller] = {}  # asked for by hand, for one epoch
         self._tell, self._warm = tell, False
@@ -58,15 +65,39 @@ class Adaptation:
     def by_hand(self, epoch: int, subquery: int, change: Change) -> str | None:
         """Carry out what somebody wants; gives the reason where it cannot be done."""
         directory = self.directories[subquery]
-        if (why := impossible(directory, change)) is not None:
+        if (why := impossible(directory, change, self._may_cut[subquery])) is not None:
             self._tell(ChangeRefused(epoch, subquery, str(change), BY_HAND, why))
+            if isinstance(change, Scale):
+                self._change(subquery, gathering_for(directory, change.sites))
             return why
         self._change(subquery, change.applied(directory))
         self._tell(DirectoryChanged(epoch, subquery, str(change), BY_HAND, 0.0, 0))
         return None
 
+    def scaled(self, epoch: int, sites: int) -> bool:
+        """Give all subqueries a number of sites, unless something is spread over more of them: that is gathered first.
+        Gives whether they have it."""
+        self.directories = tuple(gathering_for(directory, sites) for directory in self.directories)
+        possible = not any(too_wide(directory.spread, sites) for directory in self.directories)
+        for number, directory in enumerate(self.directories):
+            if possible and directory.sites != sites:
+                self.by_hand(epoch, number, Scale(sites))
+        return possible
+
+    def settle(self, states: Sequence[SubqueryState]) -> None:
+        """Gather what is to be gathered and can be, between two epochs of which the second is not routed yet."""
+        for number, state in enumerate(states):
+            self._change(number, settled(self.directories[number], state))
+
+    @property
+    def settling(self) -> bool:
+        """Whether something is still to be gathered. It can only be judged when an epoch is over, so that none may be
+        routed ahead."""
+        return any(cells.gathering for directory in self.directories for cells in directory.spread)
+
     def _change(self, subquery: int, directory: Directory) -> None:
-        self.directories = (*self.directories[:subquery], directory, *self.directories[subquery + 1 :])
+        if directory is not self.directories[subquery]:
+            self.directories = (*self.directories[:subquery], directory, *self.directories[subquery + 1 :])
 
     def _tell_of(self, epoch: int, subquery: int, verdict: Verdict) -> None:
         if (measured := verdict.measured) is not None:

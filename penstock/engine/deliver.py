@@ -16,9 +16,12 @@ from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Copying, Operator
 from penstock.plan.program import Subquery
 from penstock.sinks.base import RowWriter
-from penstock.state.directory import Directory, HashRange, Places
+from penstock.state.cells import Cells
+from penstock.state.directory import Directory, HashRange, Places, point
+from penstock.state.runs import TIME
 
 FEW_STRETCHES = 4  # per site, on average: more slices than these cost more than a copy of the rows
+OfCells = Sequence[tuple[int, slice]]  # parts of the rows, each with the site of the cell that it goes to
 
 
 def blobs_for_sites(
@@ -34,36 +37,67 @@ def blobs_for_sites(
 
 def _shares(rows: pa.Table, directory: Directory, operator: Operator, port: int) -> Iterator[pa.Table | None]:
     """For every site the rows that it is sent, in order of hash."""
-    copies = operator if isinstance(operator, Copying) else None
+    copies, of_cells = operator if isinstance(operator, Copying) else None, _of_cells(rows, directory, port)
     if copies is None and len(directory.stretches[0]) > FEW_STRETCHES * directory.sites:
-        return _gathered(rows, directory)
-    homes = [directory.ranges_of(site) for site in range(directory.sites)]
-    return _slices(rows, homes if copies is None else [copies.sent(port, list(home)) for home in homes])
+        return _gathered(rows, directory, of_cells)
+    homes = [directory.stretches_of(site) for site in range(directory.sites)]
+    return _slices(rows, homes if copies is None else [copies.sent(port, list(home)) for home in homes], of_cells)
 
 
-def _slices(rows: pa.Table, ranges: Sequence[Sequence[HashRange]]) -> Iterator[pa.Table | None]:
+def _of_cells(rows: pa.Table, directory: Directory, port: int) -> OfCells:
+    """What the cells of spread hashes are sent."""
+    found = ((cells, point(cells.hash).rows(hashes_of(rows))) for cells in directory.spread)
+    return [
+        sent
+        for cells, part in found
+        if part.start < part.stop
+        for sent in zip(cells.sites, _dealt_or_copied(rows, cells, part, port), strict=True)
+    ]
+
+
+def _dealt_or_copied(rows: pa.Table, cells: Cells, part: slice, port: int) -> Sequence[slice]:
+    """The rows of a spread hash for each of its cells."""
+    if port != cells.cut:
+        return [part] * len(cells.sites)
+    return cells.dealt(part, turn=rows.column(TIME)[part.start].as_py())
+
+
+def _slices(rows: pa.Table, ranges: Sequence[Sequence[HashRange]], of_cells: OfCells) -> Iterator[pa.Table | None]:
     """Without a copy."""
     hashes = hashes_of(rows)
-    for own in ranges:
-        yield pa.concat_tables([rows[part.rows(hashes)] for part in own]) if own else None
+    for site, own in enumerate(ranges):
+        parts = [part.rows(hashes) for part in own] + [part for to, part in of_cells if to == site]
+        parts.sort(key=lambda part: part.start)
+        yield pa.concat_tables([rows[part] for part in parts]) if parts else None
 
 
-def _gathered(rows: pa.Table, directory: Directory) -> Iterator[pa.Table]:
+def _gathered(rows: pa.Table, directory: Directory, of_cells: OfCells) -> Iterator[pa.Table]:
     """With one copy of all rows, whatever the number of stretches."""
-    lows, homes = directory.stretches
-    begins = np.searchsorted(hashes_of(rows), lows)
-    counts = np.diff(begins, append=rows.num_rows)
-    by_home = rows.take(pa.array(_stretches_by_home(directory, begins, counts)))
+    begins, counts, homes = _by_home(rows, directory, of_cells)
+    by_home = rows.take(pa.array(_places(begins, counts)))
     first = 0
     for count in np.bincount(homes, weights=counts, minlength=directory.sites).astype(np.int64).tolist():
         yield by_home.slice(first, count)
         first += count
 
 
-def _stretches_by_home(directory: Directory, begins: Places, counts: Places) -> npt.NDArray[np.int32]:
-    """The places of rows, stretch by stretch, first those of the first site."""
-    order = directory.stretches_by_home
-    begins, counts = begins[order], counts[order]
+def _by_home(rows: pa.Table, directory: Directory, of_cells: OfCells) -> tuple[Places, Places, Places]:
+    """Where the parts of the rows begin, how many rows they have, and their sites: first those of the first site, each
+    in order of hash."""
+    lows, homes = directory.stretches
+    begins, order = np.searchsorted(hashes_of(rows), lows), directory.stretches_by_home
+    counts = np.diff(begins, append=rows.num_rows)
+    parts = begins[order], counts[order], homes[order]
+    if not of_cells:
+        return parts
+    sent = np.asarray([(part.start, part.stop - part.start, site) for site, part in of_cells], np.int64)
+    begins, counts, homes = (np.concatenate(both) for both in zip(parts, sent.T, strict=True))
+    order = np.lexsort((begins, homes))
+    return begins[order], counts[order], homes[order]
+
+
+def _places(begins: Places, counts: Places) -> npt.NDArray[np.int32]:
+    """The places of rows, part by part."""
     shifts = (begins - np.cumsum(counts) + counts).astype(np.int32)
     return np.arange(counts.sum(), dtype=np.int32) + np.repeat(shifts, counts)
 

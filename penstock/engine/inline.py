@@ -11,16 +11,20 @@ from penstock.engine.level import partition_of, run_level, run_route
 
 class InlineExecutor:
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
-        messages = [m for task in routes for m in run_route(job, task)]
-        for level in range(len(job.program.subqueries)):
-            messages = list(_one_level(job, level, messages))
-        return [m.content for m in messages if not isinstance(m.content, Blob)]
+        return through_levels(job, [m for task in routes for m in run_route(job, task)])
 
     def cancel(self) -> None:
         """Nothing: an epoch in this process is short, and ends by itself."""
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def through_levels(job: EpochJob, messages: Sequence[Message]) -> list[Report]:
+    """What comes of the messages of all splits."""
+    for level in range(len(job.program.subqueries)):
+        messages = list(_one_level(job, level, messages))
+    return [m.content for m in messages if not isinstance(m.content, Blob)]
 
 
 def _one_level(job: EpochJob, level: int, messages: Iterable[Message]) -> Iterator[Message]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.balance.flushing import EAGERLY, Flushing
-from penstock.balance.round import Loads
+from penstock.balance.round import Told
 from penstock.checkpoint.manifest import SiteState, Staged
 from penstock.engine.blob import Blob
 from penstock.errors import PenstockError
@@ -124,9 +124,9 @@ class RouteReport:
 class SiteReport:
     """What the step of a site came to. `read` maps the branches of producers to the attempt whose blob was read.
     `rows_out` are those that went to the sink, `rows_done` those that were worked on, `backlog` those that wait for it.
-    `pending`: something is left to do that was not put off on purpose. `load` says what its groups came to, in the
-    order of the directory, where the job asks for it; `fetched` are the bytes of state that its host has fetched for
-    it, `flushed` the seconds spent on what could have been put off."""
+    `pending`: something is left to do that was not put off on purpose. `told` says what its groups and keys came to,
+    where the job asks for it; `fetched` are the bytes of state that its host has fetched for it, `flushed` the seconds
+    spent on what could have been put off."""
 
     producer: str
     attempt: str
@@ -142,7 +142,7 @@ class SiteReport:
     pending: bool
     backlog: int
     time: TaskTime
-    load: Loads | None = None
+    told: Told | None = None
     fetched: int = 0
     flushed: float = 0.0
 

@@ -13,8 +13,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from penstock.balance.keys import CellLoads, heaviest
 from penstock.balance.round import Counts, Figures, Loads, Round
 from penstock.engine.job import EpochJob, RouteReport, SiteReport
+from penstock.operators.base import may_cut
 from penstock.state.directory import Directory, Hashes, HashRange
 from penstock.state.runs import Slice
 
@@ -66,6 +68,12 @@ class Borders:
         edges = np.stack((begin[filled], end[filled]), axis=1).ravel()
         most[filled] = np.maximum.reduceat(np.append(np.diff(starts), 0), edges)[::2]
         return starts[end] - starts[begin], most
+
+    def and_also(self, ranges: Sequence[HashRange]) -> Borders:
+        """These, and those of other ranges behind them."""
+        first = np.asarray([r.low for r in ranges], np.uint64)
+        last = np.asarray([r.high - 1 for r in ranges], np.uint64)
+        return Borders(np.concatenate((self.first, first)), np.concatenate((self.last, last)))
 
     def overlap(self, part: HashRange) -> npt.NDArray[np.bool_]:
         """Which groups have hashes of a range."""
@@ -125,7 +133,8 @@ def round_of(
     directory = job.directories[subquery]
     sites = [report for report in reports if isinstance(report, SiteReport) and report.subquery == subquery]
     own = sorted(sites, key=lambda report: report.site)
-    loads = [report.load for report in own if report.load is not None]
+    told = [report.told for report in own if report.told is not None]
+    loads = [site.load for site in told]
     order = np.argsort(np.argsort(directory.home_of, kind="stable"), kind="stable")
     busy = np.asarray([report.time.seconds for report in own])
     return Round(
@@ -137,6 +146,9 @@ def round_of(
         share=np.full(len(busy), busy.max(initial=0.0)),
         backlog=np.asarray([float(report.backlog) for report in own]),
         capacity=capacity,
+        may_cut=may_cut(job.program.subqueries[subquery].operator),
+        keys=heaviest(key for site in told for key in site.keys),
+        cells=CellLoads.of_sites([site.cells for site in told]),
     )
 
 

@@ -27,6 +27,7 @@ from penstock.engine.adapting import Adaptation
 from penstock.engine.agreement import disagreement, successes
 from penstock.engine.commit import has_pending, next_manifest, source_marks, source_states
 from penstock.engine.effort import Reports, flushed_seconds, only_put_off, whole_backlog
+from penstock.engine.gathering import fits
 from penstock.engine.intake import Inlet, Intake
 from penstock.engine.job import (
     EpochJob,
@@ -46,6 +47,7 @@ from penstock.engine.rescale import rehomed, rescaled
 from penstock.engine.stopwatch import Stopwatch, epoch_timed
 from penstock.errors import CheckpointError, PenstockError
 from penstock.events import EpochCommitted, EpochDropped, Event, RunFinished, RunRecovered
+from penstock.operators.base import may_cut
 from penstock.plan.fingerprint import describe, fingerprint
 from penstock.plan.subqueries import Query
 from penstock.progress.mark import Mark
@@ -101,6 +103,7 @@ class EpochLoop:
         self._inlet.begin(self.manifest.sources)
         self._adaptation = Adaptation(
             [state.directory for state in self.manifest.subqueries],
+            [may_cut(subquery.operator) for subquery in query.program.subqueries],
             controllers(settings, len(query.program.subqueries)),
             tell,
         )
@@ -167,11 +170,12 @@ class EpochLoop:
                 detail=f"{self.checkpoint.root / 'query.json'} says which",
                 hint="give this query a checkpoint of its own, or run the query that the checkpoint belongs to",
             )
-        sites, subqueries = self._settings.sites, found.subqueries
-        if sites != found.asked_sites:
-            subqueries = tuple(rescaled(state, sites) for state in found.subqueries)
+        sites, asked = self._settings.sites, found.asked_sites
+        subqueries = found.subqueries
+        if sites != asked and all(fits(state, sites) for state in subqueries):
+            subqueries, asked = tuple(rescaled(state, sites) for state in subqueries), sites
         self._tell(RunRecovered(found.epoch, subqueries != found.subqueries))
-        return replace(found, subqueries=subqueries, asked_sites=sites)
+        return replace(found, subqueries=subqueries, asked_sites=asked)
 
     # -- one epoch -----------------------------------------------------------------------------------------------
 
@@ -180,6 +184,8 @@ class EpochLoop:
         if self.manifest.finished:
             return Outcome.FINISHED
         watch = Stopwatch()
+        if self._ahead is None:
+            self._settle()
         intake, self._ahead = self._ahead or self._intake(self.manifest.sources, self._inlet.standings), None
         self._inlet.standings = intake.standings
         bounds = self._inlet.floors(intake, self.manifest.sources)
@@ -201,6 +207,14 @@ class EpochLoop:
         if after.finished:
             self._tell(RunFinished(after.epoch))
         return Outcome.FINISHED if after.finished else Outcome.WORKED
+
+    def _settle(self) -> None:
+        """Gather what waits for it, and get to the number of sites that the run was started with, where a spread key
+        stood in the way."""
+        self._adaptation.settle(self.manifest.subqueries)
+        sites = self._settings.sites
+        if sites != self.manifest.asked_sites and self._adaptation.scaled(self.manifest.epoch, sites):
+            self.manifest = replace(self.manifest, asked_sites=sites)
 
     def _hear_of(self, job: EpochJob, reports: Sequence[RouteReport | SiteReport], seconds: float) -> None:
         """What the groups came to, where the sites were to tell it."""
@@ -234,7 +248,7 @@ class EpochLoop:
         """What the next epoch takes in, where more is waiting: when the splits of this one have been read it is known
         what will be late then."""
         routes = [report for report in reports if isinstance(report, RouteReport)]
-        if not intake.waiting or len(routes) < len(reports):
+        if not intake.waiting or len(routes) < len(reports) or self._adaptation.settling:
             return None
         with suppress(PenstockError):  # it comes again when it is that epoch's turn
             self._ahead = self._intake(source_states(job, intake.offers, routes), intake.standings, intake.rows)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from penstock.balance.round import Loads
+from penstock.balance.round import Told
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import SiteState
 from penstock.engine.blob import Blob, Header
@@ -25,9 +25,10 @@ from penstock.engine.storing import Storage, alive, of_port
 from penstock.engine.telling import Telling
 from penstock.engine.view import StateView
 from penstock.engine.working import AllMarks, Work
+from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks
 from penstock.progress.substreams import low_water_mark
-from penstock.state.directory import EVERYTHING, remaining
+from penstock.state.directory import EVERYTHING, HashRange, apart, remaining
 from penstock.state.runs import Slice, about, restrict
 
 MOST_PENDING = 16  # pieces of a port's pending rows: every item looks for its rows in all of them
@@ -42,13 +43,14 @@ class _Step:
     def __init__(self, job: EpochJob, subquery: int, site: int) -> None:
         self._job, self._subquery, self._site = job, job.program.subqueries[subquery], site
         self._operator = self._subquery.operator
-        self._state = job.sites[subquery][site]
+        self._state, self._directory = job.sites[subquery][site], job.directories[subquery]
         self._producer, self._attempt = site_producer(subquery, site), uuid.uuid4().hex
         self._branches = Branches(job, self._subquery.branches, self._producer)
         part = f"q{subquery}-s{site}"
         self._storage = Storage(job.runs, job.epoch, part, run_access(job, part, self._state.needed_slices()))
         self._watch = Stopwatch()
-        self._work = Work(self._operator, site, job.limits, self._branches, self._storage, self._watch)
+        urgent = self._directory.cells_of(site, gathering=True)
+        self._work = Work(self._operator, site, job.limits, self._branches, self._storage, self._watch, urgent)
 
     def run(self, blobs: Iterable[Blob]) -> Iterator[Message]:
         watch = self._watch
@@ -86,7 +88,7 @@ class _Step:
             pending=bool(self._work.left(marks, upto) or state.pending),
             backlog=backlog,
             time=watch.task_time(),
-            load=self._load(view, state, upto) if self._job.tell_loads else None,
+            told=self._told(view, state, upto) if self._job.tell_loads else None,
             fetched=self._storage.brought(),
             flushed=self._work.flushed,
         )
@@ -123,19 +125,29 @@ class _Step:
 
     def _unworked(self, port: int, view: StateView) -> list[Slice]:
         """The rows whose ranges were not reached: what was pending before, and what has just arrived. Where that is in
-        too many pieces, they are written anew as one."""
+        too many pieces, they are written anew as one run."""
         if not self._operator.probes:
             return []
-        undone = remaining([EVERYTHING], self._work.done)
+        cells = self._directory.cells_of(self._site)
+        undone = apart(remaining([EVERYTHING], self._work.done), cells)
         slices = of_port(self._state.pending, port)
         old = [piece for piece in restrict(slices, undone) if self._storage.may_have_rows(piece)]
-        if len(old) < MOST_PENDING or not all(map(self._storage.is_here, old)):
-            return [*old, *self._storage.write(port, view.fresh_inside(port, undone))]
-        return self._storage.write(port, self._operator.combine(port, view.unworked(port, undone)))
+        if len(old) < MOST_PENDING + 2 * len(cells) or not all(map(self._storage.is_here, old)):
+            return [*old, *self._written_apart(port, view.fresh_inside(port, undone), cells)]
+        return self._written_apart(port, self._operator.combine(port, view.unworked(port, undone)), cells)
 
-    def _load(self, view: StateView, state: SiteState, upto: Marks) -> Loads:
+    def _written_apart(self, port: int, rows: pa.Table, cells: Sequence[HashRange]) -> list[Slice]:
+        """A new run of pending rows, in slices that tell whether it has any of a spread hash."""
+        written = self._storage.write(port, rows)
+        if not (written and cells):
+            return written
+        hashes = hashes_of(rows)
+        pieces = restrict(written, apart([EVERYTHING], cells))
+        return [piece for piece in pieces if len(hashes[piece.range.rows(hashes)])]
+
+    def _told(self, view: StateView, state: SiteState, upto: Marks) -> Told:
         telling = Telling(self._job, self._subquery, self._site, self._storage, view, self._work)
-        return telling.load(state, upto)
+        return telling.told(state, upto)
 
     def _rows_of(self, slices: Iterable[Slice]) -> int:
         """The rows of slices; a guess where they have yet to be fetched."""

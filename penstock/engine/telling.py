@@ -1,4 +1,4 @@
-"""What a site tells of its groups after its step."""
+"""What a site tells of its groups, of its heaviest keys and of its cells after its step."""
 
 from __future__ import annotations
 
@@ -6,61 +6,82 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from penstock.balance.round import Counts, Loads
+from penstock.balance.round import Counts, Figures, Loads, Told
 from penstock.checkpoint.manifest import SiteState
 from penstock.engine.job import EpochJob
+from penstock.engine.key_loads import Columns, cell_loads, heavy_keys, rows_of, without
 from penstock.engine.loads import borders_of, counted_at, shared_out
 from penstock.engine.storing import Storage
 from penstock.engine.view import StateView
 from penstock.engine.working import Work
 from penstock.operators.arrange import hashes_of
-from penstock.operators.base import Marks
+from penstock.operators.base import Marks, may_cut
 from penstock.plan.program import Subquery
-from penstock.state.directory import Hashes
+from penstock.state.directory import Hashes, common, remaining
 from penstock.state.runs import Slice, about
 
 
 class Telling:
-    """A site whose step is done: what it had in `view`, and the `work` on it."""
+    """A site whose step is done: what it had in `view`, and the `work` on it. Rows of cells are told apart from those
+    of groups. Invariant: `_all_borders` are those of its groups, and behind them those of its cells."""
 
     def __init__(
         self, job: EpochJob, subquery: Subquery, site: int, storage: Storage, view: StateView, work: Work
     ) -> None:
-        self._directory, self._operator = job.directories[subquery.number], subquery.operator
+        self._directory, self._operator, self._site = job.directories[subquery.number], subquery.operator, site
         self._storage, self._view, self._work = storage, view, work
-        self._borders = borders_of(self._directory, site)
+        self._borders, self._cells = borders_of(self._directory, site), self._directory.cells_of(site)
+        self._all_borders = self._borders.and_also(self._cells)
         self._known = counted_at(job.runs, subquery.number, site)
 
-    def load(self, state: SiteState, upto: Marks) -> Loads:
-        fresh = [hashes_of(table) for tables in self._view.fresh for table in tables]
-        rows, heaviest = self._borders.tallied(fresh)
-        counts = self._known.of(self._borders, (*state.slices, *state.pending), self._hashes)
+    def told(self, state: SiteState, upto: Marks) -> Told:
+        fresh = [[hashes_of(table) for table in tables] for tables in self._view.fresh]
+        in_groups = [[without(hashes, self._cells) for hashes in port] for port in fresh]
+        rows, heaviest = self._borders.tallied(hashes for port in in_groups for hashes in port)
+        # Which hashes are in cells is part of what was counted, so counts are kept by the borders of both.
+        counts = self._known.of(self._all_borders, (*state.slices, *state.pending), self._hashes_in_groups)
         (stored, size), (pending, _) = (self._summed(s, counts) for s in (state.slices, state.pending))
         if not self._operator.probes:  # what is due of stored rows is pending where it was not done
             for left in self._work.left(state.marks, upto):
                 pending = np.where(self._borders.overlap(left), stored, pending)
-        return Loads(
+        seconds, of_cells = self._seconds(fresh, rows if self._operator.probes else rows + stored)
+        load = Loads(
             rows=rows,
             heaviest=heaviest,
-            seconds=shared_out(self._borders, self._work.worked, rows if self._operator.probes else rows + stored),
+            seconds=seconds,
             state_rows=stored,
             state_bytes=size,
             pending=pending,
             last_used=np.where(rows > 0, 1, 0),
             done=self._done() if self._operator.probes else rows,
         )
+        keys = heavy_keys(in_groups) if may_cut(self._operator) else ()
+        return Told(load, keys, cell_loads(self._directory, self._site, fresh, self._done_in_cells(), of_cells))
+
+    def _seconds(self, fresh: Columns, weights: Counts) -> tuple[Figures, Figures]:
+        """The seconds of groups, and those of cells."""
+        rows = [sum(rows_of(port, cell) for port in fresh) for cell in self._cells]
+        both = np.concatenate((weights, np.asarray(rows, np.int64)))
+        seconds = shared_out(self._all_borders, self._work.worked, both)
+        return seconds[: len(weights)], seconds[len(weights) :]
 
     def _done(self) -> Counts:
-        return self._borders.counted(self._view.hashes_inside(self._work.done))
+        return self._borders.counted(self._view.hashes_inside(remaining(self._work.done, self._cells)))
 
-    def _hashes(self, piece: Slice) -> Hashes | None:
-        return hashes_of(self._storage.read(piece)) if self._storage.is_here(piece) else None
+    def _done_in_cells(self) -> list[int]:
+        columns = self._view.hashes_inside(common(sorted(self._work.done), self._cells))
+        return [rows_of(columns, cell) for cell in self._cells]
+
+    def _hashes_in_groups(self, piece: Slice) -> Hashes | None:
+        if not self._storage.is_here(piece):
+            return None
+        return without(hashes_of(self._storage.read(piece)), self._cells)
 
     def _summed(self, slices: Iterable[Slice], counts: Mapping[Slice, Counts]) -> tuple[Counts, Counts]:
         """The rows of slices, and about their bytes, group by group."""
         rows, size = np.zeros((2, len(self._borders)), np.int64)
         for piece in slices:
-            counted = counts[piece] if piece in counts else self._spread_evenly(piece)
+            counted = counts[piece][: len(rows)] if piece in counts else self._spread_evenly(piece)
             rows += counted
             size += counted * (piece.run.size // piece.run.rows)
         return rows, size

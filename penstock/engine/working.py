@@ -27,12 +27,19 @@ AllMarks = tuple[RangeMark, ...]
 class Work:
     """Invariant: `done` are the ranges of the items that were done, `worked` the same with the seconds that each took,
     and `kept[port]` the state rows that they want to keep. `put_off` was left for later on purpose, and `flushed` is
-    the seconds spent on what could have been."""
+    the seconds spent on what could have been. `urgent` are hashes that come first."""
 
     def __init__(
-        self, operator: Operator, site: int, limits: Limits, branches: Branches, storage: Storage, watch: Stopwatch
+        self,
+        operator: Operator,
+        site: int,
+        limits: Limits,
+        branches: Branches,
+        storage: Storage,
+        watch: Stopwatch,
+        urgent: Sequence[HashRange] = (),
     ) -> None:
-        self._operator, self._site, self._limits = operator, site, limits
+        self._operator, self._site, self._limits, self._urgent = operator, site, limits, urgent
         self._branches, self._storage, self._watch = branches, storage, watch
         self._drag = current_drag()
         self.deadline = Deadline(limits)
@@ -65,7 +72,7 @@ class Work:
         """The same in some ranges, in order, of which nothing has been worked on yet; also gives those that wait for
         slices that are coming."""
         inside = restricted(marks, ranges)
-        work = stretches(inside, upto, view, self._operator, united(coming))
+        work = stretches(inside, upto, view, self._operator, united(coming), self._urgent)
         for free in nothing_due(inside, work, upto):
             marks = moved_to(marks, free, upto)
         ready = [stretch for stretch in work if not stretch.waits]

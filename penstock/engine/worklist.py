@@ -11,7 +11,7 @@ from penstock.engine.job import Limits
 from penstock.engine.marks import behind
 from penstock.engine.view import StateView
 from penstock.operators.base import Marks, Operator
-from penstock.state.directory import HashRange, common, remaining
+from penstock.state.directory import HashRange, apart, common, remaining
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,23 @@ class Stretch:
 
 
 def stretches(
-    marks: Iterable[RangeMark], upto: Marks, view: StateView, operator: Operator, away: Sequence[HashRange] = ()
+    marks: Iterable[RangeMark],
+    upto: Marks,
+    view: StateView,
+    operator: Operator,
+    away: Sequence[HashRange] = (),
+    urgent: Sequence[HashRange] = (),
 ) -> list[Stretch]:
-    """What is due at a site, those parts first that hold back its marks. `away` are the ranges, in order, of which some
-    rows have yet to be fetched."""
-    least = view.least_times()
+    """What is due at a site: urgent ranges, in their order, then those parts that hold back its marks. `away` are the
+    ranges, in order, of which some rows have yet to be fetched."""
+    least, rank = view.least_times(), {part.low: n for n, part in enumerate(urgent)}
     found: list[Stretch] = []
     for m in marks:
-        due = behind(m.marks, upto) and operator.due(m.marks, upto, least)
-        found += [Stretch(part, m.marks, due) for part in (remaining([m.range], away) if away else [m.range])]
-        found += [Stretch(part, m.marks, due, waits=True) for part in common([m.range], away)]
-    return sorted((s for s in found if s.due or view.has_unworked(s.range)), key=lambda s: (s.after, s.range))
+        due, parts = behind(m.marks, upto) and operator.due(m.marks, upto, least), apart([m.range], urgent)
+        found += [Stretch(part, m.marks, due) for part in (remaining(parts, away) if away else parts)]
+        found += [Stretch(part, m.marks, due, waits=True) for part in common(parts, away)]
+    work = (s for s in found if s.due or view.has_unworked(s.range))
+    return sorted(work, key=lambda s: (rank.get(s.range.low, len(rank)), s.after, s.range))
 
 
 def items(work: Iterable[Stretch], view: StateView, rows: int) -> Iterator[Item]:

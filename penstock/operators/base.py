@@ -76,6 +76,22 @@ class Copying(Protocol):
 
 
 @runtime_checkable
+class Cuttable(Protocol):
+    """An operator whose rows of one hash may be at several sites: those of one port dealt out, all others copied."""
+
+    @property
+    def may_cut(self) -> tuple[int, ...]:
+        """The ports whose rows may be dealt out: every result comes from exactly one row of such a port, and that row
+        needs to know of all rows of the other ports, but of no other row of its own."""
+        ...
+
+
+def may_cut(operator: object) -> tuple[int, ...]:
+    """The ports of an operator that may be cut; of most, none."""
+    return operator.may_cut if isinstance(operator, Cuttable) else ()
+
+
+@runtime_checkable
 class ClosesWindows(Protocol):
     """An operator with one track, along which windows of all keys end at once. Closing them may be put off."""
 

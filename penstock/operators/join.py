@@ -16,7 +16,7 @@ from penstock.operators.arrange import arranged, merged
 from penstock.operators.bands import Band, Leads, leads
 from penstock.operators.base import Done, Marks, Portion
 from penstock.operators.join_checks import check_join
-from penstock.operators.join_lifetimes import PRESERVED, Lifetimes, reach
+from penstock.operators.join_lifetimes import JUDGED, PRESERVED, Lifetimes, reach
 from penstock.operators.join_match import Matcher
 from penstock.operators.join_pieces import Port, with_keys
 from penstock.operators.join_work import JoinWork
@@ -58,6 +58,13 @@ class BandJoin:
     @property
     def keeps_times_apart(self) -> bool:
         return False
+
+    @property
+    def may_cut(self) -> tuple[int, ...]:
+        """Of an inner join any port. A row that is judged by whether it has a partner must see all it could have, so of
+        the other kinds only the port of these rows; a full join has two."""
+        ports = JUDGED[self.kind] if self.kind != "inner" else tuple(range(self.ports))
+        return ports if self.kind != "full" else ()
 
     @property
     def result_schema(self) -> pa.Schema:

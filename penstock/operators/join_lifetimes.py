@@ -20,7 +20,7 @@ from penstock.operators.base import Marks
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark
 
 PRESERVED = {"inner": (), "left": (0,), "right": (1,), "full": (0, 1), "semi": (), "anti": (0,)}
-_LOOKED_UP = {**PRESERVED, "semi": (0,)}
+JUDGED = {**PRESERVED, "semi": (0,)}  # by whether they have a partner
 _FOREVER = 2**62
 ALL_TIMES = MAX_TIME + 1  # a bound that every time is below
 
@@ -54,7 +54,7 @@ class Lifetimes:
         for j, lead in enumerate(self.leads[port]):
             if j != port:
                 yield j, lead
-        for decided in _LOOKED_UP[self.kind]:
+        for decided in JUDGED[self.kind]:
             if decided != port:
                 there, back = self.leads[port][decided], self.leads[decided][port]
                 yield port, None if there is None or back is None else there + back

@@ -1,7 +1,8 @@
 """The directory: which site is home to which partition group.
 
 A partition group is a prefix of the 64-bit key hash, that is, a range of it. The directory is extendible hashing: its
-prefixes are prefix-free and cover the whole hash space, each mapped to one site.
+prefixes are prefix-free and cover the whole hash space, each mapped to one site. Single hashes that are too much for a
+site are taken out of their groups and live in cells at several sites.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from penstock.state.cells import NOBODY, Cells, taken_out
 
 HASH_END = 2**64  # hash ranges are half-open, [low, high), in Python integers: 2**64 is the end of the last one
 Hashes = npt.NDArray[np.uint64]
@@ -40,6 +43,11 @@ class HashRange:
 
 
 EVERYTHING = HashRange(0, HASH_END)
+
+
+def point(hash_: int) -> HashRange:
+    """The range of one hash."""
+    return HashRange(hash_, hash_ + 1)
 
 
 def remaining(ranges: Iterable[HashRange], taken: Iterable[HashRange]) -> list[HashRange]:
@@ -71,6 +79,11 @@ def common(some: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashR
         else:
             there += 1
     return found
+
+
+def apart(ranges: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashRange]:
+    """The same hashes, in order, with those of others in ranges of their own."""
+    return sorted([*remaining(ranges, others), *common(ranges, others)]) if others else list(ranges)
 
 
 def joined(parts: Sequence[HashRange], own: Sequence[HashRange]) -> list[HashRange]:
@@ -122,42 +135,70 @@ class Group:
 @dataclass(frozen=True)
 class Directory:
     """Invariant: `groups` are in order of their ranges, which cover the hash space without overlap; `homes` has one
-    site per group, each below `sites`."""
+    site per group, each below `sites`. `spread` are the hashes that live in cells, in order and each once, whatever
+    becomes of their groups; their sites are below `sites` too."""
 
     sites: int
     groups: tuple[Group, ...]
     homes: tuple[int, ...]
+    spread: tuple[Cells, ...] = ()
 
     def home_ranges(self) -> tuple[tuple[int, HashRange], ...]:
-        """(site, range) for every stretch of neighbouring groups that live at one site, in order of hash."""
+        """(site, range) for every stretch of neighbouring groups that live at one site, in order of hash, without what
+        is spread."""
         return self._stretches
 
     @cached_property
     def _stretches(self) -> tuple[tuple[int, HashRange], ...]:
         lows, homes = (part.tolist() for part in self.stretches)
-        return tuple(zip(homes, map(HashRange, lows, [*lows[1:], HASH_END]), strict=True))
+        found = zip(homes, map(HashRange, lows, [*lows[1:], HASH_END]), strict=True)
+        return tuple((site, part) for site, part in found if site != NOBODY) if self.spread else tuple(found)
 
     @cached_property
     def stretches(self) -> tuple[Hashes, Places]:
-        """The same as arrays: where each stretch begins, and its site."""
+        """The same as arrays: where each stretch begins, and its site. A hash that is spread is a stretch of nobody's
+        here, which leaves no gaps."""
         homes = self.home_of
         firsts = np.flatnonzero(np.concatenate(([True], homes[1:] != homes[:-1])))
-        return self.lows[firsts], homes[firsts]
+        lows, homes = self.lows[firsts], homes[firsts]
+        return taken_out(lows, homes, [cells.hash for cells in self.spread]) if self.spread else (lows, homes)
 
     @cached_property
     def stretches_by_home(self) -> Places:
-        """The places of stretches, those of each site together and in order of hash."""
-        return np.argsort(self.stretches[1], kind="stable")
+        """The places of stretches, those of each site together and in order of hash, nobody's left out."""
+        homes = self.stretches[1]
+        return np.argsort(homes, kind="stable")[np.count_nonzero(homes == NOBODY) :]
 
     def ranges_of(self, site: int) -> tuple[HashRange, ...]:
-        return self._ranges_by_site[site]
+        """All that a site is home to, in order: the stretches of its groups, and its cells."""
+        cells = self.cells_of(site)
+        return tuple(sorted((*self.stretches_of(site), *cells))) if cells else self.stretches_of(site)
+
+    def stretches_of(self, site: int) -> tuple[HashRange, ...]:
+        return self._stretches_by_site[site]
 
     @cached_property
-    def _ranges_by_site(self) -> tuple[tuple[HashRange, ...], ...]:
+    def _stretches_by_site(self) -> tuple[tuple[HashRange, ...], ...]:
         own: list[list[HashRange]] = [[] for _ in range(self.sites)]
         for site, part in self.home_ranges():
             own[site].append(part)
         return tuple(map(tuple, own))
+
+    def cells_of(self, site: int, gathering: bool = False) -> list[HashRange]:
+        """The spread hashes that a site has a cell of; only those that are to be gathered, if that is asked for."""
+        return [point(c.hash) for c in self.spread if site in c.sites and c.gathering >= gathering]
+
+    def cells_at(self, hash_: int) -> Cells | None:
+        """The cells of a hash; None where it is not spread."""
+        return next((cells for cells in self.spread if cells.hash == hash_), None)
+
+    def place_at(self, hash_: int) -> int:
+        """Where the group that a hash belongs to is in the order of groups."""
+        return int(np.searchsorted(self.lows, np.uint64(hash_), side="right")) - 1
+
+    def home_at(self, hash_: int) -> int:
+        """The site of the group that a hash belongs to."""
+        return self.homes[self.place_at(hash_)]
 
     def overlapping(self, group: Group) -> tuple[int, int]:
         """From which to before which place there are groups that have hashes in common with one of another directory:
@@ -235,15 +276,32 @@ class Directory:
 
     def scaled(self, sites: int) -> Directory:
         """Over another number of sites, with few moves: a site that goes gives its groups to those that have the
-        fewest, and one that comes gets some of those that have the most. Splits groups if they are too few."""
+        fewest, and one that comes gets some of those that have the most. Splits groups if they are too few. Nothing is
+        spread over more sites than there are to be."""
         directory = self
         while len(directory.groups) < sites:
             directory = directory._halved()
-        return replace(directory, sites=sites, homes=_few_moves(directory.homes, sites))
+        spread = tuple(cells.within(sites) for cells in self.spread)
+        return replace(directory, sites=sites, homes=_few_moves(directory.homes, sites), spread=spread)
 
     def _halved(self) -> Directory:
         halves = [half for group in self.groups for half in group.halves]
-        return Directory(self.sites, tuple(halves), tuple(h for h in self.homes for _ in (0, 1)))
+        return replace(self, groups=tuple(halves), homes=tuple(h for h in self.homes for _ in (0, 1)))
+
+    def spread_over(self, cells: Cells) -> Directory:
+        """With cells for a hash, which may have had others."""
+        others = self.gathered([cells.hash]).spread
+        return replace(self, spread=tuple(sorted((*others, cells), key=lambda known: known.hash)))
+
+    def gathered(self, hashes: Iterable[int]) -> Directory:
+        """With hashes where their groups are."""
+        gone = set(hashes)
+        return replace(self, spread=tuple(cells for cells in self.spread if cells.hash not in gone))
+
+    def gathering(self, hashes: Iterable[int]) -> Directory:
+        """With hashes that are to be gathered as soon as can be."""
+        wanted = set(hashes)
+        return replace(self, spread=tuple(replace(c, gathering=c.gathering or c.hash in wanted) for c in self.spread))
 
 
 def groups_of_depths(depths: Iterable[int]) -> tuple[Group, ...]:

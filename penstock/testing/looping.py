@@ -17,11 +17,15 @@ from penstock.testing.ways import Way
 
 
 @contextmanager
-def looping(scenario: Scenario, place: Place, way: Way, executor: Executor) -> Iterator[tuple[EpochLoop, list[Event]]]:
+def looping(
+    scenario: Scenario, place: Place, way: Way, executor: Executor, **options: object
+) -> Iterator[tuple[EpochLoop, list[Event]]]:
     """A loop over the scenario, and what it tells."""
     told: list[Event] = []
     OPEN_RUNS.keep_only(place.checkpoint / "runs", ())  # a process that starts again has nothing open
-    settings = Settings(master="inline", on_bad_row="divert").with_options(**scenario.settings, **way.settings())
+    settings = Settings(master="inline", on_bad_row="divert").with_options(
+        **scenario.settings, **way.settings(), **options
+    )
     checkpoint = Checkpoint.open(place.checkpoint)
     try:
         query = compile_query(scenario.into(place).sink, CompileOptions.of(settings))

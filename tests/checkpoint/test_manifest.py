@@ -24,7 +24,8 @@ from penstock.checkpoint.manifest import (
 )
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN, END, at
-from penstock.state.directory import EVERYTHING, Group, uniform
+from penstock.state.cells import Cells
+from penstock.state.directory import EVERYTHING, HASH_END, Group, uniform
 from penstock.state.runs import Run, Slice
 
 
@@ -73,6 +74,36 @@ def test_a_directory_that_does_not_cover_all_hashes_is_not_believed(groups: list
     envelope = {"checksum": xxhash.xxh3_64_hexdigest(data), "body": msgspec.Raw(data)}
     path.write_bytes(msgspec.json.encode(envelope))
     with pytest.raises(CorruptCheckpointError, match="without a home"):
+        manifests.read(tmp_path, 7)
+
+
+def test_spread_hashes_are_read_as_they_were_written(tmp_path: Path) -> None:
+    directory = uniform(3).spread_over(Cells(0, 1, (2, 0))).spread_over(Cells(HASH_END - 1, 0, (0, 1, 2)))
+    state = SubqueryState(directory.gathering([0]), (SiteState((), ()),) * 3)
+    manifests.commit(tmp_path, replace(_manifest(), subqueries=(state,)))
+    assert manifests.read(tmp_path, 7).subqueries == (state,)
+
+
+@pytest.mark.parametrize(
+    "spread",
+    [
+        [Cells(5, 0, (0, 2))],
+        [Cells(5, 0, (0, -1))],
+        [Cells(5, 0, (1, 1))],
+        [Cells(5, 0, ())],
+        [Cells(HASH_END, 0, (0, 1))],
+        [Cells(-1, 0, (0, 1))],
+        [Cells(5, 0, (0, 1)), Cells(5, 1, (0, 1))],
+        [Cells(6, 0, (0, 1)), Cells(5, 0, (0, 1))],
+    ],
+)
+def test_a_hash_that_is_spread_over_sites_that_there_are_not_is_not_believed(
+    spread: list[Cells], tmp_path: Path
+) -> None:
+    directory = replace(uniform(2), spread=tuple(spread))
+    state = SubqueryState(directory, (SiteState((), ()),) * 2)
+    (tmp_path / manifests.file_name(7)).write_bytes(manifests.encode(replace(_manifest(), subqueries=(state,))))
+    with pytest.raises(CorruptCheckpointError, match="spread"):
         manifests.read(tmp_path, 7)
 
 

@@ -14,7 +14,9 @@ from penstock.operators.bands import Band
 from penstock.operators.join import BandJoin
 from penstock.operators.theta import GridJoin
 from penstock.plan.program import Subquery
-from penstock.state.directory import Directory, uniform
+from penstock.state.cells import Cells
+from penstock.state.directory import Directory, point, uniform
+from penstock.state.runs import TIME
 
 SCHEMAS = tuple(pa.schema([(f"ts{n}", pa.int64()), (f"v{n}", pa.int64())]) for n in range(2))
 ROWS = 200
@@ -56,3 +58,35 @@ def test_each_row_goes_to_the_home_of_its_hash_however_scattered_the_groups_are(
         home, sent = directory.ranges_of(message.site), message.content.rows  # type: ignore[union-attr]
         wanted = pa.concat_tables([rows.slice(0, 0), *(rows[part.rows(hashes_of(rows))] for part in home)])
         assert (rows.slice(0, 0) if sent is None else sent).equals(wanted)
+
+
+@pytest.mark.parametrize("groups", [1, 1024])
+@pytest.mark.parametrize("port", [0, 1])
+def test_rows_of_spread_hashes_go_to_their_cells_however_scattered_the_groups_are(
+    port: int, groups: int, random: Random
+) -> None:
+    """Of the cut port, which is the first, each to one; of the other, each to all."""
+    join = BandJoin("inner", SCHEMAS, (("v0",), ("v1",)), ("ts0", "ts1"), (("ts0", "v0"), ("ts1", "v1")), ())
+    columns = {f"ts{port}": range(ROWS), f"v{port}": [n % 20 for n in range(ROWS)]}
+    rows = join.prepare(port, pa.table(columns, schema=SCHEMAS[port]))
+    hashes, names = hashes_of(rows), uniform(1, groups).groups
+    directory = Directory(5, names, tuple(random.randrange(5) for _ in names))
+    spread = random.sample(sorted(set(hashes.tolist())), 4)
+    for hash_ in [*spread, 0, 17, 2**64 - 1]:  # also some that no row has
+        directory = directory.spread_over(Cells(hash_, 0, tuple(random.sample(range(5), random.randint(2, 5)))))
+    dealt: list[int] = []
+    for message in blobs_for_sites(rows, directory, Subquery(0, join, ()), Header("p", "a", port=port)):
+        sent = rows.slice(0, 0) if message.content.rows is None else message.content.rows  # type: ignore[union-attr]
+        assert sorted(hashes_of(sent).tolist()) == hashes_of(sent).tolist()
+        for part in directory.stretches_of(message.site):
+            assert sent[part.rows(hashes_of(sent))].equals(rows[part.rows(hashes)])
+        others = [sent[point(hash_).rows(hashes_of(sent))] for hash_ in spread]
+        in_groups = sum(len(hashes[part.rows(hashes)]) for part in directory.stretches_of(message.site))
+        assert sent.num_rows == in_groups + sum(table.num_rows for table in others)
+        for hash_, table in zip(spread, others, strict=True):
+            here = message.site in directory.cells_at(hash_).sites  # type: ignore[union-attr]
+            if port == 1 or not here:
+                assert table.equals(rows[point(hash_).rows(hashes)].slice(0, None if here else 0))
+            dealt += table.column(TIME).to_pylist()
+    if port == 0:
+        assert sorted(dealt) == sorted(t for h in spread for t in rows[point(h).rows(hashes)].column(TIME).to_pylist())

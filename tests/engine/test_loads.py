@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.loads import Counted, borders_of
-from penstock.state.directory import EVERYTHING, Directory, Group, uniform
-from penstock.state.runs import HASH, Run, Slice
+from penstock.state.directory import EVERYTHING, Directory, Group, Hashes, uniform
+from penstock.state.runs import Run, Slice
 
 CELLS, DEPTH = 32, 5
 HOMES = st.lists(st.integers(0, 2), min_size=CELLS, max_size=CELLS)
@@ -48,9 +47,9 @@ def test_slices_are_counted_once_until_the_borders_change() -> None:
     pieces = [Slice(Run(name, 0, 3, 24, "", 0, 0, 0), EVERYTHING) for name in "ab"]
     read: list[str] = []
 
-    def rows_of(piece: Slice) -> pa.Table:
+    def rows_of(piece: Slice) -> Hashes:
         read.append(piece.run.name)
-        return pa.table({HASH: pa.array([0, 1, Group(1, 1).low], pa.uint64())})
+        return np.asarray([0, 1, Group(1, 1).low], np.uint64)
 
     known, even = Counted(), uniform(2, 1)
     assert [c.tolist() for c in known.of(borders_of(even, 0), pieces, rows_of).values()] == [[2], [2]]

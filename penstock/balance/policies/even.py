@@ -2,7 +2,8 @@
 
 From one round it estimates what every group asks and how fast every site is, and plans few steps that bring the slowest
 site close to the ideal. It carries out only what pays: the time that is saved over some rounds must outweigh the time
-that moving state takes, and be more than the noise of the measurement, so that groups do not move to and fro.
+that moving state takes, and be more than the noise of the measurement, so that groups do not move to and fro. A key
+that is too much for any site is spread over several, as long as it is.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from penstock.balance.decisions import Decision, Split
 from penstock.balance.demand import Demand, demand
 from penstock.balance.evening import Evening, Limits, Pieces, Prices, Step, unclear, worthwhile
+from penstock.balance.hot_keys import gathers, spreads
 from penstock.balance.round import Round
 from penstock.balance.rules import MOST_DEPTH
 from penstock.balance.tuning import BOUNDS, WORTH_PARTING, Bounds, heavy_part, mergeable, too_hot, too_large
@@ -41,6 +43,11 @@ class Even:
 
     def decide(self, figures: Round) -> Sequence[Decision]:
         asked = self._asked(figures)
+        if hot := spreads(figures, asked, self.least_gain):
+            return hot  # the groups are evened out when it is known what that came to
+        return [*gathers(figures, asked), *self._of_groups(figures, asked)]
+
+    def _of_groups(self, figures: Round, asked: Demand) -> Sequence[Decision]:
         large = too_large(figures, self.theta, self.bounds)
         if not self._uneven(figures, asked):
             return large or self._merges(figures, asked)
@@ -56,10 +63,10 @@ class Even:
     def _asked(self, figures: Round) -> Demand:
         """What is pending is to be worked off over some rounds."""
         asked = demand(figures)
-        return Demand(asked.work + asked.owed / self.prices.rounds, asked.owed, asked.speeds)
+        return replace(asked, work=asked.work + asked.owed / self.prices.rounds)
 
     def _uneven(self, figures: Round, asked: Demand) -> bool:
-        times = figures.of_sites(asked.work) / asked.speeds
+        times = asked.of_sites(figures) / asked.speeds
         return _gain(figures, float(times.max()), asked.ideal) > self._enough(figures, int(times.argmax()))
 
     def _enough(self, figures: Round, slowest: int) -> float:
@@ -69,7 +76,7 @@ class Even:
 
     def _evened(self, figures: Round, asked: Demand, split: set[Group]) -> list[Decision]:
         pieces = _pieces(figures, asked, split)
-        plan = Evening(pieces, asked.speeds, self.prices, self._limits(figures))
+        plan = Evening(pieces, asked.speeds, self.prices, self._limits(figures), asked.cells.sum(axis=0))
         before, enough = plan.slowest, self._enough(figures, int(plan.times.argmax()))
         steps = worthwhile(plan.run(), before)
         if steps and not plan.unfinished and _gain(figures, before, steps[-1].slowest) < enough:

@@ -1,0 +1,38 @@
+"""An executor that reads ahead as a crew does, in this process: the splits of the next epoch are routed, by the
+directories of then, before the sites of this one have worked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.engine.blob import Blob
+from penstock.engine.inline import InlineExecutor, through_levels
+from penstock.engine.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
+from penstock.engine.level import run_route
+
+
+class ReadingAhead(InlineExecutor):
+    """Invariant: `_ahead` has the messages of splits that the next epoch may come with."""
+
+    def __init__(self) -> None:
+        self._ahead: tuple[Sequence[RouteTask], list[Message]] | None = None
+        self.used = 0
+
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        messages = self._begun(routes)
+        if messages is None:
+            messages = _routed(job, routes)
+        behind = following([m.content for m in messages if not isinstance(m.content, Blob)])
+        self._ahead = None if behind is None else (behind[1], _routed(*behind))
+        return through_levels(job, messages)
+
+    def _begun(self, routes: Sequence[RouteTask]) -> list[Message] | None:
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or ahead[0] is not routes:
+            return None
+        self.used += 1
+        return ahead[1]
+
+
+def _routed(job: EpochJob, routes: Sequence[RouteTask]) -> list[Message]:
+    return [message for task in routes for message in run_route(job, task)]

@@ -1,0 +1,152 @@
+"""What sites tell of groups does not count the rows of cells, and cells are fetched like groups."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from penstock.balance.decisions import Gather, Spread
+from penstock.engine.inline import InlineExecutor
+from penstock.engine.loop import EpochLoop, Outcome
+from penstock.engine.run_access import OPEN_RUNS
+from penstock.operators.arrange import hashes_of
+from penstock.operators.base import may_cut
+from penstock.state.directory import Directory, Hashes
+from penstock.state.runs import Slice
+from penstock.testing.crashes import Place, assert_exact
+from penstock.testing.hosts import HostsExecutor, LateFetcher
+from penstock.testing.looping import looping
+from penstock.testing.operator_queries import operator_queries
+from penstock.testing.queries import SECOND
+from penstock.testing.schedules import random_change
+from penstock.testing.skew import HOT, hash_of, random_change_of_keys, skewed_scenario
+from penstock.testing.ways import Way, random_way
+
+QUERIES = operator_queries(SECOND)
+SPREADABLE = ["inner join", "left join", "right join", "semi join", "anti join", "three-way join"]
+SLOW = Way(sites=3, groups_per_site=8, items=2, item_rows=3, rows_per_epoch=20)
+FAR = {"deadline_seconds": 3600.0}  # never reached; but with a deadline nobody waits for a fetch
+CHANGING = 40  # epochs: what moves again before it has been fetched is never worked on
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+def change_something(loop: EpochLoop, random: Random, way: Way) -> None:
+    number = random.randrange(len(loop.directories))
+    directory, ports = loop.directories[number], loop.query.program.subqueries[number].operator.ports
+    of_keys = random_change_of_keys(random, directory, ports, random.choice([HOT, HOT, 1, 2]), way.hash_bits)
+    loop.change(number, random.choice([of_keys, of_keys, random_change(random, directory)]))
+
+
+@pytest.mark.parametrize("name", SPREADABLE)
+def test_groups_are_told_without_what_is_spread(name: str, random: Random, place: Place) -> None:
+    """Also where a hash is spread or gathered between two epochs, and the slices are the same."""
+    scenario, seen = skewed_scenario(random, QUERIES[name], batches=10), 0
+    with looping(scenario, place, SLOW, InlineExecutor()) as (loop, _):
+        loop.step()
+        (cut, *_) = may_cut(loop.query.program.subqueries[0].operator)
+        assert loop.change(0, Spread(hash_of(HOT, 64), cut, (2, 0))) is None
+        finished = False
+        while not finished:
+            loop.watched = True
+            finished = loop.step() is Outcome.FINISHED
+            seen += check_figures(loop, place)
+            change_something(loop, random, SLOW)
+    assert seen, "nothing was spread while sites told of their groups"
+
+
+def check_figures(loop: EpochLoop, place: Place) -> int:
+    """Gives how many rows there are in cells."""
+    found = 0
+    for figures, state in zip(loop.figures, loop.manifest.subqueries, strict=True):
+        assert figures.directory == state.directory
+        stored = hashes_in(place, [p for site in state.sites for p in site.slices])
+        pending = hashes_in(place, [p for site in state.sites for p in site.pending])
+        assert figures.loads.state_rows.tolist() == by_group(state.directory, stored)
+        assert figures.loads.pending.tolist() == by_group(state.directory, pending)
+        found += len(stored) + len(pending) - int((figures.loads.state_rows + figures.loads.pending).sum())
+    return found
+
+
+def hashes_in(place: Place, slices: list[Slice]) -> Hashes:
+    columns = [hashes_of(OPEN_RUNS.read(place.checkpoint / "runs", piece)) for piece in slices]
+    return np.sort(np.concatenate([np.zeros(0, np.uint64), *columns]))
+
+
+def by_group(directory: Directory, hashes: Hashes) -> list[int]:
+    spread = {cells.hash for cells in directory.spread}
+    counts = [0] * len(directory.groups)
+    for hash_ in hashes.tolist():
+        counts[directory.place_at(hash_)] += hash_ not in spread
+    return counts
+
+
+def test_rows_in_cells_are_told_apart_and_copies_once(random: Random, place: Place) -> None:
+    scenario = skewed_scenario(random, QUERIES["inner join"])
+    hash_, way = hash_of(HOT, 64), Way(sites=3)
+    told = []
+    for spread in (False, True):
+        here = Place(place.root / str(spread))
+        with looping(scenario, here, way, InlineExecutor()) as (loop, _):
+            if spread:
+                loop.change(0, Spread(hash_, 1, (2, 0)))
+            loop.watched = True
+            loop.step()
+            told.append(loop.figures[0])
+    before, after = told
+    (cut,), (copied,) = after.cells.cut.tolist(), after.cells.copied.tolist()
+    assert cut[1] == copied[1] == 0
+    assert copied[0] == copied[2] > 0
+    assert min(cut[0], cut[2]) > 0
+    assert before.rows_in == after.rows_in == int(before.loads.rows.sum())
+    assert hash_ in {key.hash for key in before.keys}
+    assert hash_ not in {key.hash for key in after.keys}
+    in_group = directory_rows(before, hash_) - directory_rows(after, hash_)
+    assert in_group == sum(cut) + copied[0]
+    assert int(after.loads.done.sum()) == int(after.loads.rows.sum()), "all was worked on, and cells are not counted"
+    assert after.cells.done.tolist() == (after.cells.cut + after.cells.copied).tolist()
+
+
+def directory_rows(figures: object, hash_: int) -> int:
+    return int(figures.loads.rows[figures.directory.place_at(hash_)])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("case", range(10))
+def test_cells_whose_rows_are_fetched_late_give_the_batch_answer(case: int, random: Random, tmp_path: Path) -> None:
+    """Copies of a cell are slices of runs that another host has written."""
+    for number in range(3):
+        name, place = random.choice(SPREADABLE), Place(tmp_path / str(number))
+        scenario = skewed_scenario(random, QUERIES[name], **random.choice([FAR, FAR, {}]))
+        way = random.choice([SLOW, replace(random_way(random), sites=random.choice([2, 3, 5]))])
+        executor = HostsExecutor(place.root / "hosts", 2, lambda bring: LateFetcher(bring, random))
+        with looping(scenario, place, way, executor) as (loop, _):
+            while loop.step() is not Outcome.FINISHED:
+                if random.random() < 0.6 and loop.manifest.epoch < CHANGING:
+                    change_something(loop, random, way)
+        assert_exact(scenario, place, f"{name}, {way}, {scenario.settings}\n{scenario.stream.explain()}")
+
+
+def test_a_key_is_gathered_although_its_rows_come_late(random: Random, place: Place) -> None:
+    scenario, hash_ = skewed_scenario(random, QUERIES["inner join"], batches=20, **FAR), hash_of(HOT, 64)
+    executor = HostsExecutor(place.root / "hosts", 3, lambda bring: LateFetcher(bring, random))
+    with looping(scenario, place, SLOW, executor) as (loop, _):
+        for _ in range(4):
+            loop.step()
+        assert loop.change(0, Spread(hash_, 0, (0, 1, 2))) is None
+        for _ in range(4):
+            loop.step()
+        assert loop.change(0, Gather(hash_)) is None
+        for _ in range(8):
+            loop.step()
+        assert loop.manifest.subqueries[0].directory.spread == ()
+        while loop.step() is not Outcome.FINISHED:
+            pass
+    assert_exact(scenario, place)
