@@ -193,14 +193,14 @@ class Evening:
         return bool(slower.min() < self.times[donor]) and self._move(int(mine[slower.argmin()]), donor, target)
 
     def _has_space(self, site: int, places: Counts) -> npt.NDArray[np.bool_]:
-        """Which groups a site has the memory and the buffer for."""
-        space = np.ones(len(places), np.bool_)
-        for bound, held, at_sites in (
-            (self.limits.memory, self.pieces.state, self._state),
-            (self.limits.capacity, self.pieces.pending, self._pending),
-        ):
-            if bound:
-                space &= (held[places] == 0) | (at_sites[site] + held[places] <= bound)
+        """Which groups a site has the memory and the buffer for. Where all buffers are too full, a fuller one may give
+        to it."""
+        state, pending, space = self.pieces.state[places], self.pieces.pending[places], np.ones(len(places), np.bool_)
+        if self.limits.memory:
+            space &= (state == 0) | (self._state[site] + state <= self.limits.memory)
+        if self.limits.capacity:
+            most = np.maximum(self.limits.capacity, self._pending[self.pieces.homes[places]] - pending)
+            space &= (pending == 0) | (self._pending[site] + pending <= most)
         return space
 
     def _split(self, donor: int, mine: Counts, excess: float) -> bool:

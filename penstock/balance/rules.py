@@ -190,7 +190,8 @@ def _against_receiving(rules: Rules, at: Standing, move: Move) -> str | None:
     if figures.memory and at.held[move.target] + state > figures.memory:
         return f"the memory of site {move.target} would overflow"
     pending = at.of_group(move.group, loads.pending)
-    if figures.capacity and pending and at.waiting[move.target] + pending > figures.capacity:
+    most = max(figures.capacity, at.waiting[move.source] - pending)  # where all are too full, the fuller may give
+    if figures.capacity and pending and at.waiting[move.target] + pending > most:
         return f"the buffer of site {move.target} would overflow"
     return None
 

@@ -145,6 +145,14 @@ def test_a_receiver_never_overflows() -> None:
     assert [refusal.rule for refusal in verdict.refused] == ["the buffer of site 1 would overflow"]
 
 
+def test_where_all_buffers_are_too_full_the_fuller_site_gives() -> None:
+    move = Move(FIRST, 0, 1)
+    _, verdict = controller(move).heard(replace(epoch(pending=[50, 400, 70, 70]), capacity=100)).decide()
+    assert [made.change for made in verdict.accepted] == [move]
+    _, verdict = controller(move).heard(replace(epoch(pending=[50, 100, 70, 70]), capacity=100)).decide()
+    assert [refusal.rule for refusal in verdict.refused] == ["the buffer of site 1 would overflow"]
+
+
 def test_what_is_known_of_groups_that_are_new() -> None:
     """A half counts for half of what was split, a merged group for both of its halves."""
     moves = (Split(FIRST), Move(FIRST.halves[0], 0, 1))

@@ -23,7 +23,7 @@ Seen = Sequence[tuple[Lane, Timeline]]
 
 
 def measure(setting: Setting) -> Finding:
-    rows, policies, moment = (60_000, ("static", OWN), 1.0) if setting.quick else (2_000_000, POLICIES, MOMENT)
+    rows, policies, moment = (60_000, ("static", OWN), 1.0) if setting.quick else (1_250_000, POLICIES, MOMENT)
     slowed = (Slowed(0, moment, ALWAYS),)
     lanes = [Lane(policy, slowed) for policy in policies]
     return finding(list(timelines(setting, "adapt-slowed", rows, lanes)), moment, setting)
