@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -23,12 +24,18 @@ from penstock.testing.crashes import (
     random_scenario,
     run_until_death,
 )
-from penstock.testing.ways import Way
+from penstock.testing.ways import Way, random_way
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return Place(tmp_path / "place")
+
+
+@pytest.fixture
+def way(random: Random) -> Way:
+    """Nothing is left undone: otherwise runs stay that are needed no more, and are dropped unread later."""
+    return replace(random_way(random), items=None, flush="eager")
 
 
 @pytest.fixture

@@ -8,8 +8,10 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import penstock as ps
 from penstock.balance.decisions import Gather, Spread
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Outcome
@@ -18,7 +20,7 @@ from penstock.operators.arrange import hashes_of
 from penstock.operators.base import may_cut
 from penstock.state.directory import Directory, Hashes
 from penstock.state.runs import Slice
-from penstock.testing.crashes import Place, assert_exact
+from penstock.testing.crashes import Place, Scenario, assert_exact
 from penstock.testing.hosts import HostsExecutor, LateFetcher
 from penstock.testing.looping import looping
 from penstock.testing.operator_queries import operator_queries
@@ -46,10 +48,19 @@ def change_something(loop: EpochLoop, random: Random, way: Way) -> None:
     loop.change(number, random.choice([of_keys, of_keys, random_change(random, directory)]))
 
 
-@pytest.mark.parametrize("name", SPREADABLE)
-def test_groups_are_told_without_what_is_spread(name: str, random: Random, place: Place) -> None:
+def within_an_hour(kind: str) -> Scenario:
+    """Every other row has the hot key, and none expires."""
+    times = pa.array([n * SECOND for n in range(144)], pa.timestamp("us"))
+    rows = pa.table({"ts": times, "k": [n % 40 if n % 2 else HOT for n in range(144)]})
+    parts = [rows.slice(start, 12) for start in range(0, 144, 12)]
+    left, right = (ps.read.batches(parts, time="ts", progress=ps.slack(0), name=name) for name in "ab")
+    return Scenario(left.join(right, "k", within=3600 * SECOND, kind=kind))
+
+
+@pytest.mark.parametrize("kind", ["inner", "left", "right", "semi", "anti"])
+def test_groups_are_told_without_what_is_spread(kind: str, random: Random, place: Place) -> None:
     """Also where a hash is spread or gathered between two epochs, and the slices are the same."""
-    scenario, seen = skewed_scenario(random, QUERIES[name], batches=10), 0
+    scenario, seen = within_an_hour(kind), 0
     with looping(scenario, place, SLOW, InlineExecutor()) as (loop, _):
         loop.step()
         (cut, *_) = may_cut(loop.query.program.subqueries[0].operator)
@@ -89,9 +100,8 @@ def by_group(directory: Directory, hashes: Hashes) -> list[int]:
     return counts
 
 
-def test_rows_in_cells_are_told_apart_and_copies_once(random: Random, place: Place) -> None:
-    scenario = skewed_scenario(random, QUERIES["inner join"])
-    hash_, way = hash_of(HOT, 64), Way(sites=3)
+def test_rows_in_cells_are_told_apart_and_copies_once(place: Place) -> None:
+    scenario, hash_, way = within_an_hour("inner"), hash_of(HOT, 64), Way(sites=3)
     told = []
     for spread in (False, True):
         here = Place(place.root / str(spread))
@@ -135,7 +145,7 @@ def test_cells_whose_rows_are_fetched_late_give_the_batch_answer(case: int, rand
 
 
 def test_a_key_is_gathered_although_its_rows_come_late(random: Random, place: Place) -> None:
-    scenario, hash_ = skewed_scenario(random, QUERIES["inner join"], batches=20, **FAR), hash_of(HOT, 64)
+    scenario, hash_ = replace(within_an_hour("inner"), settings=FAR), hash_of(HOT, 64)
     executor = HostsExecutor(place.root / "hosts", 3, lambda bring: LateFetcher(bring, random))
     with looping(scenario, place, SLOW, executor) as (loop, _):
         for _ in range(4):
@@ -144,9 +154,8 @@ def test_a_key_is_gathered_although_its_rows_come_late(random: Random, place: Pl
         for _ in range(4):
             loop.step()
         assert loop.change(0, Gather(hash_)) is None
-        for _ in range(8):
-            loop.step()
-        assert loop.manifest.subqueries[0].directory.spread == ()
+        while loop.manifest.subqueries[0].directory.spread:
+            assert loop.step() is not Outcome.FINISHED
         while loop.step() is not Outcome.FINISHED:
             pass
     assert_exact(scenario, place)
