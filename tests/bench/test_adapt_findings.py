@@ -31,6 +31,8 @@ def test_recovery_is_when_the_rate_is_back_and_stays() -> None:
     curve = [(0.5, 100.0), (1.5, 50.0), (2.5, 95.0), (3.5, 60.0), (4.5, 95.0), (5.5, 96.0)]
     assert recovery(curve, 1.0, 90.0) == 3.5
     assert recovery(curve, 1.0, 99.0) is None
+    assert recovery(curve, 0.0, 40.0) == 0.0
+    assert recovery([(0.5, 100.0), (1.5, 100.0), (2.5, 50.0), (3.5, 99.0), (4.5, 99.0)], 0.0, 90.0) == 3.5
 
 
 def test_percentiles() -> None:

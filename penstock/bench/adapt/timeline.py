@@ -66,13 +66,17 @@ def _part(epoch: EpochSeen, begin: float, end: float) -> float:
 
 
 def recovery(curve: Iterable[tuple[float, float]], begin: float, rate: float, lasting: int = 2) -> float | None:
-    """How long after `begin` a curve is back at a rate, for at least so many points; None: never."""
+    """How long after `begin` a curve that has fallen below a rate is back at it, for at least so many points; 0 if it
+    never falls, None if it does not come back. It may fall some time after `begin`: buffers fill first."""
+    later = [(at, value) for at, value in curve if at >= begin]
+    fallen = next((n for n, (_, value) in enumerate(later) if value < rate), None)
+    if fallen is None:
+        return 0.0
     held: list[float] = []
-    for at, value in curve:
-        if at >= begin:
-            held = [*held, at] if value >= rate else []
-            if len(held) == lasting:
-                return held[0] - begin
+    for at, value in later[fallen:]:
+        held = [*held, at] if value >= rate else []
+        if len(held) == lasting:
+            return held[0] - begin
     return None
 
 
