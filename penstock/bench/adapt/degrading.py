@@ -33,8 +33,8 @@ def finding(seen: Seen, setting: Setting) -> Finding:
 
 
 def steady(seen: Timeline) -> float:
-    """The rate of the second half of a run, without the last epochs, which have less to do."""
-    return seen.rate(seen.seconds * 0.5, seen.seconds * 0.95)
+    """The rate of the second half of the time in which rows came in."""
+    return seen.rate(seen.input_seconds / 2, seen.input_seconds)
 
 
 def _record(lane: Lane, seen: Timeline, usual: float) -> Record:

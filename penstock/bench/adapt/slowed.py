@@ -46,14 +46,14 @@ def _pictures(seen: Seen, moment: float, setting: Setting) -> tuple[Path, ...]:
 
 def _record(lane: Lane, seen: Timeline, moment: float) -> Record:
     before = seen.rate(min(CALM, moment / 2), moment)
-    goal, end = before * ideal(1), seen.seconds * 0.95  # the last epochs have less to do
+    goal, end = before * ideal(1), seen.input_seconds
     steady = seen.rate(moment + (end - moment) / 2, end)
     return {
         "policy": lane.policy,
         "before": before,
         "after": steady,
         "of_ideal": steady / goal,
-        "recovery_seconds": recovery(seen.curve(WIDTH), moment, BAR * goal),
+        "recovery_seconds": recovery([at for at in seen.curve(WIDTH) if at[0] < end], moment, BAR * goal),
         "moves": len(seen.moves(moment)),
         "refused": seen.refused,
         "cpu": seen.cpu,
@@ -65,7 +65,7 @@ SLOWED = Experiment(
     name="adapt-slowed",
     title=TITLE,
     note="Band join; a row costs 80 microseconds of sleep at its site. Ideal: what all sites can do together. Steady: "
-    "the second half of the time after the site was slowed. Recovery: until the rate stays at 90 % of the ideal.",
+    "the second half of the time from then until all input was read. Recovery: until the rate stays at 90 % of it.",
     columns=(
         Column("policy", "policy"),
         Column("before", "rows/s before", ",.0f"),

@@ -46,6 +46,11 @@ class Timeline:
     def seconds(self) -> float:
         return self.epochs[-1].at if self.epochs else 0.0
 
+    @property
+    def input_seconds(self) -> float:
+        """Until when rows came in: after that a slow site is left alone with what it has pending."""
+        return max((epoch.at for epoch in self.epochs if epoch.rows_in), default=0.0)
+
     def rate(self, begin: float, end: float) -> float:
         """Rows that were worked through per second between two times; epochs at the borders count in part."""
         return sum(epoch.done * _part(epoch, begin, end) for epoch in self.epochs) / (end - begin)
