@@ -48,7 +48,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("executor", [InlineExecutor, ReadingAhead])
-@pytest.mark.parametrize("case", range(15))
+@pytest.mark.parametrize("case", range(8))
 def test_any_schedule_gives_the_batch_answer(
     case: int, executor: type[InlineExecutor], random: Random, tmp_path: Path
 ) -> None:
@@ -67,7 +67,7 @@ def _way(random: Random) -> Way:
     return random.choice([random_way(random), slow, slow])
 
 
-@pytest.mark.parametrize("case", range(20))
+@pytest.mark.parametrize("case", range(12))
 def test_crashes_between_changes(case: int, random: Random, place: Place) -> None:
     """Also where a run goes on with fewer sites than a key is spread over."""
     name, way, story = random.choice(SPREADABLE), _way(random), []
