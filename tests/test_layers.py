@@ -23,6 +23,7 @@ BASE: dict[str, set[str]] = {
     "errors": set(),
     "events": set(),
     "version": set(),
+    "cores": set(),
     "expressions": set(),
     "schema": {"errors"},
     "config": {"errors"},

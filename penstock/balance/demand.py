@@ -83,9 +83,8 @@ def _to_keep_up(figures: Round, worked: Figures) -> Figures:
     """The seconds that each group would have taken for just the rows that came: a deadline ends the work of a slow site
     as early as that of a fast one, and which groups it reached is chance."""
     rows, done, homes = figures.loads.rows, figures.loads.done, figures.homes
-    known = done >= NOISE_ROWS
     of_site = rows * _ratio(_busy_with_groups(figures), figures.of_sites(done))[homes]
-    return np.where(known, worked * _correction(rows, done), np.where(rows > done, of_site, worked))
+    return _corrected(rows, done, worked, of_site)
 
 
 def _cells_to_keep_up(figures: Round) -> Figures:
@@ -93,12 +92,13 @@ def _cells_to_keep_up(figures: Round) -> Figures:
     cells, worked = figures.cells, _of_cells(figures)
     rows, done = cells.cut + cells.copied, cells.done
     of_site = rows * _ratio(figures.busy, figures.of_sites(figures.loads.done) + done.sum(axis=0))
-    known = done >= NOISE_ROWS
-    return np.where(known, worked * _correction(rows, done), np.where(rows > done, of_site, worked))
+    return _corrected(rows, done, worked, of_site)
 
 
-def _correction(rows: Counts, done: Counts) -> Figures:
-    return np.clip(_ratio(rows.astype(np.float64), done), 1 / MOST_CORRECTION, MOST_CORRECTION)
+def _corrected(rows: Counts, done: Counts, worked: Figures, of_site: Figures) -> Figures:
+    """What was worked on `done` rows, for all `rows`. Where few were done, it is what their site takes for so many."""
+    factor = np.clip(_ratio(rows.astype(np.float64), done), 1 / MOST_CORRECTION, MOST_CORRECTION)
+    return np.where(done >= NOISE_ROWS, worked * factor, np.where(rows > done, of_site, worked))
 
 
 def _owed(figures: Round) -> Figures:

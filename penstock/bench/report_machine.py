@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from penstock.bench.flink_environment import FlinkEnvironment
+from penstock.cores import usable_cores
 
 FLINK_ENVIRONMENT = FlinkEnvironment().folder
 _LIBRARIES = ("pyspark", "duckdb", "pyarrow", "numpy", "pandas", "sqlglot")
@@ -22,7 +23,7 @@ _PROCESSORS = Path("/proc/cpuinfo")
 def machine() -> dict[str, str]:
     """What to know of this machine, by name, in the order to show it; what cannot be found out is left out."""
     facts = {
-        "cores": str(_cores()),
+        "cores": str(usable_cores()),
         "processor": _processor(),
         "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
         "system": f"{platform.system()} {platform.machine()}",
@@ -33,11 +34,6 @@ def machine() -> dict[str, str]:
         **{name: _version(name) for name in _LIBRARIES},
     }
     return {name: value for name, value in facts.items() if value}
-
-
-def _cores() -> int:
-    """Those this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processor() -> str:

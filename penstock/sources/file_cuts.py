@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
 
+from penstock.cores import usable_cores
 from penstock.sources.csv import CsvFormat
 from penstock.sources.file_format import FileFormat, Part
 from penstock.sources.file_split import FileSplit, unreadable
@@ -35,7 +35,7 @@ class FileCuts:
 
     def split_rows(self, rows: int) -> int:
         """How many rows a split of an epoch of `rows` has: large ones cost less, but every core is to have one."""
-        return self._split_rows or max(_LEAST_ROWS, min(_MOST_ROWS, rows // _cores()))
+        return self._split_rows or max(_LEAST_ROWS, min(_MOST_ROWS, rows // usable_cores()))
 
     def take(self, file: FileId, at: int, room: int, split_rows: int, *, must: bool) -> tuple[list[FileSplit], int]:
         """Splits of a file from `at` on for about `room` rows (at least one if it `must`), and where they end."""
@@ -87,7 +87,3 @@ def _even_share(left: int, split_rows: int) -> int:
     """What one split takes of the rows that are left, so that the splits of a file are of about one size."""
     rows = max(1, left)
     return -(-rows // -(-rows // split_rows))
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

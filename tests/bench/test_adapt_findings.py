@@ -8,7 +8,7 @@ import pytest
 
 from penstock.bench.adapt import degrading, rotating, slowed
 from penstock.bench.adapt.lanes import Lane, ideal, slow_sites
-from penstock.bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline, percentile, recovery
+from penstock.bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline, recovery
 from penstock.bench.also.experiment import Setting
 from penstock.bench.experiments import ADAPTING, spelled_out
 
@@ -27,16 +27,18 @@ def test_a_rate_counts_epochs_at_the_borders_in_part() -> None:
     assert timeline([]).seconds == 0.0
 
 
+def test_rows_come_in_until_the_last_epoch_that_has_some() -> None:
+    seen = timeline([100, 200, 0])
+    assert seen.input_seconds == 2.0
+    assert timeline([0, 0, 0]).input_seconds == 3.0
+
+
 def test_recovery_is_when_the_rate_is_back_and_stays() -> None:
     curve = [(0.5, 100.0), (1.5, 50.0), (2.5, 95.0), (3.5, 60.0), (4.5, 95.0), (5.5, 96.0)]
     assert recovery(curve, 1.0, 90.0) == 3.5
     assert recovery(curve, 1.0, 99.0) is None
     assert recovery(curve, 0.0, 40.0) == 0.0
     assert recovery([(0.5, 100.0), (1.5, 100.0), (2.5, 50.0), (3.5, 99.0), (4.5, 99.0)], 0.0, 90.0) == 3.5
-
-
-def test_percentiles() -> None:
-    assert [percentile([3.0, 1.0, 2.0, 4.0], part) for part in (0, 50, 99)] == [1.0, 3.0, 4.0]
 
 
 @pytest.mark.parametrize(("slow", "part"), [(0, 1.0), (1, 0.9375), (8, 0.5)])

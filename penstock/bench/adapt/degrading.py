@@ -27,7 +27,7 @@ def measure(setting: Setting) -> Finding:
 def finding(seen: Seen, setting: Setting) -> Finding:
     usual = next(steady(timeline) for lane, timeline in seen if not lane.slowed and lane.policy == "static")
     records = tuple(_record(lane, timeline, usual) for lane, timeline in seen)
-    least = min(y for _, y in points(records, "policy", OWN, "slowed", "of_ideal"))
+    least = min(y for _, y in points(records, "slowed", "of_ideal", policy=OWN))
     bar = Bar(f"least steady rate with `{OWN}`, of the ideal", least, "at least", BAR)
     return Finding(records, (bar,), all(timeline.equal for _, timeline in seen), _pictures(records, usual, setting))
 
@@ -55,11 +55,7 @@ def _record(lane: Lane, seen: Timeline, usual: float) -> Record:
 def _pictures(records: Sequence[Record], usual: float, setting: Setting) -> tuple[Path, ...]:
     if setting.pictures is None:
         return ()
-    names = ("static", OWN)
-    curves = {
-        name: [(float(str(r["slowed"])), float(str(r["rate"]))) for r in records if r["policy"] == name]
-        for name in names
-    }
+    curves = {name: points(records, "slowed", "rate", policy=name) for name in ("static", OWN)}
     curves["ideal"] = [(float(n), usual * ideal(n)) for n in range(SITES + 1)]
     path = setting.pictures / "adapt-degrading.png"
     return (write_curves(curves, TITLE, {}, path, ("sites slowed", "rows per second"), marker="o"),)

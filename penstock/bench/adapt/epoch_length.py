@@ -8,7 +8,7 @@ from pathlib import Path
 from penstock.bench.adapt.arriving import Arrivals, Phase
 from penstock.bench.adapt.live_lanes import LiveLane, live_runs
 from penstock.bench.adapt.live_seen import LiveSeen, delay_below, mean_delay
-from penstock.bench.adapt.plots import write_curves
+from penstock.bench.adapt.plots import points, write_curves
 from penstock.bench.adapt.watched_run import Option
 from penstock.bench.also.experiment import Column, Experiment, Finding, Record, Setting
 
@@ -60,7 +60,7 @@ def _pictures(records: Sequence[Record], setting: Setting) -> tuple[Path, ...]:
         return ()
     return tuple(
         write_curves(
-            {name: [(float(str(r["length"])), float(str(r[key]))) for r in records if r[key] is not None]},
+            {name: points(records, "length", key)},
             name, {}, setting.pictures / f"adapt-epochs-{key}.png", ("seconds of an epoch", label), marker="o",
         )
         for key, name, label in (

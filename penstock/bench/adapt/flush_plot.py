@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.errors import ConfigError
+from penstock.bench.canvas import empty_figure, saved
 
 if TYPE_CHECKING:
     from penstock.bench.adapt.flush import Line
@@ -15,13 +15,7 @@ _COLOURS = {"eager": "#b5552b", "slow": "#2b6cb5", "lazy": "#3a8f5c"}
 
 
 def write_plot(lines: Sequence[Line], path: Path) -> Path:
-    try:
-        from matplotlib.figure import Figure  # imported late: only a report needs it
-    except ImportError as error:
-        raise ConfigError(
-            "a picture of flushing needs matplotlib", detail=str(error), hint="pip install 'penstock[plots]'"
-        ) from error
-    figure = Figure(figsize=(9.6, 4.2))
+    figure = empty_figure("a picture of flushing", 9.6, 4.2)
     rates, epochs = figure.subplots(1, 2)
     for flush, colour in _COLOURS.items():
         own = [line for line in lines if line.flush == flush]
@@ -33,7 +27,4 @@ def write_plot(lines: Sequence[Line], path: Path) -> Path:
     for axes in (rates, epochs):
         axes.grid(alpha=0.3)
         axes.legend()
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    return path
+    return saved(figure, path)

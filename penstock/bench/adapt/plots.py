@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from penstock.bench.also.experiment import Record, Value
-from penstock.errors import ConfigError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from penstock.bench.canvas import empty_figure, saved
 
 Points = Sequence[tuple[float, float]]
 COLOURS = ("#8a8a8a", "#2b6cb5", "#b5552b", "#3f8f4f", "#8a4fa0", "#b59a2b", "#2b9fa5", "#5a5a5a")
 
 
-def points(records: Sequence[Record], key: str, value: Value, x: str, y: str) -> list[tuple[float, float]]:
-    """(x, y) of the records that have a value at a key; what is missing counts as 0."""
-    own = [record for record in records if record[key] == value]
-    return [(float(record[x] or 0), float(record[y] or 0)) for record in own]
+def points(records: Sequence[Record], x: str, y: str, **only: Value) -> list[tuple[float, float]]:
+    """(x, y) of the records that have some values; those without y are left out, and a missing x counts as 0."""
+    own = [record for record in records if all(record[key] == value for key, value in only.items())]
+    return [(float(record[x] or 0), float(found)) for record in own if (found := record[y]) is not None]
 
 
 def write_curves(
@@ -34,7 +29,8 @@ def write_curves(
     bottom: float | None = 0.0,
 ) -> Path:
     """A line for each name; what happened at some moments is marked."""
-    figure, axes = _canvas()
+    figure = empty_figure("a picture", 7.6, 4.4)
+    axes = figure.add_subplot()
     for colour, (name, points) in zip(COLOURS * 4, curves.items(), strict=False):
         axes.plot([x for x, _ in points], [y for _, y in points], color=colour, label=name, marker=marker)
     for at, word in moments.items():
@@ -44,18 +40,4 @@ def write_curves(
     axes.set_ylim(bottom=bottom)
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    return path
-
-
-def _canvas() -> tuple[Figure, Axes]:
-    try:
-        from matplotlib.figure import Figure  # imported late: only a report needs it
-    except ImportError as error:
-        raise ConfigError(
-            "a picture needs matplotlib", detail=str(error), hint="pip install 'penstock[plots]'"
-        ) from error
-    figure = Figure(figsize=(7.6, 4.4))
-    return figure, figure.add_subplot()
+    return saved(figure, path)

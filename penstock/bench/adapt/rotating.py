@@ -9,6 +9,7 @@ from penstock.bench.adapt.degrading import steady
 from penstock.bench.adapt.lanes import SITES, Lane, ideal, timelines
 from penstock.bench.adapt.plots import points, write_curves
 from penstock.bench.adapt.timeline import Timeline
+from penstock.bench.adapt.watched_run import Option
 from penstock.bench.also.experiment import Bar, Column, Experiment, Finding, Record, Setting
 from penstock.engine.drag import Slowed
 
@@ -24,7 +25,9 @@ Seen = Sequence[tuple[Lane, Timeline]]
 def measure(setting: Setting) -> Finding:
     rows, buffers = (40_000, (None, ENOUGH)) if setting.quick else (1_000_000, BUFFERS)
     turns = rotation(20.0 if setting.quick else 120.0)
-    lanes = [Lane("static", buffer_rows=None), *(Lane("static", turns, buffer_rows=buffer) for buffer in buffers)]
+    more: dict[str, Option] = {"rows_per_epoch": 10_000} if setting.quick else {}  # or all would be one epoch
+    lanes = [Lane("static", buffer_rows=None, more=more)]
+    lanes += [Lane("static", turns, buffer_rows=buffer, more=more) for buffer in buffers]
     return finding(list(timelines(setting, "adapt-rotating", rows, lanes)), setting)
 
 
@@ -36,7 +39,7 @@ def rotation(seconds: float) -> tuple[Slowed, ...]:
 def finding(seen: Seen, setting: Setting) -> Finding:
     usual = next(steady(timeline) for lane, timeline in seen if not lane.slowed)
     records = tuple(_record(lane, timeline, usual) for lane, timeline in seen)
-    enough = dict(points(records, "disturbed", True, "buffer_rows", "of_ideal"))[ENOUGH]
+    enough = dict(points(records, "buffer_rows", "of_ideal", disturbed=True))[ENOUGH]
     bar = Bar(f"rate with buffers of {ENOUGH:,} rows, of the ideal", enough, "at least", BAR)
     return Finding(records, (bar,), all(timeline.equal for _, timeline in seen), _pictures(records, usual, setting))
 
@@ -58,7 +61,7 @@ def _record(lane: Lane, seen: Timeline, usual: float) -> Record:
 def _pictures(records: Sequence[Record], usual: float, setting: Setting) -> tuple[Path, ...]:
     if setting.pictures is None:
         return ()
-    disturbed = points(records, "disturbed", True, "buffer_rows", "rate")
+    disturbed = points(records, "buffer_rows", "rate", disturbed=True)
     curves = {"disturbed": disturbed, "undisturbed": [(x, usual) for x, _ in disturbed]}
     path = setting.pictures / "adapt-rotating.png"
     return (

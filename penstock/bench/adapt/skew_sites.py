@@ -57,7 +57,7 @@ def _record(lane: Lane, seen: Timeline, usual: float) -> Record:
         "rate": rate(seen),
         "of_uniform": rate(seen) / usual,
         "range_seconds": seen.seconds / FILES,
-        "splits": sum(change.what.startswith("split ") for change in seen.changes),
+        "splits": seen.splits,
         "moves": len(seen.moves()),
         "cpu": seen.cpu,
         "equal": seen.equal,

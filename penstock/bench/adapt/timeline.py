@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -48,8 +48,9 @@ class Timeline:
 
     @property
     def input_seconds(self) -> float:
-        """Until when rows came in: after that a slow site is left alone with what it has pending."""
-        return max((epoch.at for epoch in self.epochs if epoch.rows_in), default=0.0)
+        """Until when rows came in: after that a slow site is left alone with what it has pending. Where all came in the
+        first epoch, until the end."""
+        return max((epoch.at for epoch in self.epochs if epoch.rows_in), default=self.seconds)
 
     def rate(self, begin: float, end: float) -> float:
         """Rows that were worked through per second between two times; epochs at the borders count in part."""
@@ -59,6 +60,10 @@ class Timeline:
         """(time, rate) over intervals of a width."""
         count = int(self.seconds / width)
         return [((n + 0.5) * width, self.rate(n * width, (n + 1) * width)) for n in range(count)]
+
+    @property
+    def splits(self) -> int:
+        return sum(change.what.startswith("split ") for change in self.changes)
 
     def moves(self, begin: float = 0.0) -> list[ChangeSeen]:
         return [change for change in self.changes if change.is_move and change.at >= begin]
@@ -83,9 +88,3 @@ def recovery(curve: Iterable[tuple[float, float]], begin: float, rate: float, la
         if len(held) == lasting:
             return held[0] - begin
     return None
-
-
-def percentile(values: Sequence[float], part: float) -> float:
-    """The value that `part` percent are not above."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * part / 100))]

@@ -9,7 +9,7 @@ from pathlib import Path
 from penstock.bench.adapt.arriving import Arrivals, Phase
 from penstock.bench.adapt.live_lanes import ITEM_ROWS, ROWS_PER_SITE, LiveLane, live_runs
 from penstock.bench.adapt.live_seen import LiveSeen, delay_below, mean_delay
-from penstock.bench.adapt.plots import write_curves
+from penstock.bench.adapt.plots import points, write_curves
 from penstock.bench.adapt.variants import TUNED, UNTUNED
 from penstock.bench.adapt.watched_run import Option
 from penstock.bench.also.experiment import Column, Experiment, Finding, Record, Setting
@@ -55,7 +55,7 @@ def _record(lane: LiveLane, seen: LiveSeen, settled: float) -> Record:
     return {
         "rate": lane.rate,
         "tuning": "on" if lane.name == TUNED else "off",
-        "splits": sum(change.what.startswith("split ") for change in seen.timeline.changes),
+        "splits": seen.timeline.splits,
         "moves": len(seen.timeline.moves()),
         "delay": mean_delay(counted),
         "delay_99": delay_below(counted, 0.99),
@@ -69,7 +69,7 @@ def _pictures(records: Sequence[Record], setting: Setting) -> tuple[Path, ...]:
         return ()
     return tuple(
         write_curves(
-            {f"tuning {way}": _curve(records, way, key) for way in ("off", "on")},
+            {f"tuning {way}": points(records, "rate", key, tuning=way) for way in ("off", "on")},
             title, {}, setting.pictures / f"adapt-tuning-{key}.png", ("rows per second", label), marker="o",
         )
         for key, title, label in (
@@ -77,11 +77,6 @@ def _pictures(records: Sequence[Record], setting: Setting) -> tuple[Path, ...]:
             ("cpu_per_million", "Processor time", "seconds for a million rows"),
         )
     )  # fmt: skip
-
-
-def _curve(records: Sequence[Record], way: str, key: str) -> list[tuple[float, float]]:
-    own = [record for record in records if record["tuning"] == way]
-    return [(float(str(r["rate"])), float(str(r[key]))) for r in own if r[key] is not None]
 
 
 TUNING = Experiment(

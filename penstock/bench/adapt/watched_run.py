@@ -7,12 +7,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from penstock.bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline
+from penstock.bench.adapt.notes import Notes
+from penstock.bench.adapt.timeline import Timeline
 from penstock.bench.adapt.variants import make_known
 from penstock.bench.also.part import serve
 from penstock.bench.oracle import equal
@@ -20,7 +21,7 @@ from penstock.bench.penstock_system import query_of
 from penstock.bench.workload import Workload
 from penstock.bench.workloads import workload_named
 from penstock.engine.drag import VARIABLE, Drag, Slowed, write_drag
-from penstock.events import ChangeRefused, DirectoryChanged, EpochCommitted, Event
+from penstock.events import EpochCommitted
 
 Option = str | int | float | None
 Check = Callable[[Path, Workload, Path], bool]
@@ -41,39 +42,20 @@ class Question:
     cores: int = 2
 
 
-@dataclass
-class Watch:
-    """Notes what a run tells. The drag begins with the end of the first epoch."""
+class Watch(Notes):
+    """The drag begins with the end of the first epoch, which does not count itself: it starts processes."""
 
-    question: Question
-    file: Path
-    began: float | None = None
-    epochs: list[EpochSeen] = field(default_factory=list)
-    changes: list[ChangeSeen] = field(default_factory=list)
-    refused: int = 0
-    backlog: int = 0
-
-    def hear(self, event: Event) -> None:
-        match event:
-            case EpochCommitted():
-                self._committed(event)
-            case DirectoryChanged(what=what, why=why):
-                self.changes.append(ChangeSeen(self._now(), what, why))
-            case ChangeRefused():
-                self.refused += 1
+    def __init__(self, question: Question, file: Path) -> None:
+        super().__init__(time.monotonic)
+        self._question, self._file = question, file
+        self.began: float | None = None
 
     def _committed(self, event: EpochCommitted) -> None:
-        done, self.backlog = event.rows_in + self.backlog - event.backlog, event.backlog
-        if self.began is None:
-            self.began = time.monotonic()
-            write_drag(Drag(time.time(), self.question.row_seconds, self.question.slowed), self.file)
+        if self.began is not None:
+            super()._committed(event)
             return
-        self.epochs.append(
-            EpochSeen(self._now(), event.seconds, event.rows_in, event.rows_out, done, event.backlog, event.sites)
-        )
-
-    def _now(self) -> float:
-        return time.monotonic() - (self.began or time.monotonic())
+        self.began, self.backlog = self.clock(), event.backlog
+        write_drag(Drag(time.time(), self._question.row_seconds, self._question.slowed), self._file)
 
 
 def compared(rows: Path, workload: Workload, data: Path) -> bool:
@@ -99,7 +81,7 @@ def watched(question: Question, right: Check = compared) -> Timeline:
         query.start(str(scratch / "checkpoint"), on_event=watch.hear, **settings).wait()
         busy = (cpu_seconds() - cpu) / (question.cores * (time.monotonic() - began))
         verdict = right(scratch / "rows", workload, Path(question.data))
-        return Timeline(tuple(watch.epochs), tuple(watch.changes), watch.refused, busy, verdict)
+        return watch.timeline(watch.began or began, busy, verdict)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         file.unlink(missing_ok=True)

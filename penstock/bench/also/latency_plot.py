@@ -6,20 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.bench.also.latency_run import Point
-from penstock.errors import ConfigError
+from penstock.bench.canvas import empty_figure, saved
 
 _STYLES = {"penstock": "#2b6cb5", "spark": "#b5552b"}
 _PERCENTILES = {50: ("--", "o"), 99: ("-", "s")}
 
 
 def write_plot(points: Sequence[Point], path: Path) -> Path:
-    try:
-        from matplotlib.figure import Figure  # imported late: only a report needs it
-    except ImportError as error:
-        raise ConfigError(
-            "a picture of the latency needs matplotlib", detail=str(error), hint="pip install 'penstock[plots]'"
-        ) from error
-    figure = Figure(figsize=(7.2, 4.6))
+    figure = empty_figure("a picture of the latency", 7.2, 4.6)
     axes = figure.add_subplot()
     for system, colour in _STYLES.items():
         own = sorted((point for point in points if point.system == system), key=lambda point: point.rate)
@@ -30,7 +24,4 @@ def write_plot(points: Sequence[Point], path: Path) -> Path:
     axes.set(xscale="log", yscale="log", xlabel="rows that arrive per second", ylabel="arrival to published result (s)")
     axes.grid(which="both", alpha=0.3)
     axes.legend()
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    return path
+    return saved(figure, path)

@@ -1,0 +1,10 @@
+"""How many processors there are for this process."""
+
+from __future__ import annotations
+
+import os
+
+
+def usable_cores() -> int:
+    """Those this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
