@@ -31,6 +31,7 @@ _FILES: dict[str, Reader] = {
     "path": str, "format": str.lower, "follow": yes_or_no, "split_rows": whole_number, "delimiter": str,
     "header": yes_or_no, "substreams": str.lower,
 }  # fmt: skip
+_FILES_SINK: dict[str, Reader] = {"path": str, "format": str.lower, "compression": str.lower}
 _CALLS: dict[str, Reader] = {
     "rows": whole_number, "rate": number, "realtime": yes_or_no, "keys": whole_number, "districts": whole_number,
     "skew": str, "disorder": time_span, "start": point_in_time, "seed": whole_number, "split_rows": whole_number,
@@ -96,7 +97,7 @@ class KnownConnectors:
     def sink(self, kind: str, options: dict[str, str]) -> Connector:
         match kind.lower():
             case "files":
-                return FilesSink(**read_options(options, {"path": str, "compression": str.lower}, "a files sink"))
+                return FilesSink(**read_options(options, _FILES_SINK, "a files sink"))
             case "terminal":
                 return TerminalSink(**read_options(options, {"rows": whole_number}, "a terminal sink"))
         raise ConfigError(f"unknown connector `{kind}` of a sink", hint=did_you_mean(kind, ["files", "terminal"]))

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import duckdb
+from pyarrow.dataset import dataset
 
 from penstock.bench.bench_stream import SECOND
 from penstock.bench.compare import Compared, compare
@@ -44,9 +45,10 @@ def closed_by_watermark(workload: Workload, data_dir: Path) -> int:
 
 
 def equal(result: Path, workload: Workload, data_dir: Path, closed_upto: int | None = None) -> Compared:
-    """Whether the Parquet files under `result` hold the batch answer, as a multiset. With `closed_upto` (microseconds),
+    """Whether the files under `result` hold the batch answer, as a multiset. With `closed_upto` (microseconds),
     only the rows that a watermark there has closed belong to the answer."""
-    if not any(result.rglob("*.parquet")):
+    arrow, parquet = ([str(path) for path in result.rglob(f"*.{format}")] for format in ("arrow", "parquet"))
+    if not arrow and not parquet:
         return Compared(detail="no result files")
     with (
         tempfile.TemporaryDirectory(prefix="penstock-check-") as spill,
@@ -55,7 +57,8 @@ def equal(result: Path, workload: Workload, data_dir: Path, closed_upto: int | N
         answer = batch_answer(connection, workload, data_dir)
         if closed_upto is not None and workload.closed is not None:
             answer = answer.filter(workload.closed.format(mark=closed_upto))
-        return compare(connection, answer, connection.read_parquet(_files(result)), workload)
+        found = connection.from_arrow(dataset(arrow, format="ipc")) if arrow else connection.read_parquet(parquet)
+        return compare(connection, answer, found, workload)
 
 
 def _files(folder: Path) -> str:

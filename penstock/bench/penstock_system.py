@@ -61,7 +61,7 @@ def penstock_files(limits: Limits, scratch: Path) -> System:
 def script_text(workload: Workload, data_dir: Path, result: Path) -> str:
     """The whole script: a source for every stream, and the workload's query into files."""
     sources = [_source(stream, data_dir / stream / "*.parquet") for stream in workload.streams]
-    options = f"connector = 'files', path = {_quoted(result)}, compression = 'none'"
+    options = f"connector = 'files', path = {_quoted(result)}, format = 'arrow'"
     sink = f"CREATE SINK result WITH ({options}) AS {workload.penstock}"
     return ";\n".join([*sources, sink])
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from penstock.checkpoint.faults import FaultPoint, reach
+
+Sync: TypeAlias = Callable[[Path], None]
 
 
 def sync_folder(folder: Path) -> None:

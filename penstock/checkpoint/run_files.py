@@ -14,6 +14,7 @@ import pyarrow as pa
 import xxhash
 
 from penstock.checkpoint.blocks import block_checksums
+from penstock.checkpoint.durable import Sync, sync_file
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.errors import CorruptCheckpointError
 from penstock.state.runs import HASH, TIME, Run, Slice
@@ -21,10 +22,14 @@ from penstock.state.runs import HASH, TIME, Run, Slice
 Copy = Callable[[str, memoryview], None]
 
 
-def write_run(folder: Path, name: str, rows: pa.Table, port: int = 0, copy: Copy | None = None) -> Run:
-    """Write a sorted, non-empty table of state rows of a port as a run. `copy` is given the content, too."""
+def write_run(
+    folder: Path, name: str, rows: pa.Table, port: int = 0, copy: Copy | None = None, sync: Sync = sync_file
+) -> Run:
+    """Write a sorted, non-empty table of state rows of a port as a run. `copy` is given the content, too; `sync` makes
+    the file durable, or begins to."""
     data = _serialise(rows)
-    _write_durably(folder / name, memoryview(data))
+    _write(folder / name, memoryview(data))
+    sync(folder / name)
     reach(FaultPoint.RUN_WRITTEN)
     if copy is not None:
         copy(name, memoryview(data))
@@ -41,14 +46,13 @@ def _serialise(rows: pa.Table) -> pa.Buffer:
     return out.getvalue()
 
 
-def _write_durably(path: Path, data: memoryview) -> None:
+def _write(path: Path, data: memoryview) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb", buffering=0) as file:
         half = len(data) // 2
         write_all(file.fileno(), data[:half])
         reach(FaultPoint.RUN_TORN)
         write_all(file.fileno(), data[half:])
-        os.fsync(file.fileno())
 
 
 def write_all(descriptor: int, data: memoryview) -> None:

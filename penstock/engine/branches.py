@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from penstock.checkpoint.durable import Sync, sync_file
 from penstock.checkpoint.manifest import Staged
 from penstock.engine.blob import Header
 from penstock.engine.deliver import blobs_for_sites, writer_for
@@ -23,9 +24,9 @@ from penstock.plan.program import SINK, Branch, Subquery
 class Branches:
     """Takes rows table by table. To the sink they go at once, so that memory stays bounded by a table."""
 
-    def __init__(self, job: EpochJob, branches: Sequence[Branch], producer: str) -> None:
+    def __init__(self, job: EpochJob, branches: Sequence[Branch], producer: str, sync: Sync = sync_file) -> None:
         self._job, self._branches = job, branches
-        self._writer = writer_for(job, "results", producer, job.program.result_schema)
+        self._writer = writer_for(job, "results", producer, job.program.result_schema, sync)
         self._travelling: list[list[pa.Table]] = [[] for _ in branches]
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.checkpoint.durable import Sync, sync_file
 from penstock.checkpoint.store import staged_name
 from penstock.engine.blob import Blob, Header
 from penstock.engine.job import EpochJob, Message
@@ -102,8 +103,9 @@ def _places(begins: Places, counts: Places) -> npt.NDArray[np.int32]:
     return np.arange(counts.sum(), dtype=np.int32) + np.repeat(shifts, counts)
 
 
-def writer_for(job: EpochJob, output: str, part: str, schema: pa.Schema) -> RowWriter:
-    """A writer of one staged file of an output; `part` tells the tasks of an epoch apart."""
+def writer_for(job: EpochJob, output: str, part: str, schema: pa.Schema, sync: Sync = sync_file) -> RowWriter:
+    """A writer of one staged file of an output; `part` tells the tasks of an epoch apart, and `sync` is how the file is
+    made durable."""
     place = job.outputs[output]
     path = place.folder / staged_name(job.epoch, part, uuid.uuid4().hex, place.extension)
-    return RowWriter(path, schema, place.compression)
+    return RowWriter(path, schema, place.compression, sync)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from penstock.balance.round import Told
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import SiteState
+from penstock.checkpoint.syncing import Syncing
 from penstock.engine.blob import Blob, Header
 from penstock.engine.branches import Branches
 from penstock.engine.job import CONTROL, EpochJob, Message, SiteReport, site_producer
@@ -35,7 +36,8 @@ MOST_PENDING = 16  # pieces of a port's pending rows: every item looks for its r
 
 
 def site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob]) -> Iterator[Message]:
-    """All messages of one site: blobs for the subqueries behind it, and its report."""
+    """All messages of one site: blobs for the subqueries behind it, and last its report. The files that it names are
+    durable when the messages have come to their end, not before."""
     return _Step(job, subquery, site).run(blobs)
 
 
@@ -45,9 +47,11 @@ class _Step:
         self._operator = self._subquery.operator
         self._state, self._directory = job.sites[subquery][site], job.directories[subquery]
         self._producer, self._attempt = site_producer(subquery, site), uuid.uuid4().hex
-        self._branches = Branches(job, self._subquery.branches, self._producer)
+        self._syncing = Syncing()
+        self._branches = Branches(job, self._subquery.branches, self._producer, self._syncing.later)
         part = f"q{subquery}-s{site}"
-        self._storage = Storage(job.runs, job.epoch, part, run_access(job, part, self._state.needed_slices()))
+        access = run_access(job, part, self._state.needed_slices())
+        self._storage = Storage(job.runs, job.epoch, part, access, self._syncing.later)
         self._watch = Stopwatch()
         urgent = self._directory.cells_of(site, gathering=True)
         self._work = Work(self._operator, site, job.limits, self._branches, self._storage, self._watch, urgent)
@@ -93,6 +97,7 @@ class _Step:
             flushed=self._work.flushed,
         )
         yield Message(CONTROL, self._site, report)
+        self._syncing.settle()
 
     def _let_through(self, arrived: Arrived, upto: Marks) -> tuple[Sequence[Sequence[pa.Table]], Held]:
         """What the merger gives to the operator, and what it holds back."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from penstock.checkpoint.durable import Sync, sync_file
 from penstock.checkpoint.run_files import write_run
 from penstock.checkpoint.store import staged_name
 from penstock.engine.run_access import InPlace, RunAccess
@@ -21,10 +22,13 @@ Combine = Callable[[int, Sequence[pa.Table]], pa.Table]
 
 
 class Storage:
-    """The runs of one site in one epoch. `part` tells the sites of an epoch apart in the names of new runs."""
+    """The runs of one site in one epoch. `part` tells the sites of an epoch apart in the names of new runs; `sync` is
+    how they are made durable."""
 
-    def __init__(self, folder: Path, epoch: int, part: str, access: RunAccess | None = None) -> None:
-        self._folder, self._epoch, self._part = folder, epoch, part
+    def __init__(
+        self, folder: Path, epoch: int, part: str, access: RunAccess | None = None, sync: Sync = sync_file
+    ) -> None:
+        self._folder, self._epoch, self._part, self._sync = folder, epoch, part, sync
         self._access = access or InPlace(folder)
 
     def read(self, piece: Slice) -> pa.Table:
@@ -55,7 +59,7 @@ class Storage:
         if not rows.num_rows:
             return []
         name = staged_name(self._epoch, self._part, uuid.uuid4().hex, "arrow")
-        run = write_run(self._folder, name, rows, port, self._access.copy)
+        run = write_run(self._folder, name, rows, port, self._access.copy, self._sync)
         hashes = hashes_of(rows)
         return [Slice(run, HashRange(int(hashes[0]), int(hashes[-1]) + 1))]
 

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.operators.aggregate_segments import Indices, Segments, Values
+from penstock.operators.pane_ranks import Ranking, blocks
 from penstock.state.hash import Words
 
 Flags = npt.NDArray[np.bool_]
 
-_BLOCK = 1 << 15  # rows compared at a time
+_SAMPLE = 1 << 15  # rows that tell how many of all come out of order
 _SPARE_BITS = 4  # so many bits above those of a row number keep different hashes with one prefix rare
 _MOST_PUT_RIGHT = 0.02  # the share of rows out of order above which sorting them once more is not cheap
 
@@ -87,8 +88,8 @@ def _add_heads(heads: Flags, columns: Sequence[Values], order: Indices | None) -
     """Adds the rows where one of the columns, taken in `order`, differs from the row before; block by block, so that
     no column is copied as a whole."""
     for column in columns:
-        for start in range(0, len(heads), _BLOCK):
-            rows = slice(max(start - 1, 0), start + _BLOCK)
+        for block in blocks(len(heads)):
+            rows = slice(max(block.start - 1, 0), block.stop)
             values = column[rows] if order is None else column[order[rows]]
             heads[rows.start + 1 : rows.stop] |= values[1:] != values[:-1]
     heads[:1] = True
@@ -111,23 +112,26 @@ def _ordered(hashes: Words, panes: Indices, width: int) -> Ordered:
     """Sorts by a prefix of the hash and the pane in one number, and puts right what the prefix leaves undecided."""
     if _in_order(hashes, panes):
         return Ordered(None, hashes, panes)
-    ranks, bits = ranks_of(panes, width)
-    row_bits = len(hashes).bit_length()
-    if 64 - bits - row_bits >= row_bits + _SPARE_BITS:
-        order, ranks = _order_with_row_numbers(hashes, ranks, bits)
-        if _never_falls(in_order := hashes[order]):  # rows of one hash stand together then, and by pane
-            return Ordered(order, in_order, _panes_of(ranks, panes, width))
-        return _put_right(order, hashes, panes, bits + row_bits)
-    # The times take too many bits to be packed with row numbers. Mostly rows come in order of time anyway.
-    order, _ = _order_with_row_numbers(hashes, np.zeros(1, np.uint64), 0)
-    if _share_out_of_order(hashes[order], panes[order]) > _MOST_PUT_RIGHT:
-        order = np.argsort(_prefixes(hashes, bits) | ranks)
-        row_bits = bits
-    return _put_right(order, hashes, panes, row_bits)
+    packing = _Packing(Ranking.of(panes, width), len(hashes).bit_length())
+    if packing.hash_bits < packing.row_bits + _SPARE_BITS:
+        return _ordered_by_far_times(hashes, panes, packing)
+    order, in_order, in_order_panes = packing.ordered(hashes, panes)
+    if _never_falls(in_order):  # rows of one hash stand together then, and by pane
+        return Ordered(order, in_order, in_order_panes)
+    return _put_right(order, hashes, panes, 64 - packing.hash_bits)
+
+
+def _ordered_by_far_times(hashes: Words, panes: Indices, packing: _Packing) -> Ordered:
+    """The times take too many bits to be packed with row numbers. Mostly rows come in order of time anyway."""
+    order = _order_by_hash_prefix(hashes, packing.row_bits)
+    if _share_out_of_order(hashes[order], panes[order]) <= _MOST_PUT_RIGHT:
+        return _put_right(order, hashes, panes, packing.row_bits)
+    order = _order_by_prefix_and_rank(hashes, panes, packing.ranking)
+    return _put_right(order, hashes, panes, packing.ranking.bits)
 
 
 def _share_out_of_order(hashes: Words, panes: Indices) -> float:
-    sample = slice(0, _BLOCK)
+    sample = slice(0, _SAMPLE)
     steps = hashes[sample][1:] == hashes[sample][:-1]
     return float(np.mean(steps & (panes[sample][1:] < panes[sample][:-1]))) if len(steps) else 0.0
 
@@ -156,37 +160,58 @@ def _in_order(hashes: Words, panes: Indices) -> bool:
     return _never_falls(hashes) and bool(np.all((panes[1:] >= panes[:-1]) | (hashes[1:] > hashes[:-1])))
 
 
-# Fresh memory is dearer than arithmetic on a column, so what follows works in place.
+@dataclass(frozen=True)
+class _Packing:
+    """How the prefix of a hash, the rank of a pane and a row number make one number, highest bits first. Sorting such
+    numbers is several times faster than sorting row numbers by a key."""
+
+    ranking: Ranking
+    row_bits: int
+
+    @property
+    def hash_bits(self) -> int:
+        """The room for the hash; none if not above zero."""
+        return 64 - self.ranking.bits - self.row_bits
+
+    def ordered(self, hashes: Words, panes: Indices) -> tuple[Indices, Words, Indices]:
+        """The order of the numbers, and the hashes and panes in it."""
+        packed = np.empty(len(hashes), np.int64)
+        for rows in blocks(len(hashes)):
+            self._pack(hashes[rows], panes[rows], rows.start, packed[rows])
+        packed.view(np.uint64).sort()
+        in_order, in_order_panes = np.empty_like(hashes), np.empty_like(packed)
+        for rows in blocks(len(hashes)):
+            self._unpack(packed[rows], in_order_panes[rows])
+            hashes.take(packed[rows], out=in_order[rows], mode="clip")
+        return packed, in_order, in_order_panes
+
+    def _pack(self, hashes: Words, panes: Indices, first: int, packed: Indices) -> None:
+        self.ranking.ranks(panes, out=packed)
+        packed <<= self.row_bits
+        packed |= np.arange(first, first + len(packed))
+        packed |= _prefixes(hashes, 64 - self.hash_bits).view(np.int64)
+
+    def _unpack(self, packed: Indices, panes: Indices) -> None:
+        """Leaves the row numbers in `packed`, and puts the panes into `panes`."""
+        np.right_shift(packed, self.row_bits, out=panes)
+        panes &= (1 << self.ranking.bits) - 1
+        self.ranking.panes(panes)
+        packed &= (1 << self.row_bits) - 1
 
 
-def ranks_of(panes: Indices, width: int) -> tuple[Words, int]:
-    """Each pane's number counted from the earliest one, and how many bits that takes. Unsigned, for the panes may lie
-    further apart than a signed number can say."""
-    ranks = panes.view(np.uint64) - panes.min().view(np.uint64)
-    ranks //= np.uint64(width)
-    return ranks, int(ranks.max()).bit_length()
-
-
-def _panes_of(ranks: Words, panes: Indices, width: int) -> Indices:
-    """The panes of ranks, in place: the other way round from `ranks_of`."""
-    ranks *= np.uint64(width)
-    ranks += panes.min().view(np.uint64)
-    return ranks.view(np.int64)
-
-
-def _order_with_row_numbers(hashes: Words, ranks: Words, bits: int) -> tuple[Indices, Words]:
-    """Sorts numbers made of hash prefix, pane and row, which is several times faster than sorting row numbers by a
-    key. `bits` is how many a rank takes; as many low bits of a hash, and those of a row number, make room. Gives the
-    ranks in the order, too."""
-    row_bits = len(hashes).bit_length()
-    packed = _prefixes(hashes, bits + row_bits)
-    packed |= ranks << np.uint64(row_bits)
+def _order_by_hash_prefix(hashes: Words, row_bits: int) -> Indices:
+    """An order by as much of the hash as goes with a row number into one."""
+    packed = _prefixes(hashes, row_bits)
     packed |= np.arange(len(hashes), dtype=np.uint64)
     packed.sort()
-    in_order = packed >> np.uint64(row_bits)
-    in_order &= np.uint64((1 << bits) - 1)
     packed &= np.uint64((1 << row_bits) - 1)
-    return packed.view(np.int64), in_order
+    return packed.view(np.int64)
+
+
+def _order_by_prefix_and_rank(hashes: Words, panes: Indices, ranking: Ranking) -> Indices:
+    ranks = np.empty_like(panes)
+    ranking.ranks(panes, out=ranks)
+    return np.argsort(_prefixes(hashes, ranking.bits) | ranks.view(np.uint64))
 
 
 def _prefixes(hashes: Words, low_bits: int) -> Words:

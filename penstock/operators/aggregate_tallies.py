@@ -12,11 +12,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from penstock.operators.aggregate_order import group_by_pane, ranks_of
+from penstock.operators.aggregate_order import group_by_pane
 from penstock.operators.aggregate_segments import Indices, Segments, Values
+from penstock.operators.pane_ranks import Ranking, blocks
 from penstock.state.hash import Words
-
-Prefixes = npt.NDArray[np.uint16]
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 21  # sums of halves of that many numbers are exact as doubles
 _MOST_KEYS = 512
@@ -68,35 +67,47 @@ class Tallies(Segments):
 def _tallied(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -> Tallies | None:
     if not _LEAST_ROWS <= len(hashes) < _MOST_ROWS:
         return None
-    known = np.unique(_prefixes(hashes[:: len(hashes) // _SAMPLE]))
+    known = np.unique(hashes[:: len(hashes) // _SAMPLE])
     if len(known) > _MOST_KEYS:
         return None
-    key_numbers = _key_numbers(_prefixes(hashes), known)
-    ranks, _ = ranks_of(panes, width)
-    many = int(ranks.max()) + 1
-    if many * (int(key_numbers.max()) + 1) * _ROWS_PER_GROUP > len(hashes):
+    strange = hashes[_unlike(hashes, known)]
+    known = np.union1d(known, strange) if len(strange) else known
+    ranking = Ranking.of(panes, width)
+    few = ranking.many * len(known) * _ROWS_PER_GROUP <= len(hashes)
+    if not few or len(np.unique(_prefixes(known))) < len(known):
         return None
-    tallies = _numbered(key_numbers * many + ranks.view(np.int64))
-    return tallies if all(_same(column, tallies) for column in (hashes, *keys)) else None
+    tallies = _numbered(_places(hashes, panes, known, ranking))
+    return tallies if all(_same(column, tallies) for column in keys) else None
 
 
-def _prefixes(hashes: Words) -> Prefixes:
-    return (hashes >> np.uint64(64 - _PREFIX_BITS)).astype(np.uint16)
+def _prefixes(hashes: Words) -> Indices:
+    return (hashes >> np.uint64(64 - _PREFIX_BITS)).view(np.int64)
 
 
-def _key_numbers(prefixes: Prefixes, known: Prefixes) -> Indices:
-    """The numbers of the prefixes in their order, of which some are known."""
-    numbers = _table(known).take(prefixes)
-    if (strange := numbers < 0).any():
-        known = np.union1d(known, prefixes[strange])
-        numbers = _table(known).take(prefixes)
-    return numbers
+def _table(known: Words, values: Values) -> Values:
+    """The values by the prefixes of the known hashes; zero elsewhere."""
+    table = np.zeros(1 << _PREFIX_BITS, dtype=values.dtype)
+    table[_prefixes(known)] = values
+    return table
 
 
-def _table(known: Prefixes) -> Indices:
-    numbers = np.full(1 << _PREFIX_BITS, -1, dtype=np.int64)
-    numbers[known] = np.arange(len(known))
-    return numbers
+def _unlike(hashes: Words, known: Words) -> Indices:
+    """The rows whose hash is not the known one with its prefix."""
+    table = _table(known, known)
+    found = [
+        rows.start + np.flatnonzero(table.take(_prefixes(hashes[rows])) != hashes[rows]) for rows in blocks(len(hashes))
+    ]
+    return np.concatenate(found)
+
+
+def _places(hashes: Words, panes: Indices, known: Words, ranking: Ranking) -> Indices:
+    """A number for each row by its key and pane, in the order of hash and pane."""
+    table = _table(known, np.arange(len(known)) * ranking.many)
+    places = np.empty(len(hashes), np.int64)
+    for rows in blocks(len(hashes)):
+        ranking.ranks(panes[rows], out=places[rows])
+        places[rows] += table.take(_prefixes(hashes[rows]))
+    return places
 
 
 def _numbered(places: Indices) -> Tallies:

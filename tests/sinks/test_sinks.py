@@ -61,6 +61,37 @@ def test_an_unknown_compression_is_refused() -> None:
     assert FilesSink("x", compression="zstd").identity() == FilesSink("x").identity()
 
 
+def test_results_as_arrow_files_are_the_same_rows_and_can_be_read_again(tmp_path: Path) -> None:
+    rows = pa.table({"ts": [1, 2], "k": [3, 4]})
+    for options in ({"format": "arrow"}, {}):
+        folder = tmp_path / options.get("format", "parquet")
+        ready = ps.read.table(rows, time="ts").to.files(str(folder), **options)
+        ready.start(str(tmp_path / f"checkpoint-{folder.name}"), master="inline").wait()
+    assert not list((tmp_path / "arrow").glob("*.parquet"))
+    again = ps.read.files(str(tmp_path / "arrow" / "*.arrow"), time="ts").to.memory()
+    run = again.start(str(tmp_path / "checkpoint"), master="inline")
+    run.wait()
+    assert run.result().sort_by("ts").equals(pq.read_table(tmp_path / "parquet").sort_by("ts"))
+
+
+def test_a_format_is_known_and_part_of_the_query() -> None:
+    with pytest.raises(ConfigError, match="unknown format `csv`"):
+        FilesSink("x", format="csv")
+    assert FilesSink("x", format="arrow").identity() != FilesSink("x").identity()
+
+
+def test_arrow_files_of_others_and_of_lost_epochs_are_refused(tmp_path: Path) -> None:
+    sink = FilesSink(str(tmp_path / "out"), format="arrow")
+    sink.prepare(tmp_path, "results", "q", 0)
+    sink.publish(tmp_path, "results", 7, [staged(sink, tmp_path, "e000000000007-a.arrow")])
+    with pytest.raises(CorruptCheckpointError, match="newest manifests"):
+        sink.prepare(tmp_path, "results", "q", 6)
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "x.arrow").touch()
+    with pytest.raises(SinkError, match="already holds other results"):
+        FilesSink(str(tmp_path / "foreign")).prepare(tmp_path, "results", "one", 0)
+
+
 def test_a_folder_of_other_results_is_refused(tmp_path: Path) -> None:
     FilesSink(str(tmp_path / "out")).prepare(tmp_path, "results", "one", 0)
     with pytest.raises(SinkError, match="already holds other results"):

@@ -1,0 +1,51 @@
+"""Panes as small numbers, and blocks of rows that fit into the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Indices = npt.NDArray[np.int64]
+
+_BLOCK = 1 << 15  # rows
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Each pane's number, counted from the earliest one. Invariant: every pane is a multiple of `width` above `least`,
+    and there are `many` from the earliest to the latest. Differences are unsigned, for panes may lie further apart than
+    a signed number can say."""
+
+    least: np.int64
+    width: int
+    many: int
+
+    @classmethod
+    def of(cls, panes: Indices, width: int) -> Ranking:
+        least, largest = panes.min(), panes.max()
+        return cls(least, width, (int(largest) - int(least)) // width + 1)
+
+    @property
+    def bits(self) -> int:
+        """How many bits the largest number takes."""
+        return (self.many - 1).bit_length()
+
+    def ranks(self, panes: Indices, out: Indices) -> None:
+        """Puts the numbers of some panes into `out`."""
+        unsigned = out.view(np.uint64)
+        np.subtract(panes.view(np.uint64), self.least.view(np.uint64), out=unsigned)
+        np.floor_divide(unsigned, np.uint64(self.width), out=unsigned)
+
+    def panes(self, ranks: Indices) -> None:
+        """The other way round, in place."""
+        unsigned = ranks.view(np.uint64)
+        unsigned *= np.uint64(self.width)
+        unsigned += self.least.view(np.uint64)
+
+
+def blocks(rows: int) -> Iterator[slice]:
+    """Rows as ranges whose columns stay in the cache from one step to the next."""
+    return (slice(start, start + _BLOCK) for start in range(0, rows, _BLOCK))
