@@ -69,7 +69,8 @@ class Controller:
         figures, measured = self.figures, self._measured(self.figures)
         single = self.single | _single_keys(figures)
         begin = standing(figures, self.number, self.settled, single)
-        wanted = self.policy.decide(replace(figures, settled=_places(figures.directory, begin.settled)))
+        settled = _places(figures.directory, begin.settled)
+        wanted = self.policy.decide(replace(figures, settled=settled, most_sites=self.rules.most_sites))
         at, accepted, refused = carried_out(self.rules, begin, wanted)
         return self._next(at, accepted, measured), Verdict(at.directory, accepted, refused, measured)
 

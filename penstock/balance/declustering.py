@@ -7,10 +7,12 @@ no supplier there are more sites than needed; with too many suppliers for the co
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
 from penstock.balance.decisions import Decision, Scale
+from penstock.balance.demand import demand
 from penstock.balance.round import Figures, Round
 from penstock.errors import ConfigError
 
@@ -64,16 +66,25 @@ def _busy_part(figures: Round) -> Figures:
 
 
 def degree(figures: Round, thresholds: Thresholds, beta: float) -> Decision | None:
-    """One site more or fewer; None where their number is right."""
+    """As many sites more as the work asks for, or one fewer; None where their number is right."""
     sites = figures.directory.sites
     found = roles(pressure(figures), thresholds)
     suppliers, consumers = len(found.suppliers), len(found.consumers)
     if suppliers > beta * consumers:
         why = f"{_counted(suppliers)} much to do and {_counted(consumers)} little"
-        return _scale(figures, sites + 1, why)
+        return _scale(figures, max(sites + 1, _needed(figures)), why)
     if not suppliers and sites > 1 and _others_have_room(figures):
         return _scale(figures, sites - 1, "no site has much to do")
     return None
+
+
+def _needed(figures: Round) -> int:
+    """How many sites could do the work of the round, and what is pending, without being busy for longer than `FULL`;
+    no more than there may be. Growing by one a round, as in the paper, a load that doubles would be behind for long."""
+    asked = demand(figures)
+    work = float(asked.work.sum() + asked.owed.sum() + asked.cells.sum())
+    needed = ceil(work / (FULL * figures.seconds)) if figures.seconds > 0 else 0
+    return min(needed, figures.most_sites or needed)
 
 
 def _others_have_room(figures: Round) -> bool:
