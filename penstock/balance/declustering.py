@@ -66,7 +66,9 @@ def _busy_part(figures: Round) -> Figures:
 
 
 def degree(figures: Round, thresholds: Thresholds, beta: float) -> Decision | None:
-    """As many sites more as the work asks for, or one fewer; None where their number is right."""
+    """As many sites as the work asks for; None where their number is right. One more or fewer at a time, as in the
+    paper, would leave a load that doubles behind for long, and one that ends with idle sites; but not more than half of
+    them are given up at once."""
     sites = figures.directory.sites
     found = roles(pressure(figures), thresholds)
     suppliers, consumers = len(found.suppliers), len(found.consumers)
@@ -74,15 +76,15 @@ def degree(figures: Round, thresholds: Thresholds, beta: float) -> Decision | No
         why = f"{_counted(suppliers)} much to do and {_counted(consumers)} little"
         return _scale(figures, max(sites + 1, _needed(figures)), why)
     if not suppliers and sites > 1 and _others_have_room(figures):
-        return _scale(figures, sites - 1, "no site has much to do")
+        return _scale(figures, max(min(_needed(figures), sites - 1), sites // 2), "no site has much to do")
     return None
 
 
 def _needed(figures: Round) -> int:
     """How many sites could do the work of the round, and what is pending, without being busy for longer than `FULL`;
-    no more than there may be. Growing by one a round, as in the paper, a load that doubles would be behind for long."""
+    no more than there may be."""
     asked = demand(figures)
-    work = float(asked.work.sum() + asked.owed.sum() + asked.cells.sum())
+    work = max(float(asked.work.sum() + asked.owed.sum() + asked.cells.sum()), float(figures.busy.sum()))
     needed = ceil(work / (FULL * figures.seconds)) if figures.seconds > 0 else 0
     return min(needed, figures.most_sites or needed)
 
