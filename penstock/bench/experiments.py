@@ -9,6 +9,7 @@ from penstock.bench.adapt.elastic import ELASTIC_SITES
 from penstock.bench.adapt.epoch_length import EPOCH_LENGTH
 from penstock.bench.adapt.fetching import ADAPT_FETCH
 from penstock.bench.adapt.flush import ADAPT_FLUSH
+from penstock.bench.adapt.policies import ALL_POLICIES
 from penstock.bench.adapt.rotating import ROTATING
 from penstock.bench.adapt.rounds import ROUNDS_VARIED
 from penstock.bench.adapt.skew import SKEW
@@ -21,7 +22,7 @@ from penstock.bench.also.experiment import Experiment
 ADAPT = "adapt"
 ADAPTING = (
     SLOWED, DEGRADING, ROUNDS_VARIED, ROTATING, SKEW, SKEW_SITES, ELASTIC_SITES, ADAPT_FETCH, ADAPT_FLUSH,
-    TUNING, EPOCH_LENGTH,
+    TUNING, EPOCH_LENGTH, ALL_POLICIES,
 )  # fmt: skip
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*BESIDE, *ADAPTING)}

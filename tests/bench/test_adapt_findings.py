@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from penstock.bench.adapt import degrading, rotating, slowed
+from penstock.bench.adapt import degrading, policies, rotating, slowed
 from penstock.bench.adapt.lanes import Lane, ideal, slow_sites
 from penstock.bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline, recovery
 from penstock.bench.also.experiment import Setting
@@ -97,3 +98,24 @@ def test_adapt_is_all_of_its_experiments() -> None:
     assert spelled_out(["adapt-slowed", "adapt", "expiry"])[0] == "adapt-slowed"
     assert set(spelled_out(["adapt"])) == {experiment.name for experiment in ADAPTING}
     assert len(spelled_out(["adapt", "adapt"])) == len(ADAPTING)
+
+
+def test_the_default_policy_is_judged_by_the_best_one_case_by_case(tmp_path: Path) -> None:
+    """By medians: one run that was disturbed by something else does not count."""
+    rates = {"static": 50.0, "even": 96.0}
+    tried = [
+        policies.Tried(case, policy, rates.get(policy, 100.0) * (0.1 if turn == 2 else 1.0), 3, 0.4, True)
+        for turn in range(5)
+        for case in ("none", "rotating")
+        for policy in policies.POLICIES
+    ]
+    found = policies.finding(tried, Setting(pictures=tmp_path))
+    own = [record for record in found.records if record["policy"] == "even"]
+    assert [(record["case"], record["of_best"], record["least"]) for record in own] == [
+        ("none", pytest.approx(0.96), pytest.approx(9.6)),
+        ("rotating", pytest.approx(0.96), pytest.approx(9.6)),
+    ]
+    assert found.holds
+    slower = [replace(one, rate=one.rate * (0.9 if one.policy == "even" else 1.0)) for one in tried]
+    assert not policies.finding(slower, Setting()).holds
+    assert (tmp_path / "adapt-policies.png").exists()

@@ -1,0 +1,136 @@
+"""`adapt-policies`: all policies on the same disturbances, by turns; the default must be near the best of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from penstock.bench.adapt.degrading import OWN, steady
+from penstock.bench.adapt.lanes import Lane, slow_sites, timelines
+from penstock.bench.adapt.plots import write_curves
+from penstock.bench.adapt.rotating import rotation
+from penstock.bench.adapt.skew_sites import lane_of, rate
+from penstock.bench.adapt.timeline import Timeline
+from penstock.bench.also.experiment import Bar, Column, Experiment, Finding, Record, Setting
+from penstock.bench.workloads.skewed import KINDS, UNIFORM
+
+TITLE = "All policies on the same disturbances"
+POLICIES = ("static", "flux", "diffusion", "memory", "hybrid", OWN)
+TURNS = 5
+BAR = 0.95
+ROWS, SKEWED_ROWS = 600_000, 100_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A disturbance: the run of a policy under it, over so many rows of each stream, and the rate that counts."""
+
+    name: str
+    lane: Callable[[str], Lane]
+    rows: int
+    rate: Callable[[Timeline], float]
+
+
+def _skewed(kind: str) -> Case:
+    return Case(f"{kind} keys", lambda policy: lane_of(kind, policy), SKEWED_ROWS, rate)
+
+
+CASES = (
+    Case("none", Lane, ROWS, steady),
+    Case("1 of 8 slowed", lambda policy: Lane(policy, slow_sites(1)), ROWS, steady),
+    Case("4 of 8 slowed", lambda policy: Lane(policy, slow_sites(4)), ROWS, steady),
+    Case("rotating", lambda policy: Lane(policy, rotation(120.0)), ROWS, steady),
+    *(_skewed(kind) for kind in KINDS if kind != UNIFORM),
+)
+
+
+@dataclass(frozen=True)
+class Tried:
+    case: str
+    policy: str
+    rate: float
+    moves: int
+    cpu: float
+    equal: bool
+
+
+def measure(setting: Setting) -> Finding:
+    cases = CASES[:1] if setting.quick else CASES
+    return finding([tried for case in cases for tried in _trials(setting, case)], setting)
+
+
+def _trials(setting: Setting, case: Case) -> Iterable[Tried]:
+    rows, turns = (20_000, 1) if setting.quick else (case.rows, TURNS)
+    setting.tell(f"disturbance: {case.name}")
+    lanes = [case.lane(policy) for _ in range(turns) for policy in POLICIES]
+    for lane, seen in timelines(setting, "adapt-policies", rows, lanes):
+        yield Tried(case.name, lane.policy, case.rate(seen), len(seen.moves()), seen.cpu, seen.equal)
+
+
+def finding(tried: Sequence[Tried], setting: Setting) -> Finding:
+    names = list(dict.fromkeys(one.case for one in tried))
+    records = tuple(_record(case, policy, tried) for case in names for policy in POLICIES)
+    bars = tuple(
+        Bar(f"{record['case']}: `{OWN}`, of the best policy", float(str(record["of_best"])), "at least", BAR)
+        for record in records
+        if record["policy"] == OWN
+    )
+    return Finding(records, bars, all(one.equal for one in tried), _pictures(records, names, setting))
+
+
+def _record(case: str, policy: str, tried: Sequence[Tried]) -> Record:
+    own = [one for one in tried if (one.case, one.policy) == (case, policy)]
+    best = max(median(_rates(case, other, tried)) for other in POLICIES)
+    rates = [one.rate for one in own]
+    return {
+        "case": case,
+        "policy": policy,
+        "rate": median(rates),
+        "least": min(rates),
+        "most": max(rates),
+        "of_best": median(rates) / best,
+        "moves": int(median(one.moves for one in own)),
+        "cpu": median(one.cpu for one in own),
+        "equal": all(one.equal for one in own),
+    }
+
+
+def _rates(case: str, policy: str, tried: Sequence[Tried]) -> list[float]:
+    return [one.rate for one in tried if (one.case, one.policy) == (case, policy)]
+
+
+def _pictures(records: Sequence[Record], cases: Sequence[str], setting: Setting) -> tuple[Path, ...]:
+    """One curve for each policy over the disturbances, which are numbered in the order of the table."""
+    if setting.pictures is None:
+        return ()
+    curves = {
+        policy: [
+            (float(cases.index(str(r["case"]))), float(str(r["of_best"]))) for r in records if r["policy"] == policy
+        ]
+        for policy in POLICIES
+    }
+    labels = ("disturbance, in the order of the table", "rate, of the best policy")
+    return (write_curves(curves, TITLE, {}, setting.pictures / "adapt-policies.png", labels, marker="o"),)
+
+
+ALL_POLICIES = Experiment(
+    name="adapt-policies",
+    title=TITLE,
+    note="Joins on eight sites whose rows cost sleep, all policies by turns, medians of five. Slowed sites are half as "
+    "fast from the beginning, rotating is one after the other for two seconds, and skewed keys have a hot range that "
+    "wanders. Steady rates, and for skewed keys rows in plus rows out of the whole run.",
+    columns=(
+        Column("case", "disturbance"),
+        Column("policy", "policy"),
+        Column("rate", "rows/s", ",.0f"),
+        Column("least", "least", ",.0f"),
+        Column("most", "most", ",.0f"),
+        Column("of_best", "of the best", ".0%"),
+        Column("moves", "moves"),
+        Column("cpu", "cores busy", ".0%"),
+        Column("equal", "equal"),
+    ),
+    measure=measure,
+)
