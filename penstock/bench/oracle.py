@@ -47,8 +47,7 @@ def closed_by_watermark(workload: Workload, data_dir: Path) -> int:
 def equal(result: Path, workload: Workload, data_dir: Path, closed_upto: int | None = None) -> Compared:
     """Whether the files under `result` hold the batch answer, as a multiset. With `closed_upto` (microseconds),
     only the rows that a watermark there has closed belong to the answer."""
-    arrow, parquet = ([str(path) for path in result.rglob(f"*.{format}")] for format in ("arrow", "parquet"))
-    if not arrow and not parquet:
+    if not any(result.rglob("*.arrow")) and not any(result.rglob("*.parquet")):
         return Compared(detail="no result files")
     with (
         tempfile.TemporaryDirectory(prefix="penstock-check-") as spill,
@@ -57,8 +56,14 @@ def equal(result: Path, workload: Workload, data_dir: Path, closed_upto: int | N
         answer = batch_answer(connection, workload, data_dir)
         if closed_upto is not None and workload.closed is not None:
             answer = answer.filter(workload.closed.format(mark=closed_upto))
-        found = connection.from_arrow(dataset(arrow, format="ipc")) if arrow else connection.read_parquet(parquet)
-        return compare(connection, answer, found, workload)
+        return compare(connection, answer, found_rows(connection, result), workload)
+
+
+def found_rows(connection: duckdb.DuckDBPyConnection, result: Path) -> duckdb.DuckDBPyRelation:
+    """The rows of all Arrow or all Parquet files under `result`."""
+    if arrow := [str(path) for path in result.rglob("*.arrow")]:
+        return connection.from_arrow(dataset(arrow, format="ipc"))
+    return connection.read_parquet(_files(result))
 
 
 def _files(folder: Path) -> str:

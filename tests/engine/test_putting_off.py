@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -185,6 +186,17 @@ def test_what_was_put_off_does_not_count_as_backlog(way: Way, waits: bool, place
         loop.watched = True
     assert pending
     assert any(pending) == waits
+
+
+def test_the_rest_between_two_epochs_is_part_of_a_round(place: Place) -> None:
+    """Otherwise sites that rest most of the time would look busy, and none would ever be given up."""
+    seconds, rest = list[float](), 0.05
+    for loop, _, _ in epochs(regular(windows=4), place, Way()):
+        seconds += [figures.seconds for figures in loop.figures]
+        loop.watched = True
+        time.sleep(rest)
+    assert len(seconds) > 2
+    assert min(seconds[1:]) >= rest  # before the first that was told of, nothing was
 
 
 # -- lulls -----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from penstock.bench.adapt.watched_run import Question, watched
 from penstock.bench.also.part import serve
 from penstock.bench.also.same_rows import Digest, digest
 from penstock.bench.compare import plain
-from penstock.bench.oracle import batch_answer, session
+from penstock.bench.oracle import batch_answer, found_rows, session
 from penstock.bench.workload import Workload
 from penstock.bench.workloads import workload_named
 
@@ -21,8 +21,7 @@ def same(rows: Path, workload: Workload, data: Path) -> bool:
     """Whether the results are the batch answer."""
     expected = answer(workload.name, data)
     with session() as connection:
-        found = connection.read_parquet(str(rows / "*.parquet"))
-        return expected.rows > 0 and expected.same(_digest(connection, found, workload))
+        return expected.rows > 0 and expected.same(_digest(connection, found_rows(connection, rows), workload))
 
 
 @lru_cache(maxsize=32)
