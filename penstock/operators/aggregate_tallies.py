@@ -85,8 +85,9 @@ def _prefixes(hashes: Words) -> Indices:
 
 
 def _table(known: Words, values: Values) -> Values:
-    """The values by the prefixes of the known hashes; zero elsewhere."""
+    """The values by the prefixes of the known hashes. Elsewhere is something with another prefix than the place has."""
     table = np.zeros(1 << _PREFIX_BITS, dtype=values.dtype)
+    table[:1] = ~table[:1]
     table[_prefixes(known)] = values
     return table
 
