@@ -14,7 +14,7 @@ import pytest
 
 from penstock.bench.bench_stream import FILES
 from penstock.bench.data import ensure_data
-from penstock.bench.oracle import batch_answer, equal, session
+from penstock.bench.oracle import batch_answer, equal, found_rows, session
 from penstock.bench.penstock_system import Penstock
 from penstock.bench.streams import STREAMS
 from penstock.bench.systems import Limits
@@ -144,7 +144,8 @@ def result_rows(workload: Workload, data: Path, out: Path) -> list[Row]:
     path = Path(Penstock("penstock", Limits(), master="inline").run(workload, data, out).result_path)
     compared = equal(path, workload, data)
     assert compared.equal, compared.detail
-    return pq.read_table(path).to_pylist()
+    with session() as connection:
+        return found_rows(connection, path).to_arrow_table().to_pylist()
 
 
 def test_q8_is_people_who_sell_in_the_window_in_which_they_register(data: Path) -> None:
