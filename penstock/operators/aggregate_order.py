@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.operators.aggregate_segments import Indices, Segments, Values
-from penstock.operators.pane_ranks import Ranking, blocks
+from penstock.operators.pane_ranks import Ranking
 from penstock.state.hash import Words
+from penstock.state.in_cache import blocks
 
 Flags = npt.NDArray[np.bool_]
 

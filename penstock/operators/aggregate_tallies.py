@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from penstock.operators.aggregate_order import group_by_pane
 from penstock.operators.aggregate_segments import Indices, Segments, Values
-from penstock.operators.pane_ranks import Ranking, blocks
+from penstock.operators.pane_ranks import Ranking
 from penstock.state.hash import Words
+from penstock.state.in_cache import blocks
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 21  # sums of halves of that many numbers are exact as doubles
 _MOST_KEYS = 512

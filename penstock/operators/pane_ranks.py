@@ -1,16 +1,13 @@
-"""Panes as small numbers, and blocks of rows that fit into the cache."""
+"""Panes as small numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 Indices = npt.NDArray[np.int64]
-
-_BLOCK = 1 << 15  # rows
 
 
 @dataclass(frozen=True)
@@ -44,8 +41,3 @@ class Ranking:
         unsigned = ranks.view(np.uint64)
         unsigned *= np.uint64(self.width)
         unsigned += self.least.view(np.uint64)
-
-
-def blocks(rows: int) -> Iterator[slice]:
-    """Rows as ranges whose columns stay in the cache from one step to the next."""
-    return (slice(start, start + _BLOCK) for start in range(0, rows, _BLOCK))

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import QueryError
+from penstock.state.in_cache import blocks
 
 Words = npt.NDArray[np.uint64]
 Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -23,7 +24,6 @@ Column: TypeAlias = pa.Array | pa.ChunkedArray
 _SEED = np.uint64(0x70656E73746F636B)
 _NULL = np.uint64(0xA5C3_96E1_5B7D_2F09)
 _STRIDE = np.uint64(0x9E3779B97F4A7C15)
-_BLOCK = 1 << 15  # words mixed at a time, so that they stay in the cache
 _TEXTS = 1 << 16  # strings laid out at a time, so that the scratch space stays bounded
 
 
@@ -152,10 +152,9 @@ def _canonical_key(array: pa.Array) -> pa.Array:
 
 def _mix(words: Words) -> None:
     """Scrambles the words in place: every bit of the input reaches every bit of the result, and nothing is lost."""
-    scratch = np.empty(min(len(words), _BLOCK), dtype=np.uint64)
-    for start in range(0, len(words), _BLOCK):
-        block = words[start : start + _BLOCK]
-        other = scratch[: len(block)]
+    for rows in blocks(len(words)):
+        block = words[rows]
+        other = np.empty_like(block)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             np.right_shift(block, np.uint64(shift), out=other)
             np.bitwise_xor(block, other, out=block)

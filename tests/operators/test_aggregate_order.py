@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.operators import aggregate_order, pane_ranks
+from penstock.operators import aggregate_order
 from penstock.operators.aggregate_order import group_by_key, group_by_pane, order_by_hash_and_time
+from penstock.state import in_cache
 
 # Hashes that differ in their lowest bits only defeat every sort by prefix.
 HASHES = [0, 1, 2, 3, 2**63, 2**63 + 1, 2**64 - 1]
@@ -77,7 +78,7 @@ def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch, block: int) -> None
     hashes, keys = random.integers(0, 3, (2, 60), dtype=np.uint64)
     panes = random.integers(-2, 2, 60)
     whole = group_by_pane(hashes, panes, 1, [keys])
-    monkeypatch.setattr(pane_ranks, "_BLOCK", block)
+    monkeypatch.setattr(in_cache, "_BLOCK", block)
     cut = group_by_pane(hashes, panes, 1, [keys])
     assert np.array_equal(cut.lo, whole.lo)
     assert len(whole) == len(set(zip(hashes.tolist(), panes.tolist(), keys.tolist(), strict=True)))

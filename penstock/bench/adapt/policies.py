@@ -9,7 +9,7 @@ from statistics import median
 
 from penstock.bench.adapt.degrading import OWN, steady
 from penstock.bench.adapt.lanes import Lane, slow_sites, timelines
-from penstock.bench.adapt.plots import write_curves
+from penstock.bench.adapt.plots import points, write_curves
 from penstock.bench.adapt.rotating import rotation
 from penstock.bench.adapt.skew_sites import lane_of, rate
 from penstock.bench.adapt.timeline import Timeline
@@ -70,21 +70,22 @@ def _trials(setting: Setting, case: Case) -> Iterable[Tried]:
 
 
 def finding(tried: Sequence[Tried], setting: Setting) -> Finding:
-    names = list(dict.fromkeys(one.case for one in tried))
-    records = tuple(_record(case, policy, tried) for case in names for policy in POLICIES)
+    cases = enumerate(dict.fromkeys(one.case for one in tried), start=1)
+    records = tuple(_record(number, case, policy, tried) for number, case in cases for policy in POLICIES)
     bars = tuple(
         Bar(f"{record['case']}: `{OWN}`, of the best policy", float(str(record["of_best"])), "at least", BAR)
         for record in records
         if record["policy"] == OWN
     )
-    return Finding(records, bars, all(one.equal for one in tried), _pictures(records, names, setting))
+    return Finding(records, bars, all(one.equal for one in tried), _pictures(records, setting))
 
 
-def _record(case: str, policy: str, tried: Sequence[Tried]) -> Record:
-    own = [one for one in tried if (one.case, one.policy) == (case, policy)]
-    best = max(median(_rates(case, other, tried)) for other in POLICIES)
+def _record(number: int, case: str, policy: str, tried: Sequence[Tried]) -> Record:
+    best = max(median(one.rate for one in _of(case, other, tried)) for other in POLICIES)
+    own = _of(case, policy, tried)
     rates = [one.rate for one in own]
     return {
+        "number": number,
         "case": case,
         "policy": policy,
         "rate": median(rates),
@@ -97,20 +98,15 @@ def _record(case: str, policy: str, tried: Sequence[Tried]) -> Record:
     }
 
 
-def _rates(case: str, policy: str, tried: Sequence[Tried]) -> list[float]:
-    return [one.rate for one in tried if (one.case, one.policy) == (case, policy)]
+def _of(case: str, policy: str, tried: Sequence[Tried]) -> list[Tried]:
+    return [one for one in tried if (one.case, one.policy) == (case, policy)]
 
 
-def _pictures(records: Sequence[Record], cases: Sequence[str], setting: Setting) -> tuple[Path, ...]:
+def _pictures(records: Sequence[Record], setting: Setting) -> tuple[Path, ...]:
     """One curve for each policy over the disturbances, which are numbered in the order of the table."""
     if setting.pictures is None:
         return ()
-    curves = {
-        policy: [
-            (float(cases.index(str(r["case"]))), float(str(r["of_best"]))) for r in records if r["policy"] == policy
-        ]
-        for policy in POLICIES
-    }
+    curves = {policy: points(records, "number", "of_best", policy=policy) for policy in POLICIES}
     labels = ("disturbance, in the order of the table", "rate, of the best policy")
     return (write_curves(curves, TITLE, {}, setting.pictures / "adapt-policies.png", labels, marker="o"),)
 
