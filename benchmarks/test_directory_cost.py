@@ -36,7 +36,7 @@ from penstock.state.directory import Directory, groups_of_depths
 GROUPS, SITES = 10_000, 16
 POLICIES = ["static", "flux", "diffusion", "elastic", "memory", "hybrid", "even"]
 LONGEST_DECISION = 0.050  # seconds
-ROWS, EPOCHS, TIMES = 400_000, 6, 5
+ROWS, EPOCHS, TIMES = 400_000, 6, 9
 MOST_PART = 0.05  # of an epoch
 Load = Callable[[np.random.Generator, Directory], tuple[Counts, Figures]]
 

@@ -38,10 +38,14 @@ class Verdict:
     measured: Measured | None = None
 
 
+REST = 0.5  # of a round after one without a change: what sites tell costs them time
+
+
 @dataclass(frozen=True)
 class Controller:
     """Invariant: `figures` is what was heard in this round, all under one directory; None: nothing yet. `length` is the
-    seconds of the round, `settled` the round until which a group stays where it is."""
+    seconds of the round, `rested` those of them in which sites told nothing; `settled` the round until which a group
+    stays where it is. `calm`: the round before changed nothing."""
 
     policy: Policy
     rules: Rules
@@ -51,17 +55,31 @@ class Controller:
     settled: Mapping[Group, int] = field(default_factory=dict)
     single: frozenset[Group] = frozenset()
     hope: Hope | None = None
+    calm: bool = True
+    rested: float = 0.0
+
+    @property
+    def listens(self) -> bool:
+        """Whether sites are to tell what their groups came to. In a calm round the later part of it is enough: what is
+        decided at its end is the same, and as soon."""
+        return not self.calm or self.rested >= REST * self.length
+
+    def passed(self, seconds: float) -> Controller:
+        """After an epoch of which nobody told anything. However long it was, the other part of the round is to come."""
+        return replace(self, rested=min(self.rested + seconds, REST * self.length))
 
     def heard(self, epoch: Round) -> Controller:
         """After one more epoch. Under another directory a round begins anew."""
         known = self.figures
-        if known is None or known.directory != epoch.directory:
+        if known is None:
             return replace(self, figures=epoch)
+        if known.directory != epoch.directory:
+            return replace(self, figures=epoch, rested=0.0)
         return replace(self, figures=known.then(epoch))
 
     @property
     def due(self) -> bool:
-        return self.figures is not None and self.figures.seconds >= self.length
+        return self.figures is not None and self.rested + self.figures.seconds >= self.length
 
     def decide(self) -> tuple[Controller, Verdict]:
         """At the end of a round: what to change, and the controller of the next one."""
@@ -84,8 +102,8 @@ class Controller:
         length = self.length
         if isinstance(self.policy, Paced):
             length = self.policy.next_round(self.length, bool(accepted), measured)
-        return replace(
-            self, figures=None, number=self.number + 1, settled=at.settled, single=at.single, hope=hope, length=length
+        return Controller(
+            self.policy, self.rules, length, None, self.number + 1, at.settled, at.single, hope, calm=not accepted
         )
 
 

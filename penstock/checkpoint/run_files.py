@@ -61,28 +61,29 @@ def write_all(descriptor: int, data: memoryview) -> None:
 
 
 class OpenRuns:
-    """The runs this process has open, by path. Names are never reused, so an entry is never stale.
+    """The runs this process has open, by folder and name. Names are never reused, so an entry is never stale.
 
     Invariant: every table in it matched its checksum when it was opened.
     """
 
     def __init__(self) -> None:
-        self._tables: dict[Path, pa.Table] = {}
+        self._tables: dict[Path, dict[str, pa.Table]] = {}
 
     def read(self, folder: Path, piece: Slice) -> pa.Table:
         """The rows of a slice, without a copy."""
-        path = folder / piece.run.name
-        table = self._tables.get(path)
+        opened, name = self._tables.setdefault(folder, {}), piece.run.name
+        table = opened.get(name)
         if table is None:
-            table = self._tables[path] = open_run(path, piece.run)
+            table = opened[name] = open_run(folder / name, piece.run)
         return table[piece.range.rows(table.column(HASH).to_numpy())]
 
     def keep_only(self, folder: Path, names: Iterable[str]) -> None:
         """Close the runs of `folder` that are no longer part of its state."""
-        wanted = {folder / name for name in names}
-        for path in list(self._tables):  # a copy: other queries of this process open runs at the same time
-            if path.parent == folder and path not in wanted:
-                self._tables.pop(path, None)
+        opened = self._tables.get(folder, {})
+        for name in set(opened).difference(names):  # a copy: other sites of this process open runs at the same time
+            opened.pop(name, None)
+        if not opened:
+            self._tables.pop(folder, None)
 
 
 def open_run(path: Path, run: Run) -> pa.Table:

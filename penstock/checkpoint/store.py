@@ -47,6 +47,7 @@ class Checkpoint:
         self.manifests = root / "manifests"
         self.runs = root / "runs"
         self._lock = Lock(root / FILE)
+        self._named: dict[int, set[str]] = {}  # what each manifest names that has been read to collect
 
     @classmethod
     def open(cls, location: str | os.PathLike[str]) -> Checkpoint:
@@ -86,13 +87,15 @@ class Checkpoint:
     def collect(self, staging: Iterable[Path]) -> None:
         """Delete old manifests, and files of committed epochs that none of the kept manifests names.
 
-        What is kept is read from the manifests on disk, never from memory: they are the truth. Files of epochs that
-        are not committed yet are left alone, for they may be in the making.
+        What is kept is read from the manifests on disk, which are the truth and never change; so each is read once.
+        Files of epochs that are not committed yet are left alone, for they may be in the making.
         """
         known = manifests.epochs(self.manifests)
         for epoch in known[:-KEPT_MANIFESTS]:
             _delete(self.manifests / manifests.file_name(epoch))
-        names = {name for epoch in known[-KEPT_MANIFESTS:] for name in names_in(self.manifests, epoch)}
+        kept, read = known[-KEPT_MANIFESTS:], self._named
+        self._named = {epoch: read[epoch] if epoch in read else names_in(self.manifests, epoch) for epoch in kept}
+        names = set[str]().union(*self._named.values())
         for folder in (self.runs, *staging):
             self._collect_folder(folder, names, known[-1])
 

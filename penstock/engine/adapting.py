@@ -38,7 +38,12 @@ class Adaptation:
     @property
     def listens(self) -> bool:
         """Whether the sites are to tell what their groups came to."""
-        return bool(self._controllers or self._once)
+        return bool(self._once) or any(controller.listens for controller in self._controllers.values())
+
+    def passed(self, seconds: float) -> None:
+        """After an epoch of which sites told nothing."""
+        self._warm = True
+        self._controllers = {number: known.passed(seconds) for number, known in self._controllers.items()}
 
     def heard(self, epoch: int, figures: Sequence[Round]) -> None:
         """After an epoch. One under a directory that is already to change says nothing about the one to come, and the

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.checkpoint.durable import Sync, sync_file
 from penstock.checkpoint.store import staged_name
@@ -75,7 +76,7 @@ def _slices(rows: pa.Table, ranges: Sequence[Sequence[HashRange]], of_cells: OfC
 def _gathered(rows: pa.Table, directory: Directory, of_cells: OfCells) -> Iterator[pa.Table]:
     """With one copy of all rows, whatever the number of stretches."""
     begins, counts, homes = _by_home(rows, directory, of_cells)
-    by_home = rows.take(pa.array(_places(begins, counts)))
+    by_home = pc.take(rows, pa.array(_places(begins, counts)), boundscheck=False)
     first = 0
     for count in np.bincount(homes, weights=counts, minlength=directory.sites).astype(np.int64).tolist():
         yield by_home.slice(first, count)

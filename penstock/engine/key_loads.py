@@ -6,11 +6,13 @@ As with groups, every count is a search in a sorted column of hashes. `columns[p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from penstock.balance.keys import CellLoads, KeyLoad
-from penstock.balance.round import Figures
+from penstock.balance.round import Counts, Figures
 from penstock.state.cells import Cells
 from penstock.state.directory import Directory, Hashes, HashRange, point
 
@@ -25,18 +27,43 @@ def without(hashes: Hashes, ranges: Sequence[HashRange]) -> Hashes:
     return np.delete(hashes, np.concatenate(gone)) if gone else hashes
 
 
-def heavy_keys(columns: Columns) -> tuple[KeyLoad, ...]:
-    """The heaviest keys of each port, with what they have in all."""
-    found = {int(hash_) for port in columns for hashes in port for hash_ in _heaviest(hashes)}
-    return tuple(KeyLoad(hash_, tuple(rows_of(port, point(hash_)) for port in columns)) for hash_ in sorted(found))
+@dataclass(frozen=True, eq=False)
+class KeyCounts:
+    """The hashes of a sorted column, each once, and where their rows begin in it. Invariant: `starts` has one entry
+    more than `hashes`, the number of rows."""
+
+    hashes: Hashes
+    starts: Counts
+
+    @staticmethod
+    def of(column: Hashes) -> KeyCounts:
+        starts = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1]))) if len(column) else np.arange(0)
+        return KeyCounts(column[starts], np.append(starts, len(column)))
+
+    @cached_property
+    def rows(self) -> Counts:
+        """How many each hash has."""
+        return np.diff(self.starts)
+
+    def rows_of(self, hashes: Hashes) -> Counts:
+        """How many some hashes have, which need not be in the column."""
+        begin, end = (np.searchsorted(self.hashes, hashes, side=side) for side in ("left", "right"))
+        return np.asarray(self.starts[end] - self.starts[begin])
+
+    def heaviest(self, most: int) -> Hashes:
+        """So many of the hashes with the most rows."""
+        if len(self.hashes) <= most:
+            return self.hashes
+        return self.hashes[np.argpartition(self.rows, -most)[-most:]]  # to sort all of them takes three times as long
 
 
-def _heaviest(hashes: Hashes) -> Hashes:
-    starts = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1]))) if len(hashes) else np.arange(0)
-    lengths = np.diff(starts, append=len(hashes))
-    if len(starts) > TOLD:  # to sort all of them takes three times as long
-        starts = starts[np.argpartition(lengths, -TOLD)[-TOLD:]]
-    return hashes[starts]
+def heavy_keys(ports: Sequence[Sequence[KeyCounts]]) -> tuple[KeyLoad, ...]:
+    """The heaviest keys of each column of each port, with what they have in all."""
+    heavy = [counts.heaviest(TOLD) for port in ports for counts in port]
+    found = np.unique(np.concatenate(heavy)) if heavy else np.zeros(0, np.uint64)
+    none = np.zeros(len(found), np.int64)
+    rows = np.stack([sum((counts.rows_of(found) for counts in port), none) for port in ports], axis=1)
+    return tuple(KeyLoad(hash_, tuple(by_port)) for hash_, by_port in zip(found.tolist(), rows.tolist(), strict=True))
 
 
 def rows_of(columns: Sequence[Hashes], part: HashRange) -> int:

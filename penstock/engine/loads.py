@@ -16,6 +16,7 @@ import numpy.typing as npt
 from penstock.balance.keys import CellLoads, heaviest
 from penstock.balance.round import Counts, Figures, Loads, Round
 from penstock.engine.job import EpochJob, RouteReport, SiteReport
+from penstock.engine.key_loads import KeyCounts
 from penstock.operators.base import may_cut
 from penstock.state.directory import Directory, Hashes, HashRange
 from penstock.state.runs import Slice
@@ -38,36 +39,32 @@ class Borders:
     def same(self, other: Borders) -> bool:
         return np.array_equal(self.first, other.first) and np.array_equal(self.last, other.last)
 
-    def spans(self, hashes: Hashes) -> tuple[Counts, Counts]:
-        """For each group where its rows begin and end in a sorted column."""
-        return np.searchsorted(hashes, self.first), np.searchsorted(hashes, self.last, side="right")
-
     def counted(self, columns: Iterable[Hashes]) -> Counts:
         """How many rows of some sorted columns each group has."""
         total = np.zeros(len(self), np.int64)
         for hashes in columns:
-            begin, end = self.spans(hashes)
-            total += end - begin
+            total += np.searchsorted(hashes, self.last, side="right") - np.searchsorted(hashes, self.first)
         return total
 
-    def tallied(self, columns: Iterable[Hashes]) -> tuple[Counts, Counts]:
-        """The same, and for each group the most rows that one hash has in a column."""
+    def tallied(self, columns: Iterable[KeyCounts]) -> tuple[Counts, Counts]:
+        """The same of columns that have no rows but those of these groups; and for each group the most rows that one
+        hash has in a column."""
         total, most = np.zeros((2, len(self)), np.int64)
-        for hashes in columns:
-            if len(hashes):
-                counted, heaviest = self._tallied(hashes)
-                total += counted
-                most = np.maximum(most, heaviest)
+        for counts in columns:
+            begin = np.searchsorted(counts.hashes, self.first)
+            filled = np.diff(begin, append=len(counts.hashes)) > 0
+            total += np.diff(counts.starts[begin], append=counts.starts[-1])
+            if filled.any():
+                most[filled] = np.maximum(most[filled], np.maximum.reduceat(counts.rows, begin[filled]))
         return total, most
 
-    def _tallied(self, hashes: Hashes) -> tuple[Counts, Counts]:
-        starts = np.append(np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1]))), len(hashes))
-        begin, end = self.spans(hashes[starts[:-1]])
-        most, filled = np.zeros(len(self), np.int64), end > begin
-        # Groups may have neighbours that are not of this site, so each is bounded on both sides.
-        edges = np.stack((begin[filled], end[filled]), axis=1).ravel()
-        most[filled] = np.maximum.reduceat(np.append(np.diff(starts), 0), edges)[::2]
-        return starts[end] - starts[begin], most
+    def estimated(self, columns: Sequence[Hashes]) -> tuple[Counts, Counts]:
+        """The same as `tallied`, but only the longest column is searched for what one hash has."""
+        total = np.zeros(len(self), np.int64)
+        for hashes in columns:
+            total += np.diff(np.searchsorted(hashes, self.first), append=len(hashes))
+        _, most = self.tallied([KeyCounts.of(max(columns, key=len))] if columns else [])
+        return total, np.maximum(most, np.minimum(total, 1))
 
     def and_also(self, ranges: Sequence[HashRange]) -> Borders:
         """These, and those of other ranges behind them."""
@@ -112,7 +109,7 @@ def counted_at(runs: Path, subquery: int, site: int) -> Counted:
 
 
 def borders_of(directory: Directory, site: int) -> Borders:
-    own = directory.home_of == site
+    own = directory.places_of(site)
     return Borders(directory.lows[own], directory.lasts[own])
 
 
@@ -135,13 +132,12 @@ def round_of(
     own = sorted(sites, key=lambda report: report.site)
     told = [report.told for report in own if report.told is not None]
     loads = [site.load for site in told]
-    order = np.argsort(np.argsort(directory.home_of, kind="stable"), kind="stable")
     busy = np.asarray([report.time.seconds for report in own])
     return Round(
         directory=directory,
         epochs=1,
         seconds=seconds,
-        loads=Loads(**{f.name: _gathered([getattr(load, f.name) for load in loads], order) for f in fields(Loads)}),
+        loads=Loads(**{f.name: _gathered([getattr(load, f.name) for load in loads], directory) for f in fields(Loads)}),
         busy=busy,
         share=np.full(len(busy), busy.max(initial=0.0)),
         backlog=np.asarray([float(report.backlog) for report in own]),
@@ -152,6 +148,9 @@ def round_of(
     )
 
 
-def _gathered(by_site: Sequence[npt.NDArray[Kind]], order: Counts) -> npt.NDArray[Kind]:
+def _gathered(by_site: Sequence[npt.NDArray[Kind]], directory: Directory) -> npt.NDArray[Kind]:
     """The figures of all sites in the order of the directory."""
-    return np.asarray(np.concatenate(by_site)[order])
+    told = np.concatenate(by_site)
+    gathered = np.empty_like(told)
+    gathered[directory.places_by_home] = told
+    return gathered

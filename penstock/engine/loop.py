@@ -96,7 +96,7 @@ class EpochLoop:
         self.abandoned = False
         self._ahead: Intake | None = None
         self.watched, self.figures = False, tuple[Round, ...]()  # of the last epoch whose sites told of their groups
-        self._last_told: Stopwatch | None = None  # runs since the sites last told what their groups came to
+        self._last_epoch: Stopwatch | None = None  # runs since the end of the last epoch
         self._inlet = Inlet(query.sources, settings)
         self._flushing = Flushing(settings.flush, settings.max_delay)
         self._leisure = Leisure(settings.epoch_seconds or EPOCH_SECONDS)
@@ -220,13 +220,14 @@ class EpochLoop:
     def _hear_of(self, job: EpochJob, reports: Sequence[RouteReport | SiteReport], seconds: float) -> None:
         """What the groups came to, where the sites were to tell it. The rest between two epochs counts as time,
         too: with little to do, sites are busy for a small part of it."""
-        passed = seconds if self._last_told is None else max(seconds, self._last_told.seconds)
-        self._last_told = Stopwatch() if job.tell_loads else None
-        if job.tell_loads:
-            capacity, count = self._settings.buffer_rows or 0, len(job.directories)
-            self.figures = tuple(round_of(job, number, reports, passed, capacity) for number in range(count))
-            self.watched = False
-            self._adaptation.heard(job.epoch, self.figures)
+        passed = seconds if self._last_epoch is None else max(seconds, self._last_epoch.seconds)
+        self._last_epoch = Stopwatch()
+        if not job.tell_loads:
+            return self._adaptation.passed(passed)
+        capacity, count = self._settings.buffer_rows or 0, len(job.directories)
+        self.figures = tuple(round_of(job, number, reports, passed, capacity) for number in range(count))
+        self.watched = False
+        self._adaptation.heard(job.epoch, self.figures)
 
     def _make_true(self, job: EpochJob, after: Manifest, watch: Stopwatch) -> None:
         """Commit, publish, and clean up behind."""

@@ -15,7 +15,7 @@ from penstock.engine.run_access import InPlace, RunAccess
 from penstock.operators.arrange import hashes_of, times_of
 from penstock.operators.base import Stored
 from penstock.state.compaction import MOST_SLICES, choose
-from penstock.state.directory import HashRange
+from penstock.state.directory import Hashes, HashRange
 from penstock.state.runs import Slice
 
 Combine = Callable[[int, Sequence[pa.Table]], pa.Table]
@@ -30,6 +30,7 @@ class Storage:
     ) -> None:
         self._folder, self._epoch, self._part, self._sync = folder, epoch, part, sync
         self._access = access or InPlace(folder)
+        self._written: dict[str, Hashes] = {}  # by run: what is written is not opened only to be counted
 
     def read(self, piece: Slice) -> pa.Table:
         return self._access.read(piece)
@@ -40,6 +41,12 @@ class Storage:
 
     def rows_of(self, piece: Slice) -> int:
         return int(self.read(piece).num_rows)
+
+    def hashes_here(self, piece: Slice) -> Hashes | None:
+        """Those of its rows; None where they have yet to be fetched."""
+        if (written := self._written.get(piece.run.name)) is not None:
+            return written[piece.range.rows(written)]
+        return hashes_of(self.read(piece)) if self.is_here(piece) else None
 
     def may_have_rows(self, piece: Slice) -> bool:
         return not self.is_here(piece) or self.read(piece).num_rows > 0
@@ -60,7 +67,7 @@ class Storage:
             return []
         name = staged_name(self._epoch, self._part, uuid.uuid4().hex, "arrow")
         run = write_run(self._folder, name, rows, port, self._access.copy, self._sync)
-        hashes = hashes_of(rows)
+        hashes = self._written[name] = hashes_of(rows)
         return [Slice(run, HashRange(int(hashes[0]), int(hashes[-1]) + 1))]
 
     def compacted(

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from penstock.balance.keys import KeyLoad
 from penstock.balance.round import Counts, Figures, Loads, Told
 from penstock.checkpoint.manifest import SiteState
 from penstock.engine.job import EpochJob
-from penstock.engine.key_loads import Columns, cell_loads, heavy_keys, rows_of, without
+from penstock.engine.key_loads import Columns, KeyCounts, cell_loads, heavy_keys, rows_of, without
 from penstock.engine.loads import borders_of, counted_at, shared_out
 from penstock.engine.storing import Storage
 from penstock.engine.view import StateView
@@ -37,7 +38,7 @@ class Telling:
     def told(self, state: SiteState, upto: Marks) -> Told:
         fresh = [[hashes_of(table) for table in tables] for tables in self._view.fresh]
         in_groups = [[without(hashes, self._cells) for hashes in port] for port in fresh]
-        rows, heaviest = self._borders.tallied(hashes for port in in_groups for hashes in port)
+        rows, heaviest, keys = self._rows_and_keys(in_groups)
         # Which hashes are in cells is part of what was counted, so counts are kept by the borders of both.
         counts = self._known.of(self._all_borders, (*state.slices, *state.pending), self._hashes_in_groups)
         (stored, size), (pending, _) = (self._summed(s, counts) for s in (state.slices, state.pending))
@@ -55,8 +56,15 @@ class Telling:
             last_used=np.where(rows > 0, 1, 0),
             done=self._done() if self._operator.probes else rows,
         )
-        keys = heavy_keys(in_groups) if may_cut(self._operator) else ()
         return Told(load, keys, cell_loads(self._directory, self._site, fresh, self._done_in_cells(), of_cells))
+
+    def _rows_and_keys(self, columns: Columns) -> tuple[Counts, Counts, tuple[KeyLoad, ...]]:
+        """The rows of groups, the most that one of their keys has, and the heaviest keys."""
+        if self._operator.keeps_times_apart:  # then there is a column of each split, and they are alike
+            return *self._borders.estimated(columns[0]), ()
+        ports = [[KeyCounts.of(hashes) for hashes in port] for port in columns]
+        rows, heaviest = self._borders.tallied(counts for port in ports for counts in port)
+        return rows, heaviest, heavy_keys(ports) if may_cut(self._operator) else ()
 
     def _seconds(self, fresh: Columns, weights: Counts) -> tuple[Figures, Figures]:
         """The seconds of groups, and those of cells."""
@@ -73,9 +81,8 @@ class Telling:
         return [rows_of(columns, cell) for cell in self._cells]
 
     def _hashes_in_groups(self, piece: Slice) -> Hashes | None:
-        if not self._storage.is_here(piece):
-            return None
-        return without(hashes_of(self._storage.read(piece)), self._cells)
+        hashes = self._storage.hashes_here(piece)
+        return None if hashes is None else without(hashes, self._cells)
 
     def _summed(self, slices: Iterable[Slice], counts: Mapping[Slice, Counts]) -> tuple[Counts, Counts]:
         """The rows of slices, and about their bytes, group by group."""

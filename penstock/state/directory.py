@@ -232,6 +232,20 @@ class Directory:
         """The site of each group."""
         return np.asarray(self.homes, np.int64)
 
+    @cached_property
+    def places_by_home(self) -> Places:
+        """The places of groups, those of each site together and in order of hash."""
+        return np.argsort(self.home_of, kind="stable")
+
+    def places_of(self, site: int) -> Places:
+        """The places of the groups of a site, in order of hash."""
+        return self.places_by_home[self._firsts_by_home[site] : self._firsts_by_home[site + 1]]
+
+    @cached_property
+    def _firsts_by_home(self) -> list[int]:
+        counts = np.bincount(self.home_of, minlength=self.sites)
+        return [0, *np.cumsum(counts).tolist()]
+
     def place(self, group: Group) -> int:
         """Where the group is in the order of groups; raises KeyError if it is none of them."""
         place = bisect_left(self.groups, group.low, key=lambda known: known.low)

@@ -60,11 +60,36 @@ def test_a_round_is_as_long_as_its_length() -> None:
     assert heard.figures.busy.tolist() == [1.5, 1.5]
 
 
+def test_in_the_first_part_of_a_calm_round_nobody_has_to_tell() -> None:
+    heard = replace(controller(), length=4.0)
+    for _ in range(2):
+        assert not heard.listens
+        heard = heard.passed(1.0)
+    for _ in range(2):
+        assert heard.listens
+        assert not heard.due
+        heard = heard.heard(epoch())
+    assert heard.due
+    following, verdict = heard.decide()
+    assert verdict.accepted == ()
+    assert not following.listens
+    assert following.passed(60.0).listens
+    assert not following.passed(60.0).heard(epoch()).due  # a pause is no reason to judge by one epoch
+
+
+def test_behind_a_change_they_tell_all_the_time() -> None:
+    following, verdict = controller(Split(FIRST)).heard(epoch()).decide()
+    assert len(verdict.accepted) == 1
+    assert following.listens
+    assert following.heard(epoch(verdict.directory)).due
+
+
 def test_a_round_begins_anew_under_another_directory() -> None:
     other = uniform(2, 2).moved(FIRST, 1)
     heard = controller().heard(epoch()).heard(epoch(other))
     assert heard.figures is not None
     assert (heard.figures.directory, heard.figures.epochs) == (other, 1)
+    assert controller().passed(0.4).heard(epoch(seconds=0.5)).heard(epoch(other, seconds=0.5)).rested == 0.0
 
 
 def test_backlog_is_an_average_and_the_last_use_the_latest() -> None:

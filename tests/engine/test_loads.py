@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.engine.key_loads import TOLD, KeyCounts, heavy_keys
 from penstock.engine.loads import Counted, borders_of
 from penstock.state.directory import EVERYTHING, Directory, Group, Hashes, uniform
 from penstock.state.runs import Run, Slice
@@ -38,9 +39,36 @@ def test_rows_and_heaviest_keys_by_group(homes: list[int], tables: list[list[tup
                 cell = found >> (64 - DEPTH)
                 heaviest[cell] = max(heaviest[cell], count)
         borders = borders_of(directory_of(homes), site)
-        rows, most = borders.tallied(columns)
+        rows, most = borders.tallied(map(KeyCounts.of, columns))
         assert rows.tolist() == borders.counted(columns).tolist() == [counted[cell] for cell in cells]
         assert most.tolist() == [heaviest[cell] for cell in cells]
+
+
+def test_the_longest_column_tells_what_one_key_of_a_group_has() -> None:
+    zero, one, two = (Group(cell, DEPTH).low for cell in range(3))
+    short = np.asarray([zero, zero, two], np.uint64)
+    long = np.asarray([zero, zero + 1, zero + 1, zero + 1, one], np.uint64)
+    borders = borders_of(directory_of([0] * CELLS), 0)
+    rows, most = borders.estimated([short, long])
+    assert rows[:4].tolist() == [6, 1, 1, 0]
+    assert most[:4].tolist() == [3, 1, 1, 0]
+    assert [part.sum() for part in borders.estimated([])] == [0, 0]
+
+
+@given(HOMES, st.lists(ROWS, min_size=1, max_size=3))
+def test_the_heaviest_keys_of_ports_with_all_that_they_have(
+    homes: list[int], tables: list[list[tuple[int, int]]]
+) -> None:
+    columns = [column(rows, homes, 0) for rows in tables]
+    every = [Counter(hashes.tolist()) for hashes in columns]
+    loads = heavy_keys([[KeyCounts.of(hashes)] for hashes in columns])
+    assert {load.hash: load.rows for load in loads}.items() <= {
+        hash_: tuple(counted[hash_] for counted in every) for counted in every for hash_ in counted
+    }.items()
+    told = {load.hash for load in loads}
+    for counted in every:
+        least_told = sorted(counted.values(), reverse=True)[:TOLD][-1:]
+        assert {hash_ for hash_, rows in counted.items() if [rows] > least_told} <= told
 
 
 def test_slices_are_counted_once_until_the_borders_change() -> None:
