@@ -77,7 +77,7 @@ class Settings:
     order: str = "any"
     grid: str = "2x2"
     exchange: str = "direct"
-    policy: str = "static"
+    policy: str = "even"
     round_seconds: float = 5.0
     least_sites: int = 1
     most_sites: int | None = None

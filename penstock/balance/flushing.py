@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.state.directory import HashRange, common, remaining
+from penstock.state.ranges import HashRange, common, remaining
 
 EAGER, SLOW, LAZY = "eager", "slow", "lazy"
 LEAST_SHARE = 64  # one in so many of a site's hashes is closed in an epoch, if that many wait

@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from penstock.balance.decisions import Spread
 from penstock.state.cells import too_wide
-from penstock.state.directory import HASH_END, Directory
+from penstock.state.directory import Directory
+from penstock.state.ranges import HASH_END
 
 
 def impossible_spread(directory: Directory, change: Spread, may_cut: Collection[int]) -> str | None:

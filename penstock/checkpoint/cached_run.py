@@ -17,7 +17,7 @@ from penstock.checkpoint.blocks import Blocks
 from penstock.checkpoint.run_files import corrupt, open_run, write_all
 from penstock.checkpoint.slice_bytes import is_flat, spans_at_once, spans_by_offsets
 from penstock.errors import CorruptCheckpointError
-from penstock.state.directory import HashRange
+from penstock.state.ranges import HashRange
 from penstock.state.runs import HASH, Run
 
 SOME, HAVE = ".some", ".have"  # the blocks that are here, each at its place, and which these are

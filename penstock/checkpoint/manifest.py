@@ -18,7 +18,8 @@ from penstock.checkpoint.durable import create_exclusive, sync_folder
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN, Mark
 from penstock.state.cells import are_sound
-from penstock.state.directory import HASH_END, Directory, HashRange, groups_of_depths
+from penstock.state.directory import Directory, groups_of_depths
+from penstock.state.ranges import HASH_END, HashRange
 from penstock.state.runs import Slice
 
 FORMAT = 3

@@ -14,11 +14,13 @@ import pyarrow as pa
 from penstock.checkpoint.durable import Sync, sync_file
 from penstock.checkpoint.manifest import Staged
 from penstock.engine.blob import Header
-from penstock.engine.deliver import blobs_for_sites, writer_for
+from penstock.engine.deliver import are_scattered, blobs_for_sites, writer_for
 from penstock.engine.job import EpochJob, Message
 from penstock.engine.steps import run_branches
 from penstock.operators.arrange import merged
+from penstock.operators.base import Orderable
 from penstock.plan.program import SINK, Branch, Subquery
+from penstock.state.site_order import SiteOrder
 
 
 class Branches:
@@ -28,6 +30,7 @@ class Branches:
         self._job, self._branches = job, branches
         self._writer = writer_for(job, "results", producer, job.program.result_schema, sync)
         self._travelling: list[list[pa.Table]] = [[] for _ in branches]
+        self._orders = [None if branch.target == SINK else self._order_of(branch) for branch in branches]
 
     @property
     def rows_out(self) -> int:
@@ -37,15 +40,16 @@ class Branches:
     def take(self, rows: pa.Table) -> None:
         if not rows.num_rows:
             return
-        for gathered, branch, result in zip(
-            self._travelling, self._branches, run_branches(rows, self._branches), strict=True
+        results = run_branches(rows, self._branches)
+        for gathered, branch, order, result in zip(
+            self._travelling, self._branches, self._orders, results, strict=True
         ):
             if not result.num_rows:
                 continue
             if branch.target == SINK:
                 self._writer.write(result)
             else:
-                gathered.append(travelling(self._subquery(branch), branch.port, result))
+                gathered.append(travelling(self._subquery(branch), branch.port, result, order))
 
     def staged(self) -> tuple[Staged, ...]:
         file = self._writer.finish("results")
@@ -54,26 +58,35 @@ class Branches:
     def messages(self, header: Header) -> Iterator[Message]:
         """A blob for every site of every subquery that is fed, also where there are no rows for it. A consumer is told
         the punctuation that it follows, and no other."""
-        for number, (branch, tables) in enumerate(zip(self._branches, self._travelling, strict=True)):
+        for number, (branch, order) in enumerate(zip(self._branches, self._orders, strict=True)):
             if branch.target != SINK:
-                subquery = self._subquery(branch)
-                rows = together(subquery, branch.port, tables) if tables else None
+                subquery, tables = self._subquery(branch), self._travelling[number]
+                rows = together(subquery, branch.port, tables, order) if tables else None
                 marks = branch.followed(header.marks) if header.marks else ()
                 of_branch = replace(header, branch=number, port=branch.port, marks=marks)
-                yield from blobs_for_sites(rows, self._job.directories[branch.target], subquery, of_branch)
+                yield from blobs_for_sites(rows, self._job.directories[branch.target], subquery, of_branch, order)
 
     def _subquery(self, branch: Branch) -> Subquery:
         return self._job.program.subqueries[branch.target]
 
+    def _order_of(self, branch: Branch) -> SiteOrder | None:
+        """That of sites where groups are scattered and it costs next to nothing; None: that of hashes."""
+        subquery, directory = self._subquery(branch), self._job.directories[branch.target]
+        free = isinstance(subquery.operator, Orderable) and not subquery.takes_rows
+        return directory.site_order if free and are_scattered(directory) else None
 
-def travelling(subquery: Subquery, port: int, rows: pa.Table) -> pa.Table:
+
+def travelling(subquery: Subquery, port: int, rows: pa.Table, order: SiteOrder | None) -> pa.Table:
     """Rows in the form in which they travel to a subquery."""
     operator = subquery.operator
+    if order is not None and isinstance(operator, Orderable):
+        return operator.prepare_by(order.words, port, rows)
     return operator.arrange(port, rows) if subquery.takes_rows else operator.prepare(port, rows)
 
 
-def together(subquery: Subquery, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+def together(subquery: Subquery, port: int, tables: Sequence[pa.Table], order: SiteOrder | None = None) -> pa.Table:
     """Several tables in that form as one."""
-    if subquery.takes_rows:
-        return merged(tables, tables[0].schema)
-    return subquery.operator.combine(port, tables)
+    operator = subquery.operator
+    if order is not None and isinstance(operator, Orderable):
+        return operator.combine_by(order.words, port, tables)
+    return merged(tables, tables[0].schema) if subquery.takes_rows else operator.combine(port, tables)

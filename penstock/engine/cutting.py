@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from penstock.state.directory import Hashes, HashRange
+from penstock.state.ranges import Hashes, HashRange
 
 
 def cut(part: HashRange, columns: Sequence[Hashes], most_rows: int) -> Iterator[HashRange]:

@@ -19,28 +19,40 @@ from penstock.operators.base import Copying, Operator
 from penstock.plan.program import Subquery
 from penstock.sinks.base import RowWriter
 from penstock.state.cells import Cells
-from penstock.state.directory import Directory, HashRange, Places, point
+from penstock.state.directory import Directory
+from penstock.state.ranges import HashRange, Places, point
 from penstock.state.runs import TIME
+from penstock.state.site_order import SiteOrder
 
 FEW_STRETCHES = 4  # per site, on average: more slices than these cost more than a copy of the rows
 OfCells = Sequence[tuple[int, slice]]  # parts of the rows, each with the site of the cell that it goes to
 
 
+def are_scattered(directory: Directory) -> bool:
+    """Whether rows in order of hash fall into very many pieces."""
+    return len(directory.stretches[0]) > FEW_STRETCHES * directory.sites
+
+
 def blobs_for_sites(
-    rows: pa.Table | None, directory: Directory, subquery: Subquery, header: Header
+    rows: pa.Table | None, directory: Directory, subquery: Subquery, header: Header, order: SiteOrder | None = None
 ) -> Iterator[Message]:
-    """One message for every site of the subquery, each with its share of the rows, which are sorted by hash."""
+    """One message for every site of the subquery, each with its share of the rows, which are sorted by hash, or in this
+    order."""
     shares: Iterable[pa.Table | None] = [None] * directory.sites
     if rows is not None and rows.num_rows:
-        shares = _shares(rows, directory, subquery.operator, header.port)
+        shares = _shares(rows, directory, subquery.operator, header.port, order)
     for site, share in enumerate(shares):
         yield Message(subquery.number, site, Blob(header, share))
 
 
-def _shares(rows: pa.Table, directory: Directory, operator: Operator, port: int) -> Iterator[pa.Table | None]:
+def _shares(
+    rows: pa.Table, directory: Directory, operator: Operator, port: int, order: SiteOrder | None
+) -> Iterator[pa.Table | None]:
     """For every site the rows that it is sent, in order of hash."""
+    if order is not None:
+        return (rows[part] for part in order.cuts(hashes_of(rows)))
     copies, of_cells = operator if isinstance(operator, Copying) else None, _of_cells(rows, directory, port)
-    if copies is None and len(directory.stretches[0]) > FEW_STRETCHES * directory.sites:
+    if copies is None and are_scattered(directory):
         return _gathered(rows, directory, of_cells)
     homes = [directory.stretches_of(site) for site in range(directory.sites)]
     return _slices(rows, homes if copies is None else [copies.sent(port, list(home)) for home in homes], of_cells)

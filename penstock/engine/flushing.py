@@ -12,7 +12,7 @@ from penstock.engine.job import Limits
 from penstock.engine.view import StateView
 from penstock.engine.worklist import Item, Stretch, items
 from penstock.operators.base import ClosesWindows, Marks, Operator
-from penstock.state.directory import common, remaining
+from penstock.state.ranges import common, remaining
 
 IDLE_ITEM_ROWS = 32_768  # items for idle time are small: a look at the clock follows each
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from penstock.checkpoint.manifest import SubqueryState
 from penstock.engine.marks import restricted
 from penstock.state.cells import Cells, too_wide
-from penstock.state.directory import Directory, point
+from penstock.state.directory import Directory
+from penstock.state.ranges import point
 
 
 def ready(state: SubqueryState, cells: Cells) -> bool:

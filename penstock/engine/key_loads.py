@@ -14,7 +14,8 @@ import numpy as np
 from penstock.balance.keys import CellLoads, KeyLoad
 from penstock.balance.round import Counts, Figures
 from penstock.state.cells import Cells
-from penstock.state.directory import Directory, Hashes, HashRange, point
+from penstock.state.directory import Directory
+from penstock.state.ranges import Hashes, HashRange, point
 
 TOLD = 4  # keys of each port
 

@@ -18,7 +18,8 @@ from penstock.balance.round import Counts, Figures, Loads, Round
 from penstock.engine.job import EpochJob, RouteReport, SiteReport
 from penstock.engine.key_loads import KeyCounts
 from penstock.operators.base import may_cut
-from penstock.state.directory import Directory, Hashes, HashRange
+from penstock.state.directory import Directory
+from penstock.state.ranges import Hashes, HashRange
 from penstock.state.runs import Slice
 
 Kind = TypeVar("Kind", np.int64, np.float64)

@@ -13,7 +13,7 @@ from penstock.checkpoint.manifest import RangeMark
 from penstock.operators.base import Marks
 from penstock.progress.mark import BEGIN
 from penstock.progress.substreams import low_water_mark
-from penstock.state.directory import HashRange, remaining
+from penstock.state.ranges import HashRange, remaining
 
 
 def starting_marks(ranges: Iterable[HashRange], tracks: int) -> tuple[RangeMark, ...]:

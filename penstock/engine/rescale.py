@@ -11,7 +11,8 @@ from penstock.engine.marks import normal, restricted
 from penstock.progress.mark import Mark
 from penstock.progress.substreams import low_water_mark
 from penstock.state.cells import Cells, too_wide
-from penstock.state.directory import Directory, HashRange, common, joined, point
+from penstock.state.directory import Directory
+from penstock.state.ranges import HashRange, common, joined, point
 from penstock.state.runs import Slice, join_neighbours, restrict
 
 Ranges = Sequence[HashRange]

@@ -29,7 +29,7 @@ from penstock.engine.working import AllMarks, Work
 from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks
 from penstock.progress.substreams import low_water_mark
-from penstock.state.directory import EVERYTHING, HashRange, apart, remaining
+from penstock.state.ranges import EVERYTHING, HashRange, apart, remaining
 from penstock.state.runs import Slice, about, restrict
 
 MOST_PENDING = 16  # pieces of a port's pending rows: every item looks for its rows in all of them

@@ -15,7 +15,7 @@ from penstock.engine.run_access import InPlace, RunAccess
 from penstock.operators.arrange import hashes_of, times_of
 from penstock.operators.base import Stored
 from penstock.state.compaction import MOST_SLICES, choose
-from penstock.state.directory import Hashes, HashRange
+from penstock.state.ranges import Hashes, HashRange
 from penstock.state.runs import Slice
 
 Combine = Callable[[int, Sequence[pa.Table]], pa.Table]

@@ -18,7 +18,7 @@ from penstock.engine.working import Work
 from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks, may_cut
 from penstock.plan.program import Subquery
-from penstock.state.directory import Hashes, common, remaining
+from penstock.state.ranges import Hashes, common, remaining
 from penstock.state.runs import Slice, about
 
 

@@ -12,7 +12,7 @@ from penstock.engine.cutting import cut
 from penstock.engine.storing import Storage, of_port
 from penstock.operators.arrange import hashes_of
 from penstock.operators.base import Marks, Operator, Portion, Stored
-from penstock.state.directory import Hashes, HashRange
+from penstock.state.ranges import Hashes, HashRange
 from penstock.state.runs import TIME, Slice, restrict
 
 

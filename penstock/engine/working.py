@@ -18,7 +18,7 @@ from penstock.engine.storing import Storage
 from penstock.engine.view import StateView
 from penstock.engine.worklist import Deadline, Item, items, nothing_due, stretches
 from penstock.operators.base import Marks, Operator, Portion
-from penstock.state.directory import EVERYTHING, HashRange, remaining
+from penstock.state.ranges import EVERYTHING, HashRange, remaining
 from penstock.state.runs import Slice, restrict, united
 
 AllMarks = tuple[RangeMark, ...]

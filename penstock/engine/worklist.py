@@ -11,7 +11,7 @@ from penstock.engine.job import Limits
 from penstock.engine.marks import behind
 from penstock.engine.view import StateView
 from penstock.operators.base import Marks, Operator
-from penstock.state.directory import HashRange, apart, common, remaining
+from penstock.state.ranges import HashRange, apart, common, remaining
 
 
 @dataclass(frozen=True)

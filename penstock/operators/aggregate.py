@@ -37,6 +37,7 @@ from penstock.state.hash import (
     tells_apart,
 )
 from penstock.state.runs import HASH, TIME
+from penstock.state.site_order import Order, by_hash
 
 __all__ = ["Measure", "WindowAggregate"]
 
@@ -116,6 +117,9 @@ class WindowAggregate(OnePort):
 
     def prepare(self, port: int, rows: pa.Table) -> pa.Table:
         """The partials of some rows."""
+        return self.prepare_by(by_hash, port, rows)
+
+    def prepare_by(self, order: Order, port: int, rows: pa.Table) -> pa.Table:
         times = time_values(rows.column(self.window.time))
         if self.window.slide > self.window.size:
             inside = in_some_window(self.window, times)
@@ -126,23 +130,28 @@ class WindowAggregate(OnePort):
         encoded = [key.dictionary_encode() if is_text(key.type) else key for key in keys]
         hashes = hash_columns(encoded, self.hash_bits, length=len(times))
         panes = self.window.pane_starts(times)
-        groups = group(hashes, panes, self.window.pane, self._words(encoded))
+        groups = group(order(hashes), panes, self.window.pane, self._words(encoded))
         columns = {name: None if name is None else as_array(rows.column(name)) for _, name in self._plan}
         parts = [p.kernel.of_rows(columns[p.column], times, groups) for p in self._plan.values()]
-        return self._partial_table(hashes, panes, keys, groups, parts)
+        return self._partial_table(order, hashes, panes, keys, groups, parts)
 
     def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
         """One table of partials from several, each of them sorted."""
+        return self.combine_by(by_hash, port, tables)
+
+    def combine_by(self, order: Order, port: int, tables: Sequence[pa.Table]) -> pa.Table:
         filled = [table for table in tables if table.num_rows]
         if not filled:
             return self.partial_schema.empty_table()
-        table = filled[0] if len(filled) == 1 else pa.concat_tables(filled)
+        if len(filled) == 1:
+            return filled[0]
+        table = pa.concat_tables(filled)
         hashes, panes, keys = self._split(table)
-        groups = group_by_pane(hashes, panes, self.window.pane, self._words(keys))
+        groups = group_by_pane(order(hashes), panes, self.window.pane, self._words(keys))
         if groups.order is None and len(groups) == table.num_rows:
             return table
         parts = [p.kernel.merge(p.of(table), groups) for p in self._plan.values()]
-        return self._partial_table(hashes, panes, keys, groups, parts)
+        return self._partial_table(order, hashes, panes, keys, groups, parts)
 
     def close(self, partials: pa.Table, after: Mark, upto: Mark) -> pa.Table:
         """The results of all windows that hold a row and have their end in (after, upto]; of all with an end above
@@ -216,11 +225,20 @@ class WindowAggregate(OnePort):
         return [] if tells_apart(keys, self.hash_bits) else [word for key in keys for word in key_words(key)]
 
     def _partial_table(
-        self, hashes: Words, panes: Times, keys: list[pa.Array], groups: Segments, parts: list[list[pa.Array]]
+        self,
+        order: Order,
+        hashes: Words,
+        panes: Times,
+        keys: list[pa.Array],
+        groups: Segments,
+        parts: list[list[pa.Array]],
     ) -> pa.Table:
-        heads = groups.first_rows
-        known = (groups.hashes, groups.panes) if isinstance(groups, Grouped) else (hashes[heads], panes[heads])
-        columns = [*map(pa.array, known), *_take(keys, heads)]
+        heads, known = groups.first_rows, groups if isinstance(groups, Grouped) else None
+        columns = [
+            pa.array(known.hashes if known is not None and order is by_hash else hashes[heads]),
+            pa.array(known.panes if known is not None else panes[heads]),
+            *_take(keys, heads),
+        ]
         return pa.table([*columns, *(part for group in parts for part in group)], schema=self.partial_schema)
 
     def _result_table(self, table: pa.Table, keys: list[pa.Array], windows: Segments, starts: Times) -> pa.Table:

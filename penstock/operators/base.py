@@ -17,7 +17,8 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from penstock.progress.mark import Mark
-from penstock.state.directory import HashRange
+from penstock.state.ranges import HashRange
+from penstock.state.site_order import Order
 
 Marks = tuple[Mark, ...]  # one per track
 
@@ -72,6 +73,19 @@ class Copying(Protocol):
 
     def received(self, port: int, rows: pa.Table, ranges: Sequence[HashRange]) -> pa.Table:
         """All rows of `ranges`, sorted, from those that were sent."""
+        ...
+
+
+@runtime_checkable
+class Orderable(Protocol):
+    """An operator that makes state rows in another order than that of their hashes as easily."""
+
+    def prepare_by(self, order: Order, port: int, rows: pa.Table) -> pa.Table:
+        """What `prepare` gives, in this order."""
+        ...
+
+    def combine_by(self, order: Order, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        """What `combine` gives, in this order; the tables are in it, too."""
         ...
 
 

@@ -25,7 +25,7 @@ from penstock.operators.theta_ranges import band_ranges
 from penstock.operators.theta_schema import check_inputs, output_time, result_schema, stored_columns
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, saturate
 from penstock.schema import time_values
-from penstock.state.directory import HashRange
+from penstock.state.ranges import HashRange
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from penstock.errors import QueryError
 from penstock.operators.aggregate_segments import Indices
 from penstock.operators.arrange import arranged_schema, hashes_of
 from penstock.operators.window import Times
-from penstock.state.directory import HASH_END, HashRange
 from penstock.state.hash import Words, hash_columns
+from penstock.state.ranges import HASH_END, HashRange
 
 Grid = tuple[int, int]  # how many rows and columns of cells
 

@@ -15,87 +15,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from penstock.state.cells import NOBODY, Cells, taken_out
-
-HASH_END = 2**64  # hash ranges are half-open, [low, high), in Python integers: 2**64 is the end of the last one
-Hashes = npt.NDArray[np.uint64]
-Places = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, order=True)
-class HashRange:
-    """The hashes h with low <= h < high. Invariant: 0 <= low < high <= 2**64."""
-
-    low: int
-    high: int
-
-    def intersect(self, other: HashRange) -> HashRange | None:
-        low, high = max(self.low, other.low), min(self.high, other.high)
-        return HashRange(low, high) if low < high else None
-
-    def rows(self, hashes: Hashes) -> slice:
-        """The rows of this range in a sorted column of hashes."""
-        first = int(np.searchsorted(hashes, np.uint64(self.low))) if self.low else 0
-        last = int(np.searchsorted(hashes, np.uint64(self.high))) if self.high < HASH_END else len(hashes)
-        return slice(first, last)
-
-
-EVERYTHING = HashRange(0, HASH_END)
-
-
-def point(hash_: int) -> HashRange:
-    """The range of one hash."""
-    return HashRange(hash_, hash_ + 1)
-
-
-def remaining(ranges: Iterable[HashRange], taken: Iterable[HashRange]) -> list[HashRange]:
-    """What is left of some ranges without others. The ranges of neither set overlap."""
-    left: list[HashRange] = []
-    borders, place = sorted(taken), 0
-    for part in sorted(ranges):
-        low = part.low
-        while place < len(borders) and borders[place].low < part.high:
-            if low < borders[place].low:
-                left.append(HashRange(low, borders[place].low))
-            low = max(low, borders[place].high)
-            if low >= part.high:
-                break  # it may reach into the next part
-            place += 1
-        left += [HashRange(low, part.high)] if low < part.high else []
-    return left
-
-
-def common(some: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashRange]:
-    """What two sets of ranges have in common; each is in order, and its ranges do not overlap."""
-    found: list[HashRange] = []
-    here = there = 0
-    while here < len(some) and there < len(others):
-        if (both := some[here].intersect(others[there])) is not None:
-            found.append(both)
-        if some[here].high <= others[there].high:
-            here += 1
-        else:
-            there += 1
-    return found
-
-
-def apart(ranges: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashRange]:
-    """The same hashes, in order, with those of others in ranges of their own."""
-    return sorted([*remaining(ranges, others), *common(ranges, others)]) if others else list(ranges)
-
-
-def joined(parts: Sequence[HashRange], own: Sequence[HashRange]) -> list[HashRange]:
-    """Parts of one's own ranges, those in one range between which nothing else of one's own lies; all in order."""
-    found: list[HashRange] = []
-    place = 0  # in one's own: all before it end where `found` does, or earlier
-    for part in parts:
-        while found and place < len(own) and own[place].high <= found[-1].high:
-            place += 1
-        apart = not found or (part.low > found[-1].high and place < len(own) and own[place].low < part.low)
-        found.append(part if apart else HashRange(found.pop().low, part.high))
-    return found
+from penstock.state.ranges import HASH_END, Hashes, HashRange, Places, point
+from penstock.state.site_order import SiteOrder
 
 
 @dataclass(frozen=True)
@@ -168,6 +91,12 @@ class Directory:
         """The places of stretches, those of each site together and in order of hash, nobody's left out."""
         homes = self.stretches[1]
         return np.argsort(homes, kind="stable")[np.count_nonzero(homes == NOBODY) :]
+
+    @cached_property
+    def site_order(self) -> SiteOrder | None:
+        """The order in which each site has its rows in one piece; None where a hash is at several, or there is no
+        table of it."""
+        return None if self.spread else SiteOrder.of(self.depths, self.home_of, self.sites)
 
     def ranges_of(self, site: int) -> tuple[HashRange, ...]:
         """All that a site is home to, in order: the stretches of its groups, and its cells."""

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from penstock.state.directory import HASH_END, HashRange
+from penstock.state.ranges import HASH_END, HashRange
 
 HASH, TIME = "#hash", "#time"  # the two columns that every run begins with
 

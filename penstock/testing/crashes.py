@@ -32,7 +32,7 @@ from penstock.operators.arrange import hashes_of
 from penstock.plan.nodes import Source
 from penstock.schema import conform
 from penstock.sources.base import BAD_ROWS_SCHEMA
-from penstock.state.directory import remaining
+from penstock.state.ranges import remaining
 from penstock.testing.case_input import Epochs, Part
 from penstock.testing.case_late import divided
 from penstock.testing.operator_queries import OperatorQuery, operator_queries

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.balance.flushing import Closing, Flushing, Leisure, at_least, pressing
-from penstock.state.directory import EVERYTHING, HashRange, common, remaining, uniform
+from penstock.state.directory import uniform
+from penstock.state.ranges import EVERYTHING, HashRange, common, remaining
 
 PERIOD = 1_000
 PUTTING_OFF = st.builds(Flushing, st.sampled_from(["slow", "lazy"]), st.integers(1, 5))

@@ -15,7 +15,8 @@ from penstock.plan.options import CompileOptions
 from penstock.plan.program import Program
 from penstock.plan.subqueries import compile_query
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, at
-from penstock.state.directory import EVERYTHING, HashRange, uniform
+from penstock.state.directory import uniform
+from penstock.state.ranges import EVERYTHING, HashRange
 from penstock.state.runs import HASH, TIME, Run, Slice
 
 LOWER_HALF = HashRange(0, 50)

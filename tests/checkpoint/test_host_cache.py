@@ -21,7 +21,7 @@ from penstock.checkpoint.host_cache import HostCache, cache_root
 from penstock.checkpoint.run_files import OpenRuns, write_run
 from penstock.checkpoint.store import staged_name
 from penstock.errors import CorruptCheckpointError, PenstockError
-from penstock.state.directory import EVERYTHING, HASH_END, HashRange
+from penstock.state.ranges import EVERYTHING, HASH_END, HashRange
 from penstock.state.runs import HASH, TIME, Run, Slice
 
 ROWS = 16_000

@@ -25,7 +25,8 @@ from penstock.checkpoint.manifest import (
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN, END, at
 from penstock.state.cells import Cells
-from penstock.state.directory import EVERYTHING, HASH_END, Group, uniform
+from penstock.state.directory import Group, uniform
+from penstock.state.ranges import EVERYTHING, HASH_END
 from penstock.state.runs import Run, Slice
 
 

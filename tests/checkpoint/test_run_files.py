@@ -12,7 +12,7 @@ import pytest
 from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.checkpoint.run_files import OpenRuns, write_run
 from penstock.errors import CorruptCheckpointError
-from penstock.state.directory import EVERYTHING, HASH_END, HashRange
+from penstock.state.ranges import EVERYTHING, HASH_END, HashRange
 from penstock.state.runs import HASH, TIME, Slice
 
 

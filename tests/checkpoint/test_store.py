@@ -11,7 +11,8 @@ import pytest
 from penstock.checkpoint.manifest import FORMAT, Manifest, SiteState, Staged, SubqueryState, Totals
 from penstock.checkpoint.store import KEPT_MANIFESTS, Checkpoint, epoch_of_name, staged_name
 from penstock.errors import CheckpointError, CorruptCheckpointError
-from penstock.state.directory import EVERYTHING, uniform
+from penstock.state.directory import uniform
+from penstock.state.ranges import EVERYTHING
 from penstock.state.runs import Run, Slice
 
 

@@ -8,15 +8,20 @@ import pyarrow as pa
 import pytest
 
 from penstock.engine.blob import Header
-from penstock.engine.deliver import blobs_for_sites
+from penstock.engine.branches import together, travelling
+from penstock.engine.deliver import are_scattered, blobs_for_sites
+from penstock.operators.aggregate import Measure, WindowAggregate
 from penstock.operators.arrange import hashes_of
 from penstock.operators.bands import Band
 from penstock.operators.join import BandJoin
 from penstock.operators.theta import GridJoin
+from penstock.operators.window import Window
 from penstock.plan.program import Subquery
 from penstock.state.cells import Cells
-from penstock.state.directory import Directory, point, uniform
+from penstock.state.directory import Directory, uniform
+from penstock.state.ranges import point
 from penstock.state.runs import TIME
+from penstock.state.site_order import SiteOrder
 
 SCHEMAS = tuple(pa.schema([(f"ts{n}", pa.int64()), (f"v{n}", pa.int64())]) for n in range(2))
 ROWS = 200
@@ -90,3 +95,22 @@ def test_rows_of_spread_hashes_go_to_their_cells_however_scattered_the_groups_ar
             dealt += table.column(TIME).to_pylist()
     if port == 0:
         assert sorted(dealt) == sorted(t for h in spread for t in rows[point(h).rows(hashes)].column(TIME).to_pylist())
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_partials_in_the_order_of_sites_are_those_in_the_order_of_hashes(times: int, random: Random) -> None:
+    schema = pa.schema([("ts", pa.int64()), ("k", pa.int64())])
+    counts = WindowAggregate(("k",), Window("ts", 10, 10), (Measure("n", "count", None),), schema)
+    tables = [pa.table({"ts": range(ROWS), "k": [n * n % 41 for n in range(ROWS)]}, schema=schema)] * times
+    names, subquery, header = uniform(1, 256).groups, Subquery(0, counts, ()), Header("p", "a")
+    directory = Directory(3, names, tuple(random.randrange(3) for _ in names))
+    order = directory.site_order
+
+    def sent(how: SiteOrder | None) -> list[pa.Table]:
+        rows = together(subquery, 0, [travelling(subquery, 0, table, how) for table in tables], how)
+        messages = blobs_for_sites(rows, directory, subquery, header, how)
+        return [message.content.rows for message in messages]  # type: ignore[union-attr]
+
+    assert order is not None
+    assert are_scattered(directory)
+    assert [rows.combine_chunks() for rows in sent(order)] == [rows.combine_chunks() for rows in sent(None)]

@@ -25,7 +25,7 @@ from penstock.engine.site import MOST_PENDING
 from penstock.events import ChangeRefused, DirectoryChanged
 from penstock.operators.arrange import hashes_of
 from penstock.state.cells import Cells
-from penstock.state.directory import point
+from penstock.state.ranges import point
 from penstock.state.runs import restrict
 from penstock.testing.crashes import Place, Scenario, assert_exact, random_fault
 from penstock.testing.looping import looping

@@ -18,7 +18,8 @@ from penstock.engine.loop import EpochLoop, Outcome
 from penstock.engine.run_access import OPEN_RUNS
 from penstock.operators.arrange import hashes_of
 from penstock.operators.base import may_cut
-from penstock.state.directory import Directory, Hashes
+from penstock.state.directory import Directory
+from penstock.state.ranges import Hashes
 from penstock.state.runs import Slice
 from penstock.testing.crashes import Place, Scenario, assert_exact
 from penstock.testing.hosts import HostsExecutor, LateFetcher

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from penstock.engine.key_loads import TOLD, KeyCounts, heavy_keys
 from penstock.engine.loads import Counted, borders_of
-from penstock.state.directory import EVERYTHING, Directory, Group, Hashes, uniform
+from penstock.state.directory import Directory, Group, uniform
+from penstock.state.ranges import EVERYTHING, Hashes
 from penstock.state.runs import Run, Slice
 
 CELLS, DEPTH = 32, 5

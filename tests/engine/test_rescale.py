@@ -12,7 +12,8 @@ from penstock.engine.marks import moved_to, starting_marks
 from penstock.engine.rescale import rehomed
 from penstock.operators.base import Marks
 from penstock.progress.mark import at
-from penstock.state.directory import Directory, Group, HashRange, uniform
+from penstock.state.directory import Directory, Group, uniform
+from penstock.state.ranges import HashRange
 from penstock.state.runs import Run, Slice
 
 CELLS, DEPTH = 64, 6  # the hash space in 64 cells, with a row in each

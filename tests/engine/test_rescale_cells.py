@@ -12,7 +12,8 @@ from penstock.checkpoint.manifest import SiteState, SubqueryState
 from penstock.engine.marks import starting_marks
 from penstock.engine.rescale import rehomed
 from penstock.state.cells import Cells
-from penstock.state.directory import EVERYTHING, Directory, Group, HashRange, remaining, uniform
+from penstock.state.directory import Directory, Group, uniform
+from penstock.state.ranges import EVERYTHING, HashRange, remaining
 from penstock.state.runs import Run, Slice
 
 SITES, PORTS, DEPTH = 4, 2, 5

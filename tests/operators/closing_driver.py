@@ -17,7 +17,7 @@ from penstock.operators.arrange import hashes_of, times_of
 from penstock.operators.base import Marks, Operator, Portion, Stored
 from penstock.progress.mark import BEGIN
 from penstock.schema import time_values
-from penstock.state.directory import EVERYTHING, HashRange
+from penstock.state.ranges import EVERYTHING, HashRange
 
 
 @dataclass

@@ -16,7 +16,7 @@ from penstock.operators.base import Marks, Portion, Stored
 from penstock.operators.join import BandJoin
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, at
 from penstock.schema import time_values
-from penstock.state.directory import HASH_END, HashRange
+from penstock.state.ranges import HASH_END, HashRange
 from penstock.state.runs import HASH, TIME
 
 Rows = list[tuple[object, ...]]

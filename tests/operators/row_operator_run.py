@@ -19,7 +19,7 @@ from penstock.operators.arrange import hashes_of, merged
 from penstock.operators.base import Operator, Portion, Stored
 from penstock.progress.mark import BEGIN, END, Mark, at
 from penstock.schema import time_values
-from penstock.state.directory import EVERYTHING, HashRange
+from penstock.state.ranges import EVERYTHING, HashRange
 
 DUCKDB = duckdb.connect(config={"threads": 1})
 NAN = float("nan")

@@ -21,7 +21,7 @@ from penstock.operators.arrange import hashes_of, order_of, times_of
 from penstock.operators.base import Marks, Operator, Portion, Stored
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, at
 from penstock.schema import time_values
-from penstock.state.directory import HASH_END, HashRange
+from penstock.state.ranges import HASH_END, HashRange
 
 Rows = Counter[tuple[Any, ...]]
 

@@ -26,7 +26,7 @@ from penstock.checkpoint.manifest import Manifest, SourceState, SubqueryState, e
 from penstock.cli.asking import ask, read_status
 from penstock.cli.control import control_folder
 from penstock.errors import CheckpointError
-from penstock.state.directory import HASH_END
+from penstock.state.ranges import HASH_END
 from penstock.testing.crashes import assert_exact, assert_homes
 
 PATIENCE = 180.0  # seconds that anything may take before it counts as stuck

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.state.cells import Cells, too_wide
-from penstock.state.directory import EVERYTHING, HASH_END, Directory, HashRange, point, remaining, uniform
+from penstock.state.directory import Directory, uniform
+from penstock.state.ranges import EVERYTHING, HASH_END, HashRange, point, remaining
 
 HASHES = st.integers(0, HASH_END - 1)
 SITES = st.integers(2, 9).flatmap(lambda count: st.permutations(range(count)))

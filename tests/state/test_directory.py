@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.state.directory import EVERYTHING, HASH_END, Directory, Group, HashRange, uniform
+from penstock.state.directory import Directory, Group, uniform
+from penstock.state.ranges import EVERYTHING, HASH_END, HashRange
 
 SITES = st.integers(1, 20)
 
