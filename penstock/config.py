@@ -41,7 +41,8 @@ class Settings:
     `master` is a Spark master, or "inline" for the engine inside this process. `epoch_seconds` is the length an epoch
     aims at while there is a backlog, and the time from one to the next while there is none (None: half a second, and as
     soon as epochs take only a part of the time). `rows_per_epoch` fixes what an epoch takes in (None: as much as fits
-    its length). No source leads another by more than `max_lead` of event time (None: no bound).
+    its length). No source, and no file that is a substream, leads another by more than `max_lead` of event time (None:
+    no bound).
 
     `items`, `item_rows` and `deadline_seconds` bound the work of a site in an epoch (None: no bound); what is left
     undone waits in its buffer, and sources are slowed as that gets near `buffer_rows`. `flush` says when windows that

@@ -46,8 +46,8 @@ _MEANING = {
     "deadline_seconds": "a site begins no further item after this; None: no bound",
     "groups_per_site": "partition groups for each site of a new checkpoint",
     "buffer_rows": "pending rows that a site may have; sources are slowed from half of that on; None: no bound",
-    "max_lead": "how far a source may run ahead of the others in event time, as a span or in the unit of an integer "
-    "time; the one that lags is never held back; None: no bound",
+    "max_lead": "how far a source, or a file that is a substream, may run ahead of the others in event time, as a span "
+    "or in the unit of an integer time; the one that lags is never held back; None: no bound",
     "flush": "when windows that are complete are closed: `eager`: at once; `slow`: spread over the next `max_delay` "
     "windows; `lazy`: in idle time, and at the latest after `max_delay` windows",
     "max_delay": "by how many windows closings may be put off; more only where `items` or `deadline_seconds` leave no "

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from penstock.balance.admission import EPOCH_SECONDS, Admission, FixedAdmission
-from penstock.balance.lead import SourceStanding, shares
+from penstock.balance.lead import SourceStanding, Standing, lowest_marks, shares, substream_shares
 from penstock.checkpoint.manifest import SourceState
 from penstock.config import Settings
 from penstock.engine.commit import source_marks
@@ -16,7 +17,7 @@ from penstock.engine.job import RouteTask
 from penstock.plan.nodes import Source
 from penstock.progress.idle import active_after, begun, floors
 from penstock.progress.mark import Mark
-from penstock.sources.base import AcknowledgingReader, Offer, Reader
+from penstock.sources.base import AcknowledgingReader, Offer, Reader, SubstreamReader
 from penstock.state.directory import Directory
 
 
@@ -71,18 +72,37 @@ class Inlet:
         """What comes after these states. Sources share what an epoch may take in, and none leads the others too far.
         `on_the_way` are the rows of an epoch that is still running: they may come to wait in buffers."""
         marks = source_marks(states)
-        now = [s.reached(mark, state.ended) for s, mark, state in zip(standings, marks, states, strict=True)]
+        now = [self._reached(n, standings[n], marks[n], state) for n, state in enumerate(states)]
         parts = shares(self._admissible(directories, on_the_way), now, self._settings.max_lead)
-        offers = tuple(map(_offer, self._readers, states, now, parts))
-        given = [sum(split.rows for split in offer.splits) for offer in offers]
-        after = tuple(s.asked(p, g, offer.waiting) for s, p, g, offer in zip(now, parts, given, offers, strict=True))
+        most = [self._shares_within(standing, part, now) for standing, part in zip(now, parts, strict=True)]
+        offers = tuple(map(_offer, self._readers, states, now, parts, most))
         splits = [(index, split) for index, offer in enumerate(offers) for split in offer.splits]
-        routes = [RouteTask(n, index, split, marks[index]) for n, (index, split) in enumerate(splits)]
-        return Intake(offers, tuple(routes), directories, after, tuple(part > 0 for part in parts))
+        return Intake(
+            offers,
+            tuple(RouteTask(n, index, split, marks[index]) for n, (index, split) in enumerate(splits)),
+            directories,
+            tuple(map(_asked, now, parts, most, offers)),
+            tuple(part > 0 for part in parts),
+        )
+
+    def _reached(self, source: int, standing: SourceStanding, mark: Mark, state: SourceState) -> SourceStanding:
+        """How a source stands now, and its substreams, where its reader can hold them back."""
+        known, marks = standing.substreams, state.marks
+        if self._settings.max_lead is None or not isinstance(self._readers[source], SubstreamReader):
+            marks = {}
+        substreams = {name: known.get(name, Standing(at)).reached(at, at.ended) for name, at in marks.items()}
+        return replace(standing.reached(mark, state.ended), substreams=substreams)
+
+    def _shares_within(self, source: SourceStanding, rows: int, sources: Sequence[SourceStanding]) -> dict[str, int]:
+        lead = self._settings.max_lead
+        if lead is None or not rows:
+            return {}
+        return substream_shares(rows, source.substreams, lowest_marks(sources).get(source.clock), lead)
 
     def floors(self, intake: Intake, states: Sequence[SourceState]) -> tuple[Mark, ...]:
         """From where the marks of the sources go on, also where some are idle. One that is held back counts as active:
-        otherwise its rows would come to be late."""
+        otherwise its rows would come to be late. (A substream that is held back is above the lowest of its source, so
+        that it does not matter whether it counts.)"""
         now = time.monotonic()
         shown = [
             {split.substream for split in offer.splits} if asked else set(state.marks)
@@ -120,9 +140,23 @@ class Inlet:
                 reader.committed(state.progress)
 
 
-def _offer(reader: Reader, state: SourceState, standing: SourceStanding, rows: int) -> Offer:
+def _offer(reader: Reader, state: SourceState, standing: SourceStanding, rows: int, most: Mapping[str, int]) -> Offer:
     if state.ended:
         return Offer((), state.progress or {}, True)
     if not rows:  # it is too far ahead of others, and a reader that is asked gives at least something
         return Offer((), state.progress or {}, False, standing.waiting)
+    if most and isinstance(reader, SubstreamReader):
+        return reader.offer_at_most(most, state.progress, rows)
     return reader.offer(state.progress, rows)
+
+
+def _asked(standing: SourceStanding, rows: int, most: Mapping[str, int], offer: Offer) -> SourceStanding:
+    """After a source, and its substreams, were to give so many rows."""
+    given = Counter[str]()
+    for split in offer.splits:
+        given[split.substream] += split.rows
+    substreams = {
+        name: known.asked(most[name], given[name], 1) if name in most else known
+        for name, known in standing.substreams.items()
+    }
+    return replace(standing.asked(rows, given.total(), offer.waiting), substreams=substreams)

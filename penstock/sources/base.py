@@ -7,7 +7,7 @@ and reads itself as Arrow. Reading the same split again must give the same rows 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -77,6 +77,15 @@ class Reader(Protocol):
         """The next splits after `progress` (None: from the start), of about `max_rows` rows together, but at least one
         of every substream that has rows: what is not among them has none, and may come to count as idle. Pure in
         `progress`: nothing is remembered that would be lost by a crash."""
+        ...
+
+
+@runtime_checkable
+class SubstreamReader(Reader, Protocol):
+    """A reader that can hold substreams back, so that none leads the others too far."""
+
+    def offer_at_most(self, most: Mapping[str, int], progress: dict[str, Any] | None, max_rows: int) -> Offer:
+        """The same as `offer`, but of each substream in `most` about so many rows, and none where that is 0."""
         ...
 
 

@@ -32,10 +32,16 @@ class FilesReader:
         self._patterns, self._follow, self._apart, self._cuts = patterns, follow, apart, cuts
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
+        return self.offer_at_most({}, progress, max_rows)
+
+    def offer_at_most(self, most: Mapping[str, int], progress: dict[str, Any] | None, max_rows: int) -> Offer:
         listing = list_files(self._patterns)
         before = self._before(progress, listing)
         queue = before.queue(listing)
-        taken = (self._side_by_side if self._apart else self._one_by_one)(queue, before.partly, max_rows)
+        if self._apart:
+            taken = self._side_by_side(queue, before.partly, max_rows, most)
+        else:
+            taken = self._one_by_one(queue, before.partly, max_rows)
         after = before.after(taken.finished, taken.partly).forget_vanished(listing)
         done = set(taken.finished)
         rest = [file for file in queue if file not in done]
@@ -71,11 +77,17 @@ class FilesReader:
             finished.append(file)
         return _Taken(tuple(splits), tuple(finished), {})
 
-    def _side_by_side(self, queue: tuple[FileId, ...], partly: Mapping[FileId, int], room: int) -> _Taken:
-        """An equal share of every file: a file that is left for later might begin below what the others have reached,
-        and its rows would be late."""
-        share, size = room // max(1, len(queue)), self._cuts.split_rows(room)
-        taken = {file: self._cuts.take(file, self._start(file, partly), share, size, must=True) for file in queue}
+    def _side_by_side(
+        self, queue: tuple[FileId, ...], partly: Mapping[FileId, int], room: int, most: Mapping[str, int]
+    ) -> _Taken:
+        """An equal share of every file of which nothing else is said: a file that is left for later might begin below
+        what the others have reached, and its rows would be late. One that is held back has begun."""
+        even, size = room // max(1, len(queue)), self._cuts.split_rows(room)
+        shares = {file: most.get(file.path, even) for file in queue}
+        taken = {
+            file: self._cuts.take(file, self._start(file, partly), share, size, must=file.path not in most or share > 0)
+            for file, share in shares.items()
+        }
         splits = tuple(split for some, _ in taken.values() for split in some)
         reached = {file: at for file, (_, at) in taken.items() if at < self._cuts.layout(file).end}
         return _Taken(splits, tuple(file for file in queue if file not in reached), reached)

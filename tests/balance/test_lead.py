@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.balance.lead import SourceStanding, shares
+from penstock.balance.lead import Standing, lowest_marks, shares, substream_shares
 from penstock.progress.mark import BEGIN, END, Mark, at
 
-ENDED = SourceStanding(END, ended=True)
+ENDED = Standing(END, ended=True)
 
 
-def standing(mark: int, waiting: int = 1000, span: float = 0.0, clock: str = "") -> SourceStanding:
-    return SourceStanding(at(mark), waiting=waiting, span_per_row=span, clock=clock)
+def standing(mark: int, waiting: int = 1000, span: float = 0.0, clock: str = "") -> Standing:
+    return Standing(at(mark), waiting=waiting, span_per_row=span, clock=clock)
 
 
 # -- by hand -------------------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_a_source_with_nothing_to_read_holds_nobody_back() -> None:
 
 
 def test_a_source_that_has_not_begun_but_has_rows_is_waited_for() -> None:
-    assert shares(900, [SourceStanding(BEGIN, waiting=5), standing(500)], 60) == (900, 0)
+    assert shares(900, [Standing(BEGIN, waiting=5), standing(500)], 60) == (900, 0)
 
 
 def test_an_ended_source_holds_nobody_back() -> None:
@@ -72,7 +72,7 @@ def test_every_source_that_may_give_any_is_asked_also_where_there_are_too_few_ro
 
 
 def test_the_span_of_a_row_is_measured_and_smoothed() -> None:
-    begun = SourceStanding(BEGIN).asked(10, 10, 90).reached(at(1000), False)
+    begun = Standing(BEGIN).asked(10, 10, 90).reached(at(1000), False)
     assert begun.span_per_row == 0  # there is no span from the beginning of time
     once = begun.asked(10, 10, 80).reached(at(1040), False)
     assert once.span_per_row == 4
@@ -101,7 +101,7 @@ bounds = st.none() | st.integers(0, 120)
 
 @given(st.integers(1, 1000), standings, bounds)
 def test_the_shares_are_together_what_an_epoch_may_take_in(
-    rows: int, sources: list[SourceStanding], bound: int | None
+    rows: int, sources: list[Standing], bound: int | None
 ) -> None:
     found = shares(rows, sources, bound)
     left = sum(not source.ended for source in sources)
@@ -112,7 +112,7 @@ def test_the_shares_are_together_what_an_epoch_may_take_in(
 
 
 @given(st.integers(1, 1000), standings, bounds)
-def test_the_lowest_gets_at_least_an_even_share(rows: int, sources: list[SourceStanding], bound: int | None) -> None:
+def test_the_lowest_gets_at_least_an_even_share(rows: int, sources: list[Standing], bound: int | None) -> None:
     found = shares(rows, sources, bound)
     left = [n for n, source in enumerate(sources) if not source.ended]
     for having_rows in ([n for n in left if sources[n].waiting], left):
@@ -122,13 +122,40 @@ def test_the_lowest_gets_at_least_an_even_share(rows: int, sources: list[SourceS
 
 
 @given(st.integers(1, 1000), standings, st.integers(0, 120))
-def test_who_leads_too_far_gets_nothing(rows: int, sources: list[SourceStanding], bound: int) -> None:
+def test_who_leads_too_far_gets_nothing(rows: int, sources: list[Standing], bound: int) -> None:
     found = shares(rows, sources, bound)
     for source, share in zip(sources, found, strict=True):
         rivals = [other.mark.at for other in sources if other.clock == source.clock and other.waiting]
         lead = source.mark.at - min(rivals, default=source.mark.at)
         if not source.ended:
             assert (share == 0) == (lead > 0 and lead >= bound)
+
+
+# -- substreams ------------------------------------------------------------------------------------------------------
+
+
+def test_a_substream_that_leads_too_far_waits_and_the_lowest_gets_its_share() -> None:
+    parts = {"low": standing(0), "near": standing(30, span=1.0), "far": standing(100)}
+    assert substream_shares(90, parts, None, 60) == {"low": 60, "near": 30, "far": 0}
+    assert substream_shares(90, {}, at(5), 60) == {}
+
+
+def test_a_substream_may_not_lead_other_sources_too_far_either() -> None:
+    assert lowest_marks([standing(-20), standing(70), standing(-99, waiting=0)]) == {"": at(-20)}
+    parts = {"low": standing(0), "near": standing(30, span=1.0), "far": standing(45)}
+    assert substream_shares(90, parts, at(-20), 60) == {"low": 80, "near": 10, "far": 0}
+    assert substream_shares(90, parts, at(7), 60) == {"low": 30, "near": 30, "far": 30}
+
+
+@given(st.integers(1, 1000), st.dictionaries(st.integers(), open_ones, min_size=1, max_size=5), st.integers(0, 120))
+def test_the_lowest_substream_always_comes_on(rows: int, known: dict[int, Standing], bound: int) -> None:
+    parts = {str(name): one for name, one in known.items()}
+    found = substream_shares(rows, parts, None, bound)
+    least = min(one.mark for one in parts.values())
+    assert any(found[name] >= max(1, rows // len(parts)) for name, one in parts.items() if one.mark == least)
+    assert sum(found.values()) <= max(rows, len(parts))
+    for name, one in parts.items():
+        assert (found[name] == 0) == (one.mark > least and one.mark.at - least.at >= bound)
 
 
 # -- simulated sources ---------------------------------------------------------------------------------------------
@@ -145,7 +172,7 @@ class Feed:
     tells: bool = True
     open_end: bool = False
     read: int = 0
-    standing: SourceStanding = field(default_factory=lambda: SourceStanding(BEGIN))
+    standing: Standing = field(default_factory=lambda: Standing(BEGIN))
 
     @property
     def left(self) -> int:
@@ -165,14 +192,14 @@ class Feed:
         return gives
 
 
-def epochs(feeds: Sequence[Feed], rows: int, max_lead: int | None) -> Iterator[tuple[list[SourceStanding], list[int]]]:
+def epochs(feeds: Sequence[Feed], rows: int, max_lead: int | None) -> Iterator[tuple[list[Standing], list[int]]]:
     """What the sources give, epoch by epoch, until nothing is left, and where they stood before."""
     while any(feed.left for feed in feeds):
         before = [feed.standing for feed in feeds]
         yield before, [feed.step(s) for feed, s in zip(feeds, shares(rows, before, max_lead), strict=True)]
 
 
-def leads(sources: Sequence[SourceStanding]) -> int:
+def leads(sources: Sequence[Standing]) -> int:
     """By how much the first of the sources that can go on leads the last."""
     marks = [source.mark.at for source in sources if source.waiting and not source.ended]
     return max(marks) - min(marks) if marks else 0
@@ -213,7 +240,7 @@ def test_no_source_leads_further_than_the_bound_and_one_epoch(
             _check_followers(before, after, bound)
 
 
-def _check_followers(before: Sequence[SourceStanding], after: Sequence[SourceStanding], bound: int) -> None:
+def _check_followers(before: Sequence[Standing], after: Sequence[Standing], bound: int) -> None:
     """A source that leads stays within the bound of where the lowest stood, but for one row."""
     lowest = min((source.mark.at for source in before if source.waiting), default=None)
     for was, now in zip(before, after, strict=True):

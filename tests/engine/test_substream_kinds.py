@@ -52,6 +52,23 @@ def test_the_same_files_read_as_one_substream_are_late(tmp_path: Path) -> None:
     assert bench.late > 0
 
 
+@pytest.mark.parametrize(("max_lead", "most"), [(None, (130, 200)), (30, (30, 70)), (0, (0, 120))])
+def test_a_file_that_leads_the_others_too_far_waits_for_them(
+    max_lead: int | None, most: tuple[int, int], tmp_path: Path
+) -> None:
+    """By one row group of 40, or what the lowest gets at once, beyond the bound, and no more."""
+    rows = write_files(tmp_path / "in")
+    query = tens(ps.read.files(str(tmp_path / "in"), time="ts", substreams="files", split_rows=2))
+    bench, leads = Bench(query, tmp_path, {"rows_per_epoch": 6, "max_lead": max_lead}), list[int]()
+    while bench.loop.step() is not Outcome.FINISHED:
+        marks = [mark.at for mark in bench.loop.manifest.sources[0].marks.values()]
+        leads.append(max(marks) - min(marks) if marks else 0)
+        bench.restart()  # what is known of leads is not missed
+    assert most[0] <= max(leads) <= most[1]
+    assert bench.late == 0
+    assert_same_rows(bench.result, batch_answer(query.node, {"files": rows}))
+
+
 def test_a_finished_substream_holds_nobody_back_and_a_new_one_takes_nobody_back(tmp_path: Path) -> None:
     batches = [times(5), times(40), times(60), NOTHING, times(30, 70), NOTHING]
     names = ("short", "long", "long", "other", "new", "other")

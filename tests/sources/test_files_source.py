@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ConfigError, SourceError
+from penstock.sources.base import SubstreamReader
 from penstock.sources.files import FilesConnector
 from penstock.sources.listing import natural_key
 
@@ -189,6 +190,25 @@ def test_finished_files_take_twelve_characters_until_they_vanish(tmp_path):
     assert (after.splits, len(after.progress["finished"])) == ((), 12)
     (tmp_path / "39.csv").unlink()
     assert connector.open(SCHEMA, "ts").offer(after.progress, 100).progress == after.progress  # maybe a lost mount
+
+
+def test_files_that_are_substreams_give_what_each_may(tmp_path):
+    for name, first in (("a", 0), ("b", 100), ("c", 200)):
+        write(tmp_path / f"{name}.parquet", table(first, 20), "parquet", unit=2)
+    connector = FilesConnector(str(tmp_path), substreams="files", split_rows=2)
+    first = connector.open(SCHEMA, "ts").offer(None, 6)
+    assert [split.rows for split in first.splits] == [2, 2, 2]
+    a, b, _ = (split.substream for split in first.splits)
+    reader = connector.open(SCHEMA, "ts")
+    assert isinstance(reader, SubstreamReader)
+    second = reader.offer_at_most({a: 0, b: 8}, first.progress, 12)
+    assert [split.substream for split in second.splits].count(a) == 0
+    assert [split.substream for split in second.splits].count(b) == 4
+    assert not second.ended
+    assert second.waiting == 60 - 6 - 8 - 4
+    third = connector.open(SCHEMA, "ts").offer_at_most({a: 1000}, second.progress, 3)
+    assert third.finished == (a,)
+    assert sum(split.rows for split in third.splits if split.substream == a) == 18
 
 
 def test_a_finished_file_that_changes_is_an_error(tmp_path):
