@@ -32,12 +32,13 @@ class GroupStatus:
 @dataclass(frozen=True)
 class SubqueryStatus:
     """Invariant: `sites` are in order of their numbers, `hottest` begins with the hottest group. `capacity` is the rows
-    that may be pending at a site (0: no bound)."""
+    that may be pending at a site (0: no bound), `spread_keys` how many keys are at several sites."""
 
     name: str
     sites: tuple[SiteStatus, ...]
     hottest: tuple[GroupStatus, ...] = ()
     capacity: int = 0
+    spread_keys: int = 0
 
 
 @dataclass(frozen=True)

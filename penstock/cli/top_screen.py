@@ -71,6 +71,8 @@ def _named(facts: Sequence[tuple[str, str]]) -> Text:
 def _heading(number: int, subquery: SubqueryStatus) -> Text:
     groups = sum(site.groups for site in subquery.sites)
     about = f"  {counted(len(subquery.sites), 'site')}, {counted(groups, 'group')}"
+    if subquery.spread_keys:
+        about += f", {counted(subquery.spread_keys, 'key')} at several sites"
     return _line(Text.assemble((f"subquery {number}: {plain(subquery.name)}", "bold"), (about, "dim")))
 
 

@@ -98,7 +98,7 @@ class Steering:
             waiting=last.waiting if last else 0,
             low_water_mark=as_moment(last.low_water_mark, query.sources[0]) if last else None,
             subqueries=tuple(
-                SubqueryStatus(_title(subquery), _sites(figures), _hottest(figures), figures.capacity)
+                subquery_status(subquery, figures)
                 for subquery, figures in zip(query.program.subqueries, self._loop.figures, strict=False)
             ),
             decisions=tuple(self._decisions),
@@ -127,8 +127,14 @@ def _title(subquery: Subquery) -> str:
     return next(iter(operator_lines(subquery.operator)))
 
 
+def subquery_status(subquery: Subquery, figures: Round) -> SubqueryStatus:
+    return SubqueryStatus(
+        _title(subquery), _sites(figures), _hottest(figures), figures.capacity, len(figures.directory.spread)
+    )
+
+
 def _sites(figures: Round) -> tuple[SiteStatus, ...]:
-    rows, state = figures.of_sites(figures.loads.rows), figures.of_sites(figures.loads.state_bytes)
+    rows, state = figures.of_sites(figures.loads.rows) + figures.cells.rows, figures.of_sites(figures.loads.state_bytes)
     groups = np.bincount(figures.homes, minlength=figures.directory.sites)
     return tuple(
         SiteStatus(

@@ -97,6 +97,11 @@ def test_sites_have_bars_in_proportion() -> None:
     assert idle.split() == ["2", "0", "0", "%", "0", "0", "B", "1"]
 
 
+def test_keys_that_are_spread_are_told() -> None:
+    spread = replace(STATUS, subqueries=(replace(STATUS.subqueries[0], spread_keys=2),))
+    assert "subquery 0: window join  3 sites, 32 groups, 2 keys at several sites" in shown(spread)
+
+
 def test_a_backlog_is_measured_by_what_may_be_pending() -> None:
     bounded = replace(STATUS, subqueries=(replace(STATUS.subqueries[0], capacity=80_000),))
     assert line_with(shown(bounded), "1.2 GB").split()[5] == "█" * 8

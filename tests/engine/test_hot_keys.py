@@ -22,7 +22,8 @@ from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor, Outcome
 from penstock.engine.run_access import OPEN_RUNS
 from penstock.engine.site import MOST_PENDING
-from penstock.events import ChangeRefused, DirectoryChanged
+from penstock.engine.steering import subquery_status
+from penstock.events import ChangeRefused, DirectoryChanged, EpochCommitted
 from penstock.operators.arrange import hashes_of
 from penstock.state.cells import Cells
 from penstock.state.ranges import point
@@ -313,6 +314,20 @@ def test_the_policy_spreads_a_key_that_is_too_hot_and_gathers_it_when_it_is_cold
         assert seen == {HASH}
         assert loop.manifest.subqueries[0].directory.spread == ()
     assert_exact(scenario, place)
+
+
+def test_what_is_shown_of_sites_counts_the_rows_of_cells(place: Place) -> None:
+    scenario, way = Scenario(one_hot_key()), Way(sites=4, rows_per_epoch=800)
+    with looping(scenario, place, way, InlineExecutor()) as (loop, told):
+        loop.change(0, Spread(HASH, 0, (0, 1, 2, 3)))
+        for _ in range(3):
+            loop.watched = True
+            loop.step()
+        came = [event.rows_in for event in told if isinstance(event, EpochCommitted)][-1]
+        shown = subquery_status(loop.query.program.subqueries[0], loop.figures[0])
+        assert shown.spread_keys == 1
+        assert sum(site.rows_per_second for site in shown.sites) * loop.figures[0].seconds >= came
+        assert min(site.rows_per_second for site in shown.sites) * loop.figures[0].seconds > came / 8
 
 
 def work_by_rows(figures: Round) -> Demand:
