@@ -48,7 +48,8 @@ class Settings:
     undone waits in its buffer, and sources are slowed as that gets near `buffer_rows`. `flush` says when windows that
     are complete are closed: "eager" at once, "slow" spread over the next `max_delay` windows, "lazy" in idle time and
     at the latest after `max_delay` windows. `policy` decides every `round_seconds` which group lives where, and on
-    `least_sites` to `most_sites` sites (None: no more than `sites`).
+    `least_sites` to `most_sites` sites (None: no more than `sites`); it gives no site a group with which this one would
+    hold more than `state_bytes` of state of a subquery (None: no bound).
 
     `order` "in" makes mergers hold rows back and work in order of time, as order-sensitive Python functions need it.
     `grid` is the cells a theta join is spread over, rows by columns; it stays as it is for the life of a checkpoint.
@@ -80,6 +81,7 @@ class Settings:
     exchange: str = "direct"
     policy: str = "even"
     round_seconds: float = 5.0
+    state_bytes: int | None = None
     least_sites: int = 1
     most_sites: int | None = None
     hash_bits: int = 64
@@ -97,7 +99,7 @@ class Settings:
         _require(_GRID.fullmatch(self.grid) is not None, "grid", self.grid, "rows x columns, as in '2x3'")
         known = self.cache in ("", "executor") or PurePath(self.cache).is_absolute()
         _require(known, "cache", self.cache, "an absolute path, or 'executor'")
-        for optional in ("rows_per_epoch", "items", "most_sites", "buffer_rows"):
+        for optional in ("rows_per_epoch", "items", "most_sites", "buffer_rows", "state_bytes"):
             value = getattr(self, optional)
             _require(value is None or value >= 1, optional, value, "a whole number above zero")
         _require(self.max_lead is None or self.max_lead >= 0, "max_lead", self.max_lead, "a span")

@@ -55,6 +55,8 @@ _MEANING = {
     "policy": "what decides which group lives where: `static`, `even`, `flux`, `diffusion`, `elastic`, `memory`, "
     "`hybrid`",
     "round_seconds": "how long a policy watches before it decides",
+    "state_bytes": "a policy gives no site more state of a subquery than so much, and `hybrid` evens out state while a "
+    "site holds more; None: no bound",
     "least_sites": "a policy goes down to so many sites",
     "most_sites": "a policy goes up to so many sites; None: to `sites`",
     "on_bad_row": "`stop` ends the run at a malformed row, `divert` sends it to the bad output",

@@ -125,7 +125,12 @@ def shared_out(borders: Borders, worked: Sequence[tuple[HashRange, float]], weig
 
 
 def round_of(
-    job: EpochJob, subquery: int, reports: Sequence[RouteReport | SiteReport], seconds: float, capacity: int
+    job: EpochJob,
+    subquery: int,
+    reports: Sequence[RouteReport | SiteReport],
+    seconds: float,
+    capacity: int,
+    memory: int = 0,
 ) -> Round:
     """One epoch of a subquery, as a round of its own."""
     directory = job.directories[subquery]
@@ -143,6 +148,7 @@ def round_of(
         share=np.full(len(busy), busy.max(initial=0.0)),
         backlog=np.asarray([float(report.backlog) for report in own]),
         capacity=capacity,
+        memory=memory,
         may_cut=may_cut(job.program.subqueries[subquery].operator),
         keys=heaviest(key for site in told for key in site.keys),
         cells=CellLoads.of_sites([site.cells for site in told]),

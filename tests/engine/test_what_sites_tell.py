@@ -1,4 +1,4 @@
-"""Sites are asked what their groups came to only where a controller would use it."""
+"""What sites tell, when they are asked to, and what policies are told of their bounds."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
+from penstock.balance.decisions import Move
 from penstock.config import Settings
+from penstock.engine.adapting import BY_HAND
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import Outcome
+from penstock.events import DirectoryChanged
 from penstock.testing.crashes import Place, Scenario, assert_exact
 from penstock.testing.looping import looping
 from penstock.testing.ways import Way
@@ -49,6 +52,29 @@ def test_who_watches_is_told_in_the_next_epoch(tmp_path: Path) -> None:
         loop.step()
         assert len(loop.figures[0].loads.rows) == WAY.sites * WAY.groups_per_site
         assert not loop.watched
+
+
+def kept() -> Scenario:
+    """A join that keeps all rows."""
+    rows = pa.table({"ts": range(0, 50_000, 100), "k": range(500)})
+    parts = [rows.slice(start, 25) for start in range(0, 500, 25)]
+    left, right = (ps.read.batches(parts, time="ts", progress=ps.slack(0), name=name) for name in "ab")
+    return Scenario(left.join(right, "k", within=1_000_000))
+
+
+@pytest.mark.parametrize("state_bytes", [None, 2_000])
+def test_a_policy_knows_how_much_state_a_site_may_hold(state_bytes: int | None, tmp_path: Path) -> None:
+    """Everything is at one site at first."""
+    settings = {"policy": "memory", "round_seconds": 0.0, "state_bytes": state_bytes}
+    with looping(kept(), Place(tmp_path), WAY, InlineExecutor(), **settings) as (loop, told):
+        for group in loop.directories[0].groups:
+            if home := loop.directories[0].home(group):
+                loop.change(0, Move(group, home, 0))
+        while loop.step() is not Outcome.FINISHED:
+            pass
+    reasons = [event.why for event in told if isinstance(event, DirectoryChanged) and event.why != BY_HAND]
+    assert any("site 0 holds" in why for why in reasons)
+    assert any("and may hold 2 kB" in why for why in reasons) == (state_bytes is not None)
 
 
 def test_sites_are_evened_out_unless_something_else_is_asked_for() -> None:
