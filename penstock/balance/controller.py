@@ -102,8 +102,13 @@ class Controller:
         length = self.length
         if isinstance(self.policy, Paced):
             length = self.policy.next_round(self.length, bool(accepted), measured)
-        return Controller(
-            self.policy, self.rules, length, None, self.number + 1, at.settled, at.single, hope, calm=not accepted
+        return replace(
+            Controller(self.policy, self.rules, length),
+            number=self.number + 1,
+            settled=at.settled,
+            single=at.single,
+            hope=hope,
+            calm=not accepted,
         )
 
 
