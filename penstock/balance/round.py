@@ -67,11 +67,11 @@ class Round:
 
     Invariant: `loads` has one entry per group of the directory, the arrays below one per site. `busy` is how long a
     site worked, `share` how long it could have: the time that the sites of its level had together, until the last was
-    done or the deadline had come. `backlog` is the rows that were pending at the ends of epochs, on average, and
-    `capacity` how many may be (0: no bound). `memory` is the bytes of state that a site may hold, `most_sites` how many
-    there may be (0: no bound). `settled` has one entry per group: whether it stays where it is, for it was moved lately
-    (None: none does). `may_cut` are the ports whose rows may be dealt out among sites; `keys` the heaviest keys of
-    those that live in groups, and `cells` what those came to that do not.
+    done or the deadline had come, and the rest between epochs. `backlog` is the rows that were pending at the ends of
+    epochs, on average, and `capacity` how many may be (0: no bound). `memory` is the bytes of state that a site may
+    hold, `most_sites` how many there may be (0: no bound). `settled` has one entry per group: whether it stays where it
+    is, for it was moved lately (None: none does). `may_cut` are the ports whose rows may be dealt out among sites;
+    `keys` the heaviest keys of those that live in groups, and `cells` what those came to that do not.
     """
 
     directory: Directory

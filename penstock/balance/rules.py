@@ -178,6 +178,8 @@ def broken_rule(rules: Rules, at: Standing, decision: Decision) -> str | None:
             return "there are as many sites already"
         case Scale(sites) if not rules.least_sites <= sites <= rules.most_sites:
             return f"there may be {rules.least_sites} to {rules.most_sites} sites"
+        case Scale() as scale:
+            return _against_scaling(at, at.after(rules, scale))
         case _:
             return None
 
@@ -193,6 +195,19 @@ def _against_receiving(rules: Rules, at: Standing, move: Move) -> str | None:
     most = max(figures.capacity, at.waiting[move.source] - pending)  # where all are too full, the fuller may give
     if figures.capacity and pending and at.waiting[move.target] + pending > most:
         return f"the buffer of site {move.target} would overflow"
+    return None
+
+
+def _against_scaling(before: Standing, after: Standing) -> str | None:
+    """Where a site gets more than it has room for, and more than any has now: of sites that are all too full, more of
+    them are the cure."""
+    figures = before.figures
+    for room, had, has, what in (
+        (figures.memory, before.held, after.held, "memory"),
+        (figures.capacity, before.waiting, after.waiting, "buffer"),
+    ):
+        if room and has.max() > max(room, had.max()):
+            return f"the {what} of site {int(has.argmax())} would overflow"
     return None
 
 

@@ -5,7 +5,7 @@ Sizes are rows of state. A group is kept between theta and two theta (window joi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,14 @@ class Bounds:
 
 
 BOUNDS = Bounds()
+CROWDED = 32  # groups per site: fewer cannot be evened out well
+
+
+def keeping_first(figures: Round, bounds: Bounds = BOUNDS, crowded: int = CROWDED) -> Bounds:
+    """The bounds under which merges undo splits that are no longer needed, above `crowded` groups per site, and leave
+    the groups that there were at first: none gets a shorter prefix than the shortest."""
+    shortest = min(group.depth for group in figures.directory.groups)
+    return replace(bounds, least=crowded, depth=shortest)
 
 
 def tuned(figures: Round, theta: int, bounds: Bounds = BOUNDS) -> list[Decision]:

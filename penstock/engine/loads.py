@@ -131,8 +131,9 @@ def round_of(
     seconds: float,
     capacity: int,
     memory: int = 0,
+    rest: float = 0.0,
 ) -> Round:
-    """One epoch of a subquery, as a round of its own."""
+    """One epoch of a subquery, as a round of its own; `rest` of its seconds nobody worked."""
     directory = job.directories[subquery]
     sites = [report for report in reports if isinstance(report, SiteReport) and report.subquery == subquery]
     own = sorted(sites, key=lambda report: report.site)
@@ -145,7 +146,7 @@ def round_of(
         seconds=seconds,
         loads=Loads(**{f.name: _gathered([getattr(load, f.name) for load in loads], directory) for f in fields(Loads)}),
         busy=busy,
-        share=np.full(len(busy), busy.max(initial=0.0)),
+        share=np.full(len(busy), busy.max(initial=0.0) + rest),
         backlog=np.asarray([float(report.backlog) for report in own]),
         capacity=capacity,
         memory=memory,

@@ -224,7 +224,7 @@ class EpochLoop:
         self._last_epoch = Stopwatch()
         if not job.tell_loads:
             return self._adaptation.passed(passed)
-        bounds = self._settings.buffer_rows or 0, self._settings.state_bytes or 0
+        bounds = self._settings.buffer_rows or 0, self._settings.state_bytes or 0, passed - seconds
         self.figures = tuple(round_of(job, n, reports, passed, *bounds) for n in range(len(job.directories)))
         self.watched = False
         self._adaptation.heard(job.epoch, self.figures)

@@ -170,6 +170,21 @@ def test_a_receiver_never_overflows() -> None:
     assert [refusal.rule for refusal in verdict.refused] == ["the buffer of site 1 would overflow"]
 
 
+def test_sites_are_not_given_up_where_the_others_would_overflow() -> None:
+    """But where all are too full, there may be more of them."""
+    fewer, more = controller(Scale(1)), controller(Scale(4))
+    for full, what in (
+        (replace(epoch(), memory=3 * MEGABYTE), "memory"),
+        (replace(epoch(pending=[40, 0, 70, 0]), capacity=100), "buffer"),
+    ):
+        _, verdict = fewer.heard(full).decide()
+        assert [refusal.rule for refusal in verdict.refused] == [f"the {what} of site 0 would overflow"]
+    _, verdict = fewer.heard(replace(epoch(), memory=4 * MEGABYTE)).decide()
+    assert verdict.directory.sites == 1
+    _, verdict = more.heard(replace(epoch(), memory=MEGABYTE // 2)).decide()
+    assert verdict.directory.sites == 4
+
+
 def test_where_all_buffers_are_too_full_the_fuller_site_gives() -> None:
     move = Move(FIRST, 0, 1)
     _, verdict = controller(move).heard(replace(epoch(pending=[50, 400, 70, 70]), capacity=100)).decide()

@@ -8,10 +8,12 @@ from even_case import World, even_keys, figures_of, world
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.balance.decisions import Move, Scale
+from penstock.balance.decisions import Merge, Move, Scale, Split
 from penstock.balance.policies.diffusion import Diffusion
 from penstock.balance.round import Round
 from penstock.state.directory import Group, uniform
+
+PLAIN = Diffusion(theta=None)
 
 
 def filled(rows: list[int], *occupancy: float) -> Round:
@@ -21,14 +23,14 @@ def filled(rows: list[int], *occupancy: float) -> Round:
 
 
 def moves(figures: Round) -> list[Move]:
-    made = [decision.change for decision in Diffusion().decide(figures)]
+    made = [decision.change for decision in PLAIN.decide(figures)]
     assert all(isinstance(change, Move) for change in made)
     return made  # type: ignore[return-value]
 
 
 def test_a_supplier_gives_the_group_that_is_nearest_to_half_of_the_difference() -> None:
     figures = filled([5000, 3100, 1000, 900, 1000, 1000, 1000, 1000], 0.8, 0.0)
-    (decision,) = Diffusion().decide(figures)
+    (decision,) = PLAIN.decide(figures)
     assert decision.change == Move(Group(1, 3), 0, 1)  # 10 s and 4 s: three seconds too many
     assert decision.reason == (
         "site 0 is a supplier (its buffer is 80% full), site 1 a consumer (its buffer is 0% full)"
@@ -65,7 +67,7 @@ def test_what_is_pending_counts_as_work_to_be_done() -> None:
 
 
 def test_without_a_bound_for_buffers_sites_are_compared_by_utilisation() -> None:
-    (decision,) = Diffusion().decide(figures_of(uniform(2, 4), [2000] * 4 + [1000] * 4))
+    (decision,) = PLAIN.decide(figures_of(uniform(2, 4), [2000] * 4 + [1000] * 4))
     assert decision.change == Move(Group(0, 3), 0, 1)
     assert decision.reason == "site 0 is a supplier (it is busy 100%), site 1 a consumer (it is busy 50%)"
 
@@ -74,7 +76,24 @@ def test_the_number_of_sites_comes_first_where_it_may_change() -> None:
     figures = filled([1000] * 8, 0.9, 0.8)
     (decision,) = Diffusion(elastic=True).decide(figures)
     assert decision.change == Scale(3)
-    assert Diffusion().decide(figures) == []
+    assert PLAIN.decide(figures) == []
+
+
+def test_groups_that_stay_are_kept_neither_too_large_nor_too_hot() -> None:
+    figures = filled([5000, 3100, 1000, 900, 1000, 1000, 1000, 1000], 0.8, 0.0)
+    made = [decision.change for decision in Diffusion().decide(figures)]
+    assert made == [Move(Group(1, 3), 0, 1), Split(Group(0, 3))]  # the one that moves is not split meanwhile
+    large = figures_of(uniform(2, 2), [1000] * 4, state_rows=[10, 10, 10, 201])
+    assert [decision.change for decision in Diffusion(theta=100).decide(large)] == [Split(Group(3, 2))]
+
+
+def test_what_was_split_becomes_one_again_but_not_what_there_was_at_first() -> None:
+    crowded, first = uniform(2, 64), uniform(2, 32)
+    split = crowded.merged(crowded.groups[0].parent)  # one group is left as it was
+    small = [decision.change for decision in Diffusion().decide(figures_of(split, [1000] * 127))]
+    assert len(small) == 63
+    assert all(isinstance(change, Merge) for change in small)
+    assert Diffusion().decide(figures_of(first, [1000] * 64)) == []
 
 
 @given(
@@ -114,14 +133,14 @@ def slowed(deadline: float = 0.0, capacity: int = 0) -> World:
 
 
 def test_a_slowed_site_gives_until_nobody_is_a_consumer() -> None:
-    end = slowed().after(Diffusion(), 12)
+    end = slowed().after(PLAIN, 12)
     assert end.evenness() > 0.8 > slowed().evenness()
     assert not any(end.history[-4:])
     assert max(map(len, end.history)) == 1  # one group for each supplier and round
 
 
 def test_a_slowed_site_under_a_deadline_gives_until_its_buffer_is_no_longer_full() -> None:
-    end = slowed(deadline=25.0, capacity=5000).after(Diffusion(), 30)
+    end = slowed(deadline=25.0, capacity=5000).after(PLAIN, 30)
     assert end.figures().occupancy.max() == 0
     assert 6 <= sum(map(len, end.history)) <= 9  # of sixteen groups about half
     assert not any(end.history[-10:])

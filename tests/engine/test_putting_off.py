@@ -19,6 +19,7 @@ import pytest
 import penstock as ps
 from penstock.api.script import read_script
 from penstock.api.streams import Stream
+from penstock.balance.round import Round
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
@@ -190,13 +191,15 @@ def test_what_was_put_off_does_not_count_as_backlog(way: Way, waits: bool, place
 
 def test_the_rest_between_two_epochs_is_part_of_a_round(place: Place) -> None:
     """Otherwise sites that rest most of the time would look busy, and none would ever be given up."""
-    seconds, rest = list[float](), 0.05
+    told, rest = list[Round](), 0.05
     for loop, _, _ in epochs(regular(windows=4), place, Way()):
-        seconds += [figures.seconds for figures in loop.figures]
+        told += loop.figures
         loop.watched = True
         time.sleep(rest)
-    assert len(seconds) > 2
-    assert min(seconds[1:]) >= rest  # before the first that was told of, nothing was
+    told = told[1:]  # before the first that was told of, nothing was
+    assert len(told) > 1
+    assert min(figures.seconds for figures in told) >= rest
+    assert all((figures.share >= figures.busy.max() + 0.99 * rest).all() for figures in told)
 
 
 # -- lulls -----------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 """`diffusion`: a site whose buffer is filling gives one group to a site whose buffer is all but empty (window joins in
-a cluster, section IV-C)."""
+a cluster, section IV-C), and groups are kept neither too large nor too hot (section IV-D)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.balance.decisions import Decision, Move
+from penstock.balance.decisions import Change, Decision, Merge, Move, Split
 from penstock.balance.declustering import BUSY, OCCUPANCY, Thresholds, degree, roles
 from penstock.balance.demand import demand
 from penstock.balance.round import Figures, Round
+from penstock.balance.tuning import keeping_first, tuned
+from penstock.state.directory import Group
 
 
 @dataclass(frozen=True)
 class Diffusion:
     """Sites are compared by the part of their buffers that was filled, under the thresholds `occupancy`. Where buffers
     have no bound, by their utilisation, under the thresholds `busy`. `elastic`: also the number of sites follows the
-    load, and grows where there are more than `beta` suppliers for a consumer."""
+    load, and grows where there are more than `beta` suppliers for a consumer. `theta` is for fine tuning, in rows of
+    state; None: groups stay as they are."""
 
     name: str = "diffusion"
     occupancy: Thresholds = OCCUPANCY
     busy: Thresholds = BUSY
     elastic: bool = False
     beta: float = 0.5
+    theta: int | None = 1 << 20
 
     def decide(self, figures: Round) -> Sequence[Decision]:
         thresholds = self.occupancy if figures.capacity else self.busy
@@ -34,7 +38,27 @@ class Diffusion:
         found = roles(load, thresholds)
         exchange = _Exchange(figures, load, "its buffer is {:.0%} full" if figures.capacity else "it is busy {:.0%}")
         pairs = zip(found.suppliers, exchange.fastest_first(found.consumers), strict=False)
-        return [given for pair in pairs if (given := exchange.give(*pair)) is not None]
+        moves = [given for pair in pairs if (given := exchange.give(*pair)) is not None]
+        return [*moves, *self._tuned(figures, moves)]
+
+    def _tuned(self, figures: Round, moves: Sequence[Decision]) -> list[Decision]:
+        """Of groups that do not move now."""
+        if self.theta is None:
+            return []
+        moving = {decision.change.group for decision in moves if isinstance(decision.change, Move)}
+        made = tuned(figures, self.theta, keeping_first(figures))
+        return [decision for decision in made if moving.isdisjoint(_of(decision.change))]
+
+
+def _of(change: Change) -> tuple[Group, ...]:
+    """The groups that there are now which a split or a merge is about."""
+    match change:
+        case Split(group):
+            return (group,)
+        case Merge(group):
+            return group.halves
+        case _:
+            return ()
 
 
 class _Exchange:

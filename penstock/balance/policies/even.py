@@ -20,7 +20,17 @@ from penstock.balance.evening import Evening, Limits, Pieces, Prices, Step, uncl
 from penstock.balance.hot_keys import gathers, spreads
 from penstock.balance.round import Round
 from penstock.balance.rules import MOST_DEPTH
-from penstock.balance.tuning import BOUNDS, WORTH_PARTING, Bounds, heavy_part, mergeable, too_hot, too_large
+from penstock.balance.tuning import (
+    BOUNDS,
+    CROWDED,
+    WORTH_PARTING,
+    Bounds,
+    heavy_part,
+    keeping_first,
+    mergeable,
+    too_hot,
+    too_large,
+)
 from penstock.state.directory import Group
 
 NOISE = 3.0  # times the spread of a count of rows, which is its root: what a gain must exceed to be no chance
@@ -31,13 +41,13 @@ MOST_LOOKS = 8  # groups that are split in a round only to see what is in them
 class Even:
     """`least_gain` is the part by which the slowest site must get faster to change anything. `theta` bounds the rows of
     state in a group, so that it can be moved in reasonable time; `moves` is how many a round may have, per site. Small
-    buddies are merged only above `crowded` groups per site, for few groups cannot be evened out well."""
+    buddies are merged only above `crowded` groups per site."""
 
     name: str = "even"
     least_gain: float = 0.05
     theta: int = 1 << 20
     moves: int = 16
-    crowded: int = 32
+    crowded: int = CROWDED
     prices: Prices = field(default_factory=Prices)
     bounds: Bounds = BOUNDS
 
@@ -50,15 +60,9 @@ class Even:
     def _of_groups(self, figures: Round, asked: Demand) -> Sequence[Decision]:
         large = too_large(figures, self.theta, self.bounds)
         if not self._uneven(figures, asked):
-            return large or self._merges(figures, asked)
+            return large or mergeable(figures, asked, self.theta, keeping_first(figures, self.bounds, self.crowded))
         splits = {_group(decision): decision for decision in (*too_hot(figures, asked, self.bounds), *large)}
         return [*splits.values(), *self._evened(figures, asked, set(splits))]
-
-    def _merges(self, figures: Round, asked: Demand) -> list[Decision]:
-        """Undo splits that are no longer needed, but keep the groups that there were at first: none gets a shorter
-        prefix than the shortest."""
-        shortest = min(group.depth for group in figures.directory.groups)
-        return mergeable(figures, asked, self.theta, replace(self.bounds, least=self.crowded, depth=shortest))
 
     def _asked(self, figures: Round) -> Demand:
         """What is pending is to be worked off over some rounds."""
