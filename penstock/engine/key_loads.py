@@ -18,6 +18,7 @@ from penstock.state.directory import Directory
 from penstock.state.ranges import Hashes, HashRange, point
 
 TOLD = 4  # keys of each port
+BLOCK = 64  # hashes
 
 Columns = Sequence[Sequence[Hashes]]
 
@@ -52,10 +53,14 @@ class KeyCounts:
         return np.asarray(self.starts[end] - self.starts[begin])
 
     def heaviest(self, most: int) -> Hashes:
-        """So many of the hashes with the most rows."""
+        """So many of the hashes with the most rows. They have at least as many as the largest of blocks have, and few
+        others do: to part all hashes takes twenty times as long."""
         if len(self.hashes) <= most:
             return self.hashes
-        return self.hashes[np.argpartition(self.rows, -most)[-most:]]  # to sort all of them takes three times as long
+        largest = np.maximum.reduceat(self.rows, np.arange(0, len(self.rows), BLOCK))
+        least = np.partition(largest, -most)[-most] if len(largest) > most else 0
+        able = np.flatnonzero(self.rows >= least)
+        return self.hashes[able[np.argpartition(self.rows[able], -most)[-most:]]]
 
 
 def heavy_keys(ports: Sequence[Sequence[KeyCounts]]) -> tuple[KeyLoad, ...]:

@@ -72,6 +72,16 @@ def test_the_heaviest_keys_of_ports_with_all_that_they_have(
         assert {hash_ for hash_, rows in counted.items() if [rows] > least_told} <= told
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(1, 2000), st.sampled_from([1, 3, 1000]))
+def test_the_heaviest_of_many_keys(seed: int, keys: int, most_rows: int) -> None:
+    random = np.random.default_rng(seed)
+    rows = random.integers(1, most_rows + 1, keys)
+    counts = KeyCounts.of(np.repeat(np.arange(keys, dtype=np.uint64), rows))
+    found = counts.heaviest(TOLD)
+    assert len(set(found.tolist())) == min(TOLD, keys)
+    assert sorted(rows[found.astype(int)]) == sorted(rows)[-TOLD:]
+
+
 def test_slices_are_counted_once_until_the_borders_change() -> None:
     pieces = [Slice(Run(name, 0, 3, 24, "", 0, 0, 0), EVERYTHING) for name in "ab"]
     read: list[str] = []
