@@ -54,7 +54,7 @@ class KeyCounts:
 
     def heaviest(self, most: int) -> Hashes:
         """So many of the hashes with the most rows. They have at least as many as the largest of blocks have, and few
-        others do: to part all hashes takes twenty times as long."""
+        others do: to part all hashes takes fifty times as long."""
         if len(self.hashes) <= most:
             return self.hashes
         largest = np.maximum.reduceat(self.rows, np.arange(0, len(self.rows), BLOCK))
