@@ -11,6 +11,9 @@ from penstock.bench.adapt.degrading import OWN, steady
 from penstock.bench.adapt.lanes import Lane, slow_sites, timelines
 from penstock.bench.adapt.plots import points, write_curves
 from penstock.bench.adapt.rotating import rotation
+from penstock.bench.adapt.skew import QUERIES
+from penstock.bench.adapt.skew import ROWS as FREE_ROWS
+from penstock.bench.adapt.skew_lanes import SkewCase, trials
 from penstock.bench.adapt.skew_sites import lane_of, rate
 from penstock.bench.adapt.timeline import Timeline
 from penstock.bench.also.experiment import Bar, Column, Experiment, Finding, Record, Setting
@@ -51,14 +54,23 @@ class Tried:
     case: str
     policy: str
     rate: float
-    moves: int
-    cpu: float
+    changes: int
+    cpu: float | None
     equal: bool
 
 
 def measure(setting: Setting) -> Finding:
     cases = CASES[:1] if setting.quick else CASES
-    return finding([tried for case in cases for tried in _trials(setting, case)], setting)
+    dragged = [tried for case in cases for tried in _trials(setting, case)]
+    return finding([*dragged, *([] if setting.quick else _free_trials(setting))], setting)
+
+
+def _free_trials(setting: Setting) -> Iterable[Tried]:
+    """The queries of `adapt-skew`, whose rows cost what they cost, on two sites."""
+    kinds = [(query, kind) for query in QUERIES for kind in KINDS]
+    cases = [SkewCase(query, kind, policy, FREE_ROWS) for query, kind in kinds for policy in POLICIES]
+    for seen in trials(setting, cases, TURNS):
+        yield Tried(f"{seen.query}, {seen.kind} keys, free", seen.run, seen.rate, seen.changes, None, seen.equal)
 
 
 def _trials(setting: Setting, case: Case) -> Iterable[Tried]:
@@ -66,7 +78,8 @@ def _trials(setting: Setting, case: Case) -> Iterable[Tried]:
     setting.tell(f"disturbance: {case.name}")
     lanes = [case.lane(policy) for _ in range(turns) for policy in POLICIES]
     for lane, seen in timelines(setting, "adapt-policies", rows, lanes):
-        yield Tried(case.name, lane.policy, case.rate(seen), len(seen.moves()), seen.cpu, seen.equal)
+        setting.tell(f"  {case.rate(seen):,.0f} rows/s count")
+        yield Tried(case.name, lane.policy, case.rate(seen), len(seen.changes), seen.cpu, seen.equal)
 
 
 def finding(tried: Sequence[Tried], setting: Setting) -> Finding:
@@ -83,7 +96,7 @@ def finding(tried: Sequence[Tried], setting: Setting) -> Finding:
 def _record(number: int, case: str, policy: str, tried: Sequence[Tried]) -> Record:
     best = max(median(one.rate for one in _of(case, other, tried)) for other in POLICIES)
     own = _of(case, policy, tried)
-    rates = [one.rate for one in own]
+    rates, busy = [one.rate for one in own], [one.cpu for one in own if one.cpu is not None]
     return {
         "number": number,
         "case": case,
@@ -92,8 +105,8 @@ def _record(number: int, case: str, policy: str, tried: Sequence[Tried]) -> Reco
         "least": min(rates),
         "most": max(rates),
         "of_best": median(rates) / best,
-        "moves": int(median(one.moves for one in own)),
-        "cpu": median(one.cpu for one in own),
+        "changes": int(median(one.changes for one in own)),
+        "cpu": median(busy) if busy else None,
         "equal": all(one.equal for one in own),
     }
 
@@ -116,7 +129,8 @@ ALL_POLICIES = Experiment(
     title=TITLE,
     note="Joins on eight sites whose rows cost sleep, all policies by turns, medians of five. Slowed sites are half as "
     "fast from the beginning, rotating is one after the other for two seconds, and skewed keys have a hot range that "
-    "wanders. Steady rates, and for skewed keys rows in plus rows out of the whole run.",
+    "wanders. Free: the queries of `adapt-skew`, two sites, nothing slept. Steady rates, and for skewed and free rows "
+    "in plus rows out of the whole run.",
     columns=(
         Column("case", "disturbance"),
         Column("policy", "policy"),
@@ -124,7 +138,7 @@ ALL_POLICIES = Experiment(
         Column("least", "least", ",.0f"),
         Column("most", "most", ",.0f"),
         Column("of_best", "of the best", ".0%"),
-        Column("moves", "moves"),
+        Column("changes", "changes"),
         Column("cpu", "cores busy", ".0%"),
         Column("equal", "equal"),
     ),
