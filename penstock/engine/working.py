@@ -18,7 +18,7 @@ from penstock.engine.storing import Storage
 from penstock.engine.view import StateView
 from penstock.engine.worklist import Deadline, Item, items, nothing_due, stretches
 from penstock.operators.base import Marks, Operator, Portion
-from penstock.state.ranges import EVERYTHING, HashRange, remaining
+from penstock.state.ranges import EVERYTHING, HASH_END, HashRange, remaining
 from penstock.state.runs import Slice, restrict, united
 
 AllMarks = tuple[RangeMark, ...]
@@ -27,7 +27,9 @@ AllMarks = tuple[RangeMark, ...]
 class Work:
     """Invariant: `done` are the ranges of the items that were done, `worked` the same with the seconds that each took,
     and `kept[port]` the state rows that they want to keep. `put_off` was left for later on purpose, and `flushed` is
-    the seconds spent on what could have been. `urgent` are hashes that come first."""
+    the seconds spent on what could have been. `urgent` are hashes that come first, and `turn` is the hash from which on
+    all others do that have come equally far: the one behind the last item, so that each has its turn although marks
+    may stand still."""
 
     def __init__(
         self,
@@ -38,11 +40,13 @@ class Work:
         storage: Storage,
         watch: Stopwatch,
         urgent: Sequence[HashRange] = (),
+        turn: int = 0,
     ) -> None:
         self._operator, self._site, self._limits, self._urgent = operator, site, limits, urgent
         self._branches, self._storage, self._watch = branches, storage, watch
         self._drag = current_drag()
         self.deadline = Deadline(limits)
+        self.turn = turn
         self.done: list[HashRange] = []
         self.worked: list[tuple[HashRange, float]] = []
         self.kept: list[list[pa.Table]] = [[] for _ in range(operator.ports)]
@@ -72,7 +76,7 @@ class Work:
         """The same in some ranges, in order, of which nothing has been worked on yet; also gives those that wait for
         slices that are coming."""
         inside = restricted(marks, ranges)
-        work = stretches(inside, upto, view, self._operator, united(coming), self._urgent)
+        work = stretches(inside, upto, view, self._operator, united(coming), self._urgent, self.turn)
         for free in nothing_due(inside, work, upto):
             marks = moved_to(marks, free, upto)
         ready = [stretch for stretch in work if not stretch.waits]
@@ -103,6 +107,8 @@ class Work:
             kept.append(rows)
         self._drag_along(portion, time.perf_counter() - began)
         self.done.append(item.range)
+        if item.range not in self._urgent:  # what comes out of turn takes nobody else's
+            self.turn = item.range.high % HASH_END
         self.worked.append((item.range, time.perf_counter() - began))
 
     def _drag_along(self, portion: Portion, took: float) -> None:
