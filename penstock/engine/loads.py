@@ -132,8 +132,9 @@ def round_of(
     capacity: int,
     memory: int = 0,
 ) -> Round:
-    """One epoch of a subquery, as a round of its own."""
-    directory = job.directories[subquery]
+    """One epoch of a subquery, as a round of its own. Where no row can be pending there is no buffer either, and it
+    would be misleading to say that it is empty."""
+    directory, operator = job.directories[subquery], job.program.subqueries[subquery].operator
     sites = [report for report in reports if isinstance(report, SiteReport) and report.subquery == subquery]
     own = sorted(sites, key=lambda report: report.site)
     told = [report.told for report in own if report.told is not None]
@@ -147,9 +148,9 @@ def round_of(
         busy=busy,
         share=np.full(len(busy), busy.max(initial=0.0)),
         backlog=np.asarray([float(report.backlog) for report in own]),
-        capacity=capacity,
+        capacity=capacity if operator.probes else 0,
         memory=memory,
-        may_cut=may_cut(job.program.subqueries[subquery].operator),
+        may_cut=may_cut(operator),
         keys=heaviest(key for site in told for key in site.keys),
         cells=CellLoads.of_sites([site.cells for site in told]),
     )
