@@ -75,7 +75,17 @@ def a_round(load: Load, directory: Directory, bounded: bool) -> Round:
     """Of eight epochs that took two seconds in all; `bounded`: there is not much room for pending rows and state."""
     rows, speeds = load(np.random.default_rng(2), directory)
     seconds = rows / (200_000 * speeds[directory.home_of])
-    loads = Loads(rows, rows // 50, seconds, rows * 4, rows * 64, rows // 100, np.ones(len(rows), np.int64))
+    loads = Loads(
+        rows=rows,
+        heaviest=rows // 50,
+        seconds=seconds,
+        state_rows=rows * 4,
+        state_bytes=rows * 64,
+        pending=rows // 100,
+        last_used=np.ones(len(rows), np.int64),
+        done=rows,
+        output=rows * 1.0,
+    )
     busy, backlog, held = (
         np.bincount(directory.home_of, weights=figures, minlength=directory.sites)
         for figures in (seconds, loads.pending, loads.state_bytes)

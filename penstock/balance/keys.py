@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from heapq import nlargest
 
 import numpy as np
@@ -36,19 +36,18 @@ def heaviest(loads: Iterable[KeyLoad]) -> tuple[KeyLoad, ...]:
 @dataclass(frozen=True, eq=False)
 class CellLoads:
     """What cells came to: rows of the cut port, rows of the others, of which every cell gets the same, rows that were
-    worked on, also such that had come before, and seconds of work. Invariant: an entry for each spread hash of the
-    directory, in its order; at one site, or of all sites as the second axis. Where a site has no cell of a hash, its
-    entry is 0."""
+    worked on, also such that had come before, seconds of work, and rows that were put out. Invariant: an entry for
+    each spread hash of the directory, in its order; at one site, or of all sites as the second axis. Where a site
+    has no cell of a hash, its entry is 0."""
 
     cut: npt.NDArray[np.int64]
     copied: npt.NDArray[np.int64]
     done: npt.NDArray[np.int64]
     seconds: npt.NDArray[np.float64]
+    output: npt.NDArray[np.float64]
 
     def then(self, later: CellLoads) -> CellLoads:
-        return CellLoads(
-            self.cut + later.cut, self.copied + later.copied, self.done + later.done, self.seconds + later.seconds
-        )
+        return CellLoads(**{name: getattr(self, name) + getattr(later, name) for name in _FIGURES})
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
@@ -62,13 +61,9 @@ class CellLoads:
 
     @staticmethod
     def of_sites(sites: Sequence[CellLoads]) -> CellLoads:
-        return CellLoads(
-            np.stack([site.cut for site in sites], axis=1),
-            np.stack([site.copied for site in sites], axis=1),
-            np.stack([site.done for site in sites], axis=1),
-            np.stack([site.seconds for site in sites], axis=1),
-        )
+        return CellLoads(**{name: np.stack([getattr(site, name) for site in sites], axis=1) for name in _FIGURES})
 
 
+_FIGURES = tuple(field.name for field in fields(CellLoads))
 _NONE = np.zeros((0, 1), np.int64)
-NO_CELLS = CellLoads(_NONE, _NONE, _NONE, np.zeros((0, 1)))
+NO_CELLS = CellLoads(_NONE, _NONE, _NONE, np.zeros((0, 1)), np.zeros((0, 1)))

@@ -27,7 +27,8 @@ class Loads:
     `rows` came in, and `heaviest` of them were of one key, the most that any had; `done` rows were worked on, also such
     that had come before, and `seconds` of work they and what was due took; `state_rows` and `state_bytes` are what the
     group holds, and `pending` rows wait for work, all at the end. `last_used` is the last epoch of the round in which a
-    row came, counted from 1; 0: none came.
+    row came, counted from 1; 0: none came. `output` is the rows that the operator put out, before what is behind it in
+    the subquery; shared out among the groups of a work item as its seconds are, so it may be a fraction.
     """
 
     rows: Counts
@@ -38,6 +39,7 @@ class Loads:
     pending: Counts
     last_used: Counts
     done: Counts
+    output: Figures
 
     def then(self, later: Loads, epoch: int) -> Loads:
         """These and those of the next epoch, which is the round's `epoch`-th."""
@@ -47,6 +49,7 @@ class Loads:
             heaviest=self.heaviest + later.heaviest,
             seconds=self.seconds + later.seconds,
             done=self.done + later.done,
+            output=self.output + later.output,
             last_used=np.where(later.rows > 0, epoch, self.last_used),
         )
 
@@ -117,7 +120,7 @@ class Round:
     @cached_property
     def utilisation(self) -> Figures:
         """The part of its share that each site was busy."""
-        return np.divide(self.busy, self.share, out=np.zeros(len(self.busy)), where=self.share > 0)
+        return _parts(self.busy, self.share)
 
     @cached_property
     def occupancy(self) -> Figures:
@@ -127,6 +130,54 @@ class Round:
     def of_sites(self, figures: npt.NDArray[np.int64] | Figures) -> Figures:
         """What the figures of groups come to at each site."""
         return np.bincount(self.homes, weights=figures, minlength=self.directory.sites).astype(np.float64)
+
+    @cached_property
+    def idle(self) -> Figures:
+        """The seconds of its share that each site was not busy."""
+        return np.maximum(0.0, self.share - self.busy)
+
+    @cached_property
+    def output(self) -> Figures:
+        """The rows that each site put out."""
+        return self._with_cells(self.loads.output, self.cells.output)
+
+    @cached_property
+    def done(self) -> Figures:
+        """The rows that each site worked on."""
+        return self._with_cells(self.loads.done, self.cells.done)
+
+    def _with_cells(self, groups: Counts | Figures, cells: Counts | Figures) -> Figures:
+        return np.asarray(self.of_sites(groups) + cells.sum(axis=0), np.float64)
+
+    @cached_property
+    def cost_per_row(self) -> Figures:
+        """The seconds of work that each group took for a row; 0 where none was worked on."""
+        return _parts(self.loads.seconds, self.loads.done)
+
+    @cached_property
+    def site_cost_per_row(self) -> Figures:
+        """The seconds that each site was busy for a row; 0 where none was worked on."""
+        return _parts(self.busy, self.done)
+
+    @cached_property
+    def delay(self) -> Figures:
+        """About how many seconds a row of each group waits until it is worked on.
+
+        A result comes as soon as the newer of its rows is worked on, so this is the production delay (now minus the
+        time of the newer partner) less what that row waited before it was taken in. Nobody has to look at a row for it:
+        by Little's law rows wait as long as those take that are pending, at the rate at which they are done; and one
+        that comes at any time of an epoch waits for half of it on average. Where nothing is done, what is pending has
+        waited for all of the round at least."""
+        return self._delay(self.loads.pending, self.loads.done)
+
+    @cached_property
+    def site_delay(self) -> Figures:
+        """The same of each site, over all of its rows."""
+        return self._delay(self.backlog, self.done)
+
+    def _delay(self, pending: Counts | Figures, done: Counts | Figures) -> Figures:
+        waits = self.seconds * _parts(pending, done) + np.where((done == 0) & (pending > 0), self.seconds, 0.0)
+        return np.where((done > 0) | (pending > 0), waits + self.seconds / self.epochs / 2, 0.0)
 
     @cached_property
     def pace(self) -> float:
@@ -145,3 +196,7 @@ class Round:
         known = (self.busy > 0) & (rows > 0)
         speeds = np.divide(rows, self.busy, out=np.zeros(len(rows)), where=known)
         return np.where(known, speeds, speeds[known].mean() if known.any() else 1.0)
+
+
+def _parts(some: Counts | Figures, of: Counts | Figures) -> Figures:
+    return np.divide(some, of, out=np.zeros(len(some)), where=of > 0)

@@ -38,7 +38,8 @@ class RangeMark:
 @dataclass(frozen=True)
 class SiteState:
     """What a site holds: state, state rows that wait for work (`pending`), and rows that an ordered merger holds back:
-    those of `held` with a time that is not below `released`.
+    those of `held` with a time that is not below `released`. Of the work that is left, and that has come equally far,
+    the hash `turn` and those above it come first; nothing that is put out depends on it.
 
     Invariant: the ranges of `marks` are in order, do not overlap, and cover the site's groups; neighbours with the same
     marks are one range, also where hashes between them are not the site's.
@@ -49,6 +50,7 @@ class SiteState:
     pending: tuple[Slice, ...] = ()
     held: tuple[Slice, ...] = ()
     released: Mark = BEGIN
+    turn: int = 0
 
     def all_slices(self) -> tuple[Slice, ...]:
         return (*self.slices, *self.pending, *self.held)

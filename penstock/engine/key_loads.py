@@ -77,15 +77,17 @@ def rows_of(columns: Sequence[Hashes], part: HashRange) -> int:
     return sum(rows.stop - rows.start for rows in found)
 
 
-def cell_loads(directory: Directory, site: int, columns: Columns, done: Sequence[int], seconds: Figures) -> CellLoads:
-    """What the cells of a site came to; `done` and `seconds` have one entry for each that it has."""
+def cell_loads(
+    directory: Directory, site: int, columns: Columns, done: Sequence[int], seconds: Figures, output: Figures
+) -> CellLoads:
+    """What the cells of a site came to; `done`, `seconds` and `output` have one entry for each that it has."""
     cut, copied, worked_on = np.zeros((3, len(directory.spread)), np.int64)
-    took = np.zeros(len(directory.spread))
+    took, put_out = np.zeros((2, len(directory.spread)))
     own = [n for n, cells in enumerate(directory.spread) if site in cells.sites]
     for n in own:
         cut[n], copied[n] = _parted(directory.spread[n], columns)
-    worked_on[own], took[own] = done, seconds
-    return CellLoads(cut, copied, worked_on, took)
+    worked_on[own], took[own], put_out[own] = done, seconds, output
+    return CellLoads(cut, copied, worked_on, took, put_out)
 
 
 def _parted(cells: Cells, columns: Columns) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from penstock.balance.keys import CellLoads, heaviest
 from penstock.balance.round import Counts, Figures, Loads, Round
 from penstock.engine.job import EpochJob, RouteReport, SiteReport
 from penstock.engine.key_loads import KeyCounts
+from penstock.engine.working import Worked
 from penstock.operators.base import may_cut
 from penstock.state.directory import Directory
 from penstock.state.ranges import Hashes, HashRange
@@ -114,14 +115,16 @@ def borders_of(directory: Directory, site: int) -> Borders:
     return Borders(directory.lows[own], directory.lasts[own])
 
 
-def shared_out(borders: Borders, worked: Sequence[tuple[HashRange, float]], weights: Counts) -> Figures:
-    """The seconds of work items, each shared out among the groups that it was about, by their weights."""
-    seconds = np.zeros(len(borders))
-    for part, took in worked:
-        mine = np.where(borders.overlap(part), weights + 1.0, 0.0)
+def shared_out(borders: Borders, worked: Sequence[Worked], weights: Counts) -> tuple[Figures, Figures]:
+    """The seconds of work items and the rows that they put out, each shared out among the groups that it was about, by
+    their weights."""
+    seconds, output = np.zeros((2, len(borders)))
+    for item in worked:
+        mine = np.where(borders.overlap(item.range), weights + 1.0, 0.0)
         if total := mine.sum():
-            seconds += mine * (took / total)
-    return seconds
+            seconds += mine * (item.seconds / total)
+            output += mine * (item.output / total)
+    return seconds, output
 
 
 def round_of(
@@ -133,8 +136,9 @@ def round_of(
     memory: int = 0,
     rest: float = 0.0,
 ) -> Round:
-    """One epoch of a subquery, as a round of its own; `rest` of its seconds nobody worked."""
-    directory = job.directories[subquery]
+    """One epoch of a subquery, as a round of its own; `rest` of its seconds nobody worked. Where no row can be
+    pending there is no buffer either, and it would be misleading to say that it is empty."""
+    directory, operator = job.directories[subquery], job.program.subqueries[subquery].operator
     sites = [report for report in reports if isinstance(report, SiteReport) and report.subquery == subquery]
     own = sorted(sites, key=lambda report: report.site)
     told = [report.told for report in own if report.told is not None]
@@ -148,9 +152,9 @@ def round_of(
         busy=busy,
         share=np.full(len(busy), busy.max(initial=0.0) + rest),
         backlog=np.asarray([float(report.backlog) for report in own]),
-        capacity=capacity,
+        capacity=capacity if operator.probes else 0,
         memory=memory,
-        may_cut=may_cut(job.program.subqueries[subquery].operator),
+        may_cut=may_cut(operator),
         keys=heaviest(key for site in told for key in site.keys),
         cells=CellLoads.of_sites([site.cells for site in told]),
     )

@@ -67,7 +67,7 @@ def rehomed(state: SubqueryState, directory: Directory) -> SubqueryState:
     sites = (
         state.sites[n]
         if n in same
-        else _state_of([*_of_groups(givers, home), *_of_cells(state, directory, n)], released)
+        else _state_of([*_of_groups(givers, home), *_of_cells(state, directory, n)], released, _turn(state, n))
         for n, home in enumerate(after)
     )
     return SubqueryState(directory, tuple(sites))
@@ -125,11 +125,17 @@ def _cell(state: SubqueryState, cells: Cells, number: int) -> Share:
     return Share(home, here, here, but=cells.cut if number else None)
 
 
-def _state_of(shares: Sequence[Share], released: Mark) -> SiteState:
+def _turn(state: SubqueryState, site: int) -> int:
+    """A site goes on where it was: it would never come far if moves were more frequent than its rounds."""
+    return state.sites[site].turn if site < len(state.sites) else 0
+
+
+def _state_of(shares: Sequence[Share], released: Mark, turn: int) -> SiteState:
     return SiteState(
         slices=join_neighbours(piece for share in shares for piece in share.of(share.site.slices)),
         marks=normal(mark for s in shares if s.marked for mark in restricted(s.site.marks, s.ranges)),
         pending=join_neighbours(piece for share in shares for piece in share.of(share.site.pending)),
         held=join_neighbours(piece for share in shares for piece in share.of(share.site.held)),
         released=released,
+        turn=turn,
     )

@@ -54,7 +54,9 @@ class _Step:
         self._storage = Storage(job.runs, job.epoch, part, access, self._syncing.later)
         self._watch = Stopwatch()
         urgent = self._directory.cells_of(site, gathering=True)
-        self._work = Work(self._operator, site, job.limits, self._branches, self._storage, self._watch, urgent)
+        self._work = Work(
+            self._operator, site, job.limits, self._branches, self._storage, self._watch, urgent, self._state.turn
+        )
 
     def run(self, blobs: Iterable[Blob]) -> Iterator[Message]:
         watch = self._watch
@@ -69,7 +71,7 @@ class _Step:
         staged = self._branches.staged()
         watch.lap("emit")
         reach(FaultPoint.SITE_WORKED)
-        state = self._new_state(view, marks, held)
+        state = self._new_state(view, marks, upto, held)
         watch.lap("keep")
         reach(FaultPoint.SITE_DONE)
         reached = least(marks, self._operator.tracks)
@@ -105,7 +107,7 @@ class _Step:
             return arrived.rows, Held()
         return release(self._storage, self._state, arrived.rows, low_water_mark(upto), self._work.deadline.allows)
 
-    def _new_state(self, view: StateView, marks: AllMarks, held: Held) -> SiteState:
+    def _new_state(self, view: StateView, marks: AllMarks, upto: Marks, held: Held) -> SiteState:
         """The state after the step: expired runs dropped, the rows that are still needed added, compacted."""
         reached = least(marks, self._operator.tracks)
         slices: list[Slice] = []
@@ -113,7 +115,8 @@ class _Step:
         for port in range(self._operator.ports):
             slices += self._settled(port, view.fresh[port], self._operator.expired_below(port, reached))
             pending += self._unworked(port, view)
-        state = SiteState(tuple(slices), marks, tuple(pending), held.slices, held.released)
+        turn = self._work.turn if pending or self._work.left(marks, upto) else 0
+        state = SiteState(tuple(slices), marks, tuple(pending), held.slices, held.released, turn)
         self._storage.keep_open(self._names_in_use(state))
         return state
 

@@ -45,7 +45,7 @@ class Telling:
         if not self._operator.probes:  # what is due of stored rows is pending where it was not done
             for left in self._work.left(state.marks, upto):
                 pending = np.where(self._borders.overlap(left), stored, pending)
-        seconds, of_cells = self._seconds(fresh, rows if self._operator.probes else rows + stored)
+        (seconds, output), of_cells = self._came_to(fresh, rows if self._operator.probes else rows + stored)
         load = Loads(
             rows=rows,
             heaviest=heaviest,
@@ -55,8 +55,9 @@ class Telling:
             pending=pending,
             last_used=np.where(rows > 0, 1, 0),
             done=self._done() if self._operator.probes else rows,
+            output=output,
         )
-        return Told(load, keys, cell_loads(self._directory, self._site, fresh, self._done_in_cells(), of_cells))
+        return Told(load, keys, cell_loads(self._directory, self._site, fresh, self._done_in_cells(), *of_cells))
 
     def _rows_and_keys(self, columns: Columns) -> tuple[Counts, Counts, tuple[KeyLoad, ...]]:
         """The rows of groups, the most that one of their keys has, and the heaviest keys."""
@@ -66,12 +67,12 @@ class Telling:
         rows, heaviest = self._borders.tallied(counts for port in ports for counts in port)
         return rows, heaviest, heavy_keys(ports) if may_cut(self._operator) else ()
 
-    def _seconds(self, fresh: Columns, weights: Counts) -> tuple[Figures, Figures]:
-        """The seconds of groups, and those of cells."""
+    def _came_to(self, fresh: Columns, weights: Counts) -> tuple[list[Figures], list[Figures]]:
+        """The seconds of groups and the rows that they put out, and those of cells."""
         rows = [sum(rows_of(port, cell) for port in fresh) for cell in self._cells]
         both = np.concatenate((weights, np.asarray(rows, np.int64)))
-        seconds = shared_out(self._all_borders, self._work.worked, both)
-        return seconds[: len(weights)], seconds[len(weights) :]
+        figures = shared_out(self._all_borders, self._work.worked, both)
+        return [of[: len(weights)] for of in figures], [of[len(weights) :] for of in figures]
 
     def _done(self) -> Counts:
         return self._borders.counted(self._view.hashes_inside(remaining(self._work.done, self._cells)))

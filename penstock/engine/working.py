@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -18,16 +19,27 @@ from penstock.engine.storing import Storage
 from penstock.engine.view import StateView
 from penstock.engine.worklist import Deadline, Item, items, nothing_due, stretches
 from penstock.operators.base import Marks, Operator, Portion
-from penstock.state.ranges import EVERYTHING, HashRange, remaining
+from penstock.state.ranges import EVERYTHING, HASH_END, HashRange, remaining
 from penstock.state.runs import Slice, restrict, united
 
 AllMarks = tuple[RangeMark, ...]
 
 
+@dataclass(frozen=True)
+class Worked:
+    """What an item came to: the seconds that it took, and the rows that the operator put out for it."""
+
+    range: HashRange
+    seconds: float
+    output: int
+
+
 class Work:
-    """Invariant: `done` are the ranges of the items that were done, `worked` the same with the seconds that each took,
-    and `kept[port]` the state rows that they want to keep. `put_off` was left for later on purpose, and `flushed` is
-    the seconds spent on what could have been. `urgent` are hashes that come first."""
+    """Invariant: `done` are the ranges of the items that were done, `worked` is what each of them came to, and
+    `kept[port]` the state rows that they want to keep. `put_off` was left for later on purpose, and `flushed` is
+    the seconds spent on what could have been. `urgent` are hashes that come first, and `turn` is the hash from
+    which on all others do that have come equally far: the one behind the last item, so that each has its turn
+    although marks may stand still."""
 
     def __init__(
         self,
@@ -38,13 +50,15 @@ class Work:
         storage: Storage,
         watch: Stopwatch,
         urgent: Sequence[HashRange] = (),
+        turn: int = 0,
     ) -> None:
         self._operator, self._site, self._limits, self._urgent = operator, site, limits, urgent
         self._branches, self._storage, self._watch = branches, storage, watch
         self._drag = current_drag()
         self.deadline = Deadline(limits)
+        self.turn = turn
         self.done: list[HashRange] = []
-        self.worked: list[tuple[HashRange, float]] = []
+        self.worked: list[Worked] = []
         self.kept: list[list[pa.Table]] = [[] for _ in range(operator.ports)]
         self.put_off: list[HashRange] = []
         self.flushed = 0.0
@@ -72,7 +86,7 @@ class Work:
         """The same in some ranges, in order, of which nothing has been worked on yet; also gives those that wait for
         slices that are coming."""
         inside = restricted(marks, ranges)
-        work = stretches(inside, upto, view, self._operator, united(coming), self._urgent)
+        work = stretches(inside, upto, view, self._operator, united(coming), self._urgent, self.turn)
         for free in nothing_due(inside, work, upto):
             marks = moved_to(marks, free, upto)
         ready = [stretch for stretch in work if not stretch.waits]
@@ -92,18 +106,21 @@ class Work:
         return marks
 
     def _do(self, item: Item, view: StateView, upto: Marks) -> None:
-        began = time.perf_counter()
+        began, output = time.perf_counter(), 0
         portion = view.portion(item.range, item.after, upto)
         done = self._operator.work(portion)
         for results in done.results:  # made one by one, so that they are not all held at once
             self._watch.lap("work")
+            output += results.num_rows
             self._branches.take(results)
             self._watch.lap("emit")
         for kept, rows in zip(self.kept, done.keep, strict=True):
             kept.append(rows)
         self._drag_along(portion, time.perf_counter() - began)
         self.done.append(item.range)
-        self.worked.append((item.range, time.perf_counter() - began))
+        if item.range not in self._urgent:  # what comes out of turn takes nobody else's
+            self.turn = item.range.high % HASH_END
+        self.worked.append(Worked(item.range, time.perf_counter() - began, output))
 
     def _drag_along(self, portion: Portion, took: float) -> None:
         if self._drag is not None:

@@ -11,7 +11,7 @@ from penstock.engine.job import Limits
 from penstock.engine.marks import behind
 from penstock.engine.view import StateView
 from penstock.operators.base import Marks, Operator
-from penstock.state.ranges import HashRange, apart, common, remaining
+from penstock.state.ranges import HASH_END, HashRange, apart, common, remaining
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,20 @@ def stretches(
     operator: Operator,
     away: Sequence[HashRange] = (),
     urgent: Sequence[HashRange] = (),
+    turn: int = 0,
 ) -> list[Stretch]:
-    """What is due at a site: urgent ranges, in their order, then those parts that hold back its marks. `away` are the
-    ranges, in order, of which some rows have yet to be fetched."""
+    """What is due at a site: urgent ranges, in their order, then those parts that hold back its marks, and of those
+    that hold them back alike the ones from the hash `turn` on. `away` are the ranges, in order, of which some rows have
+    yet to be fetched."""
     least, rank = view.least_times(), {part.low: n for n, part in enumerate(urgent)}
     found: list[Stretch] = []
     for m in marks:
-        due, parts = behind(m.marks, upto) and operator.due(m.marks, upto, least), apart([m.range], urgent)
+        due = behind(m.marks, upto) and operator.due(m.marks, upto, least)
+        parts = apart(apart([m.range], urgent), [HashRange(turn, HASH_END)] if turn else [])
         found += [Stretch(part, m.marks, due) for part in (remaining(parts, away) if away else parts)]
         found += [Stretch(part, m.marks, due, waits=True) for part in common(parts, away)]
     work = (s for s in found if s.due or view.has_unworked(s.range))
-    return sorted(work, key=lambda s: (rank.get(s.range.low, len(rank)), s.after, s.range))
+    return sorted(work, key=lambda s: (rank.get(s.range.low, len(rank)), s.after, s.range.low < turn, s.range))
 
 
 def items(work: Iterable[Stretch], view: StateView, rows: int) -> Iterator[Item]:

@@ -44,6 +44,7 @@ def figures_of(
         pending=waiting,
         last_used=np.where(counts > 0, 1, 0),
         done=counts,
+        output=counts * 1.0,
     )
     backlog = np.bincount(homes, weights=waiting, minlength=directory.sites)
     share = np.full(directory.sites, busy.max())

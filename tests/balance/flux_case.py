@@ -29,7 +29,7 @@ def round_of(
     """`rows` came to each group, and each site works through so many in a second."""
     none = np.zeros(len(rows), np.int64)
     held = none if state is None else np.asarray(state)
-    loads = Loads(np.asarray(rows), none, none * 1.0, none, held, none, none, np.asarray(rows))
+    loads = Loads(np.asarray(rows), none, none * 1.0, none, held, none, none, np.asarray(rows), none * 1.0)
     sites = np.zeros(directory.sites)
     figures = Round(directory, 1, 1.0, loads, sites, sites, sites, memory=memory)
     busy = figures.of_sites(loads.rows) / np.asarray(speeds)

@@ -38,7 +38,7 @@ def epoch(directory: Directory | None = None, seconds: float = 1.0, busy: float 
     count = len(directory.groups)
     usual = {"rows": 100, "heaviest": 1, "state_rows": 1000, "state_bytes": MEGABYTE, "pending": 0, "last_used": 1}
     columns = {name: np.asarray(figures.get(name, [value] * count), np.int64) for name, value in usual.items()}
-    loads = Loads(**columns, seconds=np.full(count, 0.1), done=columns["rows"])
+    loads = Loads(**columns, seconds=np.full(count, 0.1), done=columns["rows"], output=np.zeros(count))
     sites = np.ones(directory.sites)
     return Round(directory, 1, seconds, loads, sites * busy, sites, sites * 0)
 

@@ -34,7 +34,7 @@ def _manifest(epoch: int = 7) -> Manifest:
     run = Run("e000000000007-q0-s0-ä.arrow", 0, 3, 512, "0123456789abcdef", -5, 0, 2**62)
     slices = (Slice(run, EVERYTHING),)
     marks = (RangeMark(EVERYTHING, (at(-(2**63)), END)),)
-    site = SiteState(slices, marks, pending=slices, held=slices, released=at(3))
+    site = SiteState(slices, marks, pending=slices, held=slices, released=at(3), turn=HASH_END - 1)
     return Manifest(
         format=FORMAT,
         query_id="query",

@@ -160,3 +160,20 @@ def test_a_key_is_gathered_although_its_rows_come_late(random: Random, place: Pl
         while loop.step() is not Outcome.FINISHED:
             pass
     assert_exact(scenario, place)
+
+
+@pytest.mark.parametrize("way", [Way(sites=3), SLOW])
+@pytest.mark.parametrize("spread", [False, True])
+def test_what_groups_and_cells_put_out_adds_up(spread: bool, way: Way, place: Place) -> None:
+    """Also under a deadline, where an epoch puts out results of rows that came before it."""
+    scenario, of_all, of_cells, outcome = within_an_hour("inner"), 0.0, 0.0, Outcome.WORKED
+    with looping(scenario, place, way, InlineExecutor()) as (loop, _):
+        if spread:
+            assert loop.change(0, Spread(hash_of(HOT, 64), 0, (2, 0))) is None
+        while outcome is not Outcome.FINISHED:
+            loop.watched = True
+            outcome = loop.step()
+            of_all += loop.figures[0].output.sum()
+            of_cells += loop.figures[0].cells.output.sum()
+    assert of_all == pytest.approx(scenario.results.num_rows)
+    assert (of_cells > 0) == spread

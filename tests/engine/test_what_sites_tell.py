@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.balance.decisions import Move
+from penstock.balance.decisions import Change, Move, Scale
+from penstock.balance.policies import policy_named
 from penstock.config import Settings
 from penstock.engine.adapting import BY_HAND
 from penstock.engine.inline import InlineExecutor
@@ -52,6 +55,28 @@ def test_who_watches_is_told_in_the_next_epoch(tmp_path: Path) -> None:
         loop.step()
         assert len(loop.figures[0].loads.rows) == WAY.sites * WAY.groups_per_site
         assert not loop.watched
+
+
+@pytest.mark.parametrize(("stream", "capacity"), [("join", 1_000), ("windows", 0)])
+def test_only_what_can_be_pending_has_a_buffer(stream: str, capacity: int, tmp_path: Path) -> None:
+    case = kept() if stream == "join" else scenario()
+    with looping(case, Place(tmp_path), WAY, InlineExecutor(), buffer_rows=1_000) as (loop, _):
+        loop.watched = True
+        loop.step()
+        assert loop.figures[0].capacity == capacity
+
+
+@pytest.mark.parametrize(("policy", "change"), [("diffusion", Move), ("elastic", Scale)])
+def test_an_aggregate_with_a_busy_site_is_helped(policy: str, change: type[Change], tmp_path: Path) -> None:
+    """Nothing of it is ever pending, so its buffer would never fill; how busy its sites are tells all the same."""
+    with looping(scenario(), Place(tmp_path), WAY, InlineExecutor(), buffer_rows=1_000) as (loop, _):
+        loop.watched = True
+        loop.step()
+        (figures,) = loop.figures
+    full = np.full(2, figures.seconds)
+    at_work = full if change is Scale else full * [1.0, 0.1]
+    (made,) = policy_named(policy).decide(replace(figures, busy=at_work, share=full, most_sites=8))
+    assert isinstance(made.change, change)
 
 
 def kept() -> Scenario:
