@@ -52,22 +52,22 @@ class Standing:
     def home(self, group: Group) -> int | None:
         return self.away[group] if group in self.away else _home(self.known, group)
 
-    def of_group(self, group: Group, counts: Counts) -> int:
-        """A figure of a group that may be younger than the round: half of what it was split from, or all of what was
-        merged into it."""
-        known = self.figures.directory
+    def burden(self, group: Group) -> tuple[int, int]:
+        """The bytes of state and the pending rows of a group that may be younger than the round: half of what it was
+        split from, or all of what was merged into it."""
+        known, loads = self.figures.directory, self.figures.loads
         first, last = known.overlapping(group)
-        whole = known.groups[first]
-        if whole.depth < group.depth:
-            return int(counts[first]) >> (group.depth - whole.depth)
-        return int(counts[first:last].sum())
+        younger = max(0, group.depth - known.groups[first].depth)
+        if younger or last == first + 1:
+            return int(loads.state_bytes[first]) >> younger, int(loads.pending[first]) >> younger
+        return int(loads.state_bytes[first:last].sum()), int(loads.pending[first:last].sum())
 
     def after(self, rules: Rules, change: Change) -> Standing:
         """Once the change is carried out."""
         loads = self.figures.loads
         match change:
             case Move(group, source, target):
-                state, rows = self.of_group(group, loads.state_bytes), self.of_group(group, loads.pending)
+                state, rows = self.burden(group)
                 return replace(
                     self,
                     away={**self.away, group: target},
@@ -98,7 +98,7 @@ class Standing:
         return np.bincount(directory.home_of, weights=weights, minlength=directory.sites).astype(np.float64)
 
     def _of_groups(self, directory: Directory, counts: Counts) -> Counts:
-        """`of_group` for all groups of a directory."""
+        """A figure of all groups of a directory, as `burden` has it."""
         known = self.figures.directory
         first = np.searchsorted(known.lows, directory.lows, side="right") - 1
         before = np.searchsorted(known.lows, directory.lasts, side="right")
@@ -185,13 +185,11 @@ def broken_rule(rules: Rules, at: Standing, decision: Decision) -> str | None:
 
 
 def _against_receiving(rules: Rules, at: Standing, move: Move) -> str | None:
-    loads, figures = at.figures.loads, at.figures
-    state = at.of_group(move.group, loads.state_bytes)
+    figures, (state, pending) = at.figures, at.burden(move.group)
     if at.moved and at.moved + state > rules.budget:  # one group may always move, or a large one never could
         return f"more than {rules.budget // MEGABYTE} MB of state would move in one round"
     if figures.memory and at.held[move.target] + state > figures.memory:
         return f"the memory of site {move.target} would overflow"
-    pending = at.of_group(move.group, loads.pending)
     most = max(figures.capacity, at.waiting[move.source] - pending)  # where all are too full, the fuller may give
     if figures.capacity and pending and at.waiting[move.target] + pending > most:
         return f"the buffer of site {move.target} would overflow"

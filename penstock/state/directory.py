@@ -136,7 +136,7 @@ class Directory:
 
     @cached_property
     def _low_list(self) -> list[int]:
-        return [int(low) for low in self.lows]
+        return self.lows.tolist()  # type: ignore[no-any-return]
 
     # The groups as arrays: what is asked of all of them at once must not go through them one by one.
 
