@@ -188,7 +188,7 @@ def _against_receiving(rules: Rules, at: Standing, move: Move) -> str | None:
     figures, (state, pending) = at.figures, at.burden(move.group)
     if at.moved and at.moved + state > rules.budget:  # one group may always move, or a large one never could
         return f"more than {rules.budget // MEGABYTE} MB of state would move in one round"
-    if figures.memory and at.held[move.target] + state > figures.memory:
+    if figures.memory and state and at.held[move.target] + state > figures.memory:
         return f"the memory of site {move.target} would overflow"
     most = max(figures.capacity, at.waiting[move.source] - pending)  # where all are too full, the fuller may give
     if figures.capacity and pending and at.waiting[move.target] + pending > most:

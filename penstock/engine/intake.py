@@ -24,13 +24,15 @@ from penstock.state.directory import Directory
 @dataclass(frozen=True)
 class Intake:
     """What the sources give to an epoch, the tasks that read it, and the directories by which they cut it. `standings`
-    say how the sources stand to each other once they have given it; one that was not `asked` gives nothing."""
+    say how the sources stand to each other once they have given it; one that was not `asked` gives nothing. They were
+    asked at the moment `asked_at`, perhaps long before the epoch."""
 
     offers: tuple[Offer, ...]
     routes: tuple[RouteTask, ...]
     directories: tuple[Directory, ...]
     standings: tuple[SourceStanding, ...]
     asked: tuple[bool, ...]
+    asked_at: float
 
     @property
     def rows(self) -> int:
@@ -71,7 +73,7 @@ class Inlet:
     ) -> Intake:
         """What comes after these states. Sources share what an epoch may take in, and none leads the others too far.
         `on_the_way` are the rows of an epoch that is still running: they may come to wait in buffers."""
-        marks = source_marks(states)
+        marks, asked_at = source_marks(states), time.monotonic()
         now = [self._reached(n, standings[n], marks[n], state) for n, state in enumerate(states)]
         parts = shares(self._admissible(directories, on_the_way), now, self._settings.max_lead)
         most = [self._shares_within(standing, part, now) for standing, part in zip(now, parts, strict=True)]
@@ -83,6 +85,7 @@ class Inlet:
             directories,
             tuple(map(_asked, now, parts, most, offers)),
             tuple(part > 0 for part in parts),
+            asked_at,
         )
 
     def _reached(self, source: int, standing: SourceStanding, mark: Mark, state: SourceState) -> SourceStanding:
@@ -103,7 +106,7 @@ class Inlet:
         """From where the marks of the sources go on, also where some are idle. One that is held back counts as active:
         otherwise its rows would come to be late. (A substream that is held back is above the lowest of its source, so
         that it does not matter whether it counts.)"""
-        now = time.monotonic()
+        now = intake.asked_at  # what has come since was not seen
         shown = [
             {split.substream for split in offer.splits} if asked else set(state.marks)
             for offer, asked, state in zip(intake.offers, intake.asked, states, strict=True)

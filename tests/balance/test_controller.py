@@ -165,6 +165,8 @@ def test_a_receiver_never_overflows() -> None:
     full = replace(epoch(), memory=3 * MEGABYTE)
     _, verdict = controller(*moves).heard(full).decide()
     assert [refusal.rule for refusal in verdict.refused] == ["the memory of site 1 would overflow"]
+    stateless = replace(epoch(state_bytes=[0, 0, MEGABYTE, MEGABYTE]), memory=MEGABYTE)
+    assert controller(*moves).heard(stateless).decide()[1].refused == (), "they bring no state"
     waiting = replace(epoch(pending=[40, 0, 70, 0]), capacity=100)
     _, verdict = controller(*moves).heard(waiting).decide()
     assert [refusal.rule for refusal in verdict.refused] == ["the buffer of site 1 would overflow"]

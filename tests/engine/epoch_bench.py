@@ -16,7 +16,7 @@ from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.commit import source_marks
 from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import EpochLoop, Outcome
+from penstock.engine.loop import EpochLoop, Executor, Outcome
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import compile_query
 from penstock.progress.mark import Mark
@@ -43,6 +43,7 @@ class Bench:
     stream: Stream
     folder: Path
     settings: dict[str, Any] = field(default_factory=dict)
+    executor: Executor = field(default_factory=InlineExecutor)
 
     def __post_init__(self) -> None:
         self.restart()
@@ -52,7 +53,7 @@ class Bench:
             self.loop.checkpoint.close()
         settings = Settings(**self.settings)
         query = compile_query(self.stream.to.files(str(self.folder / "out")).sink, CompileOptions.of(settings))
-        self.loop = EpochLoop(query, Checkpoint.open(self.folder / "ck"), InlineExecutor(), settings)
+        self.loop = EpochLoop(query, Checkpoint.open(self.folder / "ck"), self.executor, settings)
 
     def step(self, epochs: int = 1) -> list[Mark]:
         for _ in range(epochs):

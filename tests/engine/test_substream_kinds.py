@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -14,9 +15,12 @@ from held_clock import Clock
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.engine.commit import source_marks
+from penstock.engine.inline import InlineExecutor
+from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.engine.loop import Outcome
 from penstock.progress.mark import BEGIN, END, MIN_TIME, at
 from penstock.testing import Way, assert_same_rows, batch_answer
+from penstock.testing.reading_ahead import ReadingAhead
 
 # -- substreams --------------------------------------------------------------------------------------------------------
 
@@ -167,6 +171,44 @@ def test_a_source_that_is_slow_to_be_asked_is_not_idle(tmp_path: Path, clock: Cl
     for expected in (5, 6, 7):
         clock.now += 100.0
         assert bench.step()[0] == at(expected)
+    assert bench.late == 0
+
+
+class OneLongEpoch:
+    """Epochs take a second by the clock, but one takes fifteen; meanwhile files appear."""
+
+    def __init__(self, executor: InlineExecutor, clock: Clock, appear: Callable[[float], None]) -> None:
+        self._executor, self._clock, self._appear = executor, clock, appear
+
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        reports = self._executor.run(job, routes, following)
+        self._clock.now += 15.0 if job.epoch == 7 else 1.0
+        self._appear(self._clock.now)
+        return reports
+
+    def cancel(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("executor", [InlineExecutor(), ReadingAhead()])
+def test_a_source_that_was_asked_long_ago_is_not_idle(executor: InlineExecutor, tmp_path: Path, clock: Clock) -> None:
+    """Where the next epoch is read ahead, its sources were asked before this one, however long it took."""
+    folder, written = tmp_path / "in", [0]
+    folder.mkdir()
+
+    def appear(now: float) -> None:
+        """A file every four seconds, so that there is never silence for ten."""
+        while 4 * written[0] <= now:
+            pq.write_table(times(written[0]), folder / f"{written[0]:04}.parquet")
+            written[0] += 1
+
+    appear(clock.now)
+    follow = {"time": "ts", "follow": True, "schema": {"ts": "BIGINT", "kind": "VARCHAR"}, "idle": "10s"}
+    backlog = ps.read.batches([times(t) for t in range(0, 400, 10)], time="ts", name="backlog")
+    query = tens(backlog.union(ps.read.files(str(folder / "*.parquet"), name="live", **follow)))
+    bench = Bench(query, tmp_path, {"rows_per_epoch": 8}, OneLongEpoch(executor, clock, appear))
+    bench.step(20)
     assert bench.late == 0
 
 
