@@ -8,13 +8,16 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class SiteStatus:
-    """`utilisation` is the part of its share of the time that the site is busy, `backlog` its pending rows."""
+    """`utilisation` is the part of its share of the time that the site is busy, `backlog` its pending rows, `delay` the
+    seconds that a row waits until it is worked on."""
 
     rows_per_second: float
     utilisation: float
     backlog: float
     state_bytes: int
     groups: int
+    output_per_second: float = 0.0
+    delay: float = 0.0
 
 
 @dataclass(frozen=True)

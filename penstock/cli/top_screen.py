@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from itertools import compress
 
 from rich.bar import Bar
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -17,9 +19,10 @@ from penstock.cli.progress_line import shown_mark
 _BUSY, _OVERLOADED = 0.7, 0.9  # from where on a site is shown as such
 _STALE = 3.0  # seconds after which a status may not be true any more
 _SITE_COLUMNS = (
-    *(("site", 4), ("rows/s", 9), ("utilisation", None), ("", 6)),
-    *(("backlog", None), ("", 10), ("state", 6), ("groups", 6)),
+    *(("site", 4), ("rows/s", 9), ("out/s", 9), ("utilisation", None), ("", 6)),
+    *(("backlog", None), ("", 10), ("delay", 6), ("state", 6), ("groups", 6)),
 )
+_WIDE, _WHERE_WIDE = 100, ("out/s", "delay")  # columns that would leave no room for bars on a narrow terminal
 _GROUP_COLUMNS = (("site", 4), ("rows/s", 9), ("hottest groups", None), ("", 6), ("pending", 10), ("state", 6))
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -28,7 +31,7 @@ def picture(status: Status, now: float, most: int | None = None) -> RenderableTy
     """`most` bounds the rows of each table, for a terminal that is not higher."""
     parts: list[RenderableType] = [_title(status, now), _facts(status)]
     for number, subquery in enumerate(status.subqueries):
-        parts += [Text(), _heading(number, subquery), _sites(subquery, most)]
+        parts += [Text(), _heading(number, subquery), _Sites(subquery, most)]
         if subquery.hottest:
             parts.append(_groups(subquery.hottest[:most]))
     if status.decisions:
@@ -76,15 +79,28 @@ def _heading(number: int, subquery: SubqueryStatus) -> Text:
     return _line(Text.assemble((f"subquery {number}: {plain(subquery.name)}", "bold"), (about, "dim")))
 
 
-def _sites(subquery: SubqueryStatus, most: int | None) -> Table:
+@dataclass(frozen=True)
+class _Sites:
+    """The table of sites, with as many columns as the terminal has room for."""
+
+    subquery: SubqueryStatus
+    most: int | None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield _sites(self.subquery, self.most, options.max_width >= _WIDE)
+
+
+def _sites(subquery: SubqueryStatus, most: int | None, wide: bool) -> Table:
     """All sites in order of their numbers, or the busiest ones where not all can be shown."""
-    table = _table(*_SITE_COLUMNS)
+    kept = [wide or name not in _WHERE_WIDE for name, _ in _SITE_COLUMNS]
+    table = _table(*compress(_SITE_COLUMNS, kept))
     shown = sorted(range(len(subquery.sites)), key=lambda site: -subquery.sites[site].utilisation)[:most]
     full = subquery.capacity or max((site.backlog for site in subquery.sites), default=0)
     for number in sorted(shown):
-        table.add_row(*_site(number, subquery.sites[number], full))
+        table.add_row(*compress(_site(number, subquery.sites[number], full), kept))
     if left := len(subquery.sites) - len(shown):
-        table.add_row("", "", Text(f"and {left:,} less busy", "dim", no_wrap=True))
+        note: list[RenderableType] = ["", "", "", Text(f"and {left:,} less busy", "dim", no_wrap=True)]
+        table.add_row(*compress(note, kept))
     return table
 
 
@@ -93,10 +109,12 @@ def _site(number: int, site: SiteStatus, full: float) -> tuple[RenderableType, .
     return (
         str(number),
         f"{site.rows_per_second:,.0f}",
+        f"{site.output_per_second:,.0f}",
         Bar(1, 0, min(1.0, site.utilisation), color=colour),
         Text(_percent(site.utilisation), colour),
         Bar(full or 1, 0, min(full or 1, site.backlog), color="blue"),
         f"{site.backlog:,.0f}",
+        _delay(site.delay),
         _size(site.state_bytes),
         f"{site.groups:,}",
     )
@@ -175,6 +193,17 @@ def _size(count: float) -> str:
             break
         count /= 1000
     return f"{count:,.1f} {unit}" if count < 9.95 and unit != _UNITS[0] else f"{count:,.0f} {unit}"
+
+
+def _delay(seconds: float) -> str:
+    """In four letters at most and a unit."""
+    return (
+        f"{1000 * seconds:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s" if seconds < 99.95 else _minutes(seconds)
+    )
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds < 99.5 * 60 else f"{min(seconds / 3600, 9999):.0f} h"
 
 
 def _span(seconds: float) -> str:

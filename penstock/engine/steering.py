@@ -143,6 +143,8 @@ def _sites(figures: Round) -> tuple[SiteStatus, ...]:
             backlog=float(figures.backlog[site]),
             state_bytes=int(state[site]),
             groups=int(groups[site]),
+            output_per_second=float(figures.output[site] / figures.seconds),
+            delay=float(figures.site_delay[site]),
         )
         for site in range(figures.directory.sites)
     )

@@ -33,9 +33,9 @@ from penstock.cli.top_screen import picture, rows_per_table
 BEGAN = 1_700_000_000.0
 _PATIENCE = 30.0  # seconds
 SITES = (
-    SiteStatus(rows_per_second=200_000.0, utilisation=1.04, backlog=40_000.0, state_bytes=1_200_000_000, groups=16),
-    SiteStatus(rows_per_second=100_000.0, utilisation=0.5, backlog=10_000.0, state_bytes=88_000_000, groups=15),
-    SiteStatus(rows_per_second=0.0, utilisation=0.0, backlog=0.0, state_bytes=0, groups=1),
+    SiteStatus(200_000.0, 1.04, 40_000.0, state_bytes=1_200_000_000, groups=16, output_per_second=1_234_567, delay=2.3),
+    SiteStatus(100_000.0, 0.5, 10_000.0, state_bytes=88_000_000, groups=15, output_per_second=12.0, delay=0.3504),
+    SiteStatus(0.0, 0.0, 0.0, state_bytes=0, groups=1),
 )
 HOTTEST = (GroupStatus("0110", 0, 150_000.0, 0.81, 39_000, 900_000_000), GroupStatus("0111", 1, 9.0, 0.1, 0, 4_200))
 DECISIONS = (
@@ -97,6 +97,21 @@ def test_sites_have_bars_in_proportion() -> None:
     assert idle.split() == ["2", "0", "0", "%", "0", "0", "B", "1"]
 
 
+def test_a_wide_terminal_also_shows_output_and_delay() -> None:
+    full, half, idle = (line_with(shown(STATUS, 100), figure) for figure in ("1.2 GB", "88 MB", "0 B"))
+    assert full.split()[1:3] + full.split()[7:-3] == ["200,000", "1,234,567", "40,000", "2.3", "s"]
+    assert half.split()[1:3] + half.split()[7:-3] == ["100,000", "12", "10,000", "350", "ms"]
+    assert idle.split() == ["2", "0", "0", "0", "%", "0", "0", "ms", "0", "B", "1"]
+
+
+@pytest.mark.parametrize(
+    ("delay", "text"), [(0.0, "0 ms"), (0.9996, "1.0 s"), (99.9, "99.9 s"), (100, "2 min"), (7200, "2 h")]
+)
+def test_a_delay_has_the_unit_that_suits_it(delay: float, text: str) -> None:
+    one = replace(STATUS.subqueries[0], sites=(replace(SITES[0], delay=delay),))
+    assert f" {text} " in line_with(shown(replace(STATUS, subqueries=(one,)), 100), "1.2 GB")
+
+
 def test_keys_that_are_spread_are_told() -> None:
     spread = replace(STATUS, subqueries=(replace(STATUS.subqueries[0], spread_keys=2),))
     assert "subquery 0: window join  3 sites, 32 groups, 2 keys at several sites" in shown(spread)
@@ -150,7 +165,10 @@ def test_what_could_steer_the_terminal_is_not_shown() -> None:
 
 rates, parts, counts = st.floats(0, 9_999_999), st.floats(0, 9.99), st.integers(0, 99_999_999)
 bits = st.text("01", min_size=1, max_size=64)
-sites = st.builds(SiteStatus, rates, parts, st.floats(0, 99_999_999), st.integers(0, 10**15), st.integers(0, 99_999))
+waits = st.floats(0, 1e9)
+sites = st.builds(
+    SiteStatus, rates, parts, st.floats(0, 99_999_999), st.integers(0, 10**15), st.integers(0, 99_999), rates, waits
+)
 groups = st.builds(GroupStatus, bits, st.integers(0, 9_999), rates, parts, counts, st.integers(0, 10**15))
 gains = st.none() | st.floats(-9, 1)
 decisions = st.builds(
@@ -167,7 +185,7 @@ statuses = st.builds(
 
 
 @settings(deadline=None, max_examples=50)
-@given(statuses, st.sampled_from([80, 120]))
+@given(statuses, st.sampled_from([80, 100, 120]))
 def test_every_status_can_be_shown(status: Status, width: int) -> None:
     lines = shown(status, width)
     assert max(map(cell_len, lines)) <= width

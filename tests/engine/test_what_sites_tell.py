@@ -16,6 +16,7 @@ from penstock.config import Settings
 from penstock.engine.adapting import BY_HAND
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import Outcome
+from penstock.engine.steering import subquery_status
 from penstock.events import DirectoryChanged
 from penstock.testing.crashes import Place, Scenario, assert_exact
 from penstock.testing.looping import looping
@@ -104,3 +105,13 @@ def test_a_policy_knows_how_much_state_a_site_may_hold(state_bytes: int | None, 
 
 def test_sites_are_evened_out_unless_something_else_is_asked_for() -> None:
     assert Settings().policy == "even"
+
+
+def test_who_watches_sees_what_sites_put_out_and_how_long_rows_wait(tmp_path: Path) -> None:
+    with looping(kept(), Place(tmp_path), WAY, InlineExecutor()) as (loop, _):
+        loop.watched = True
+        loop.step()
+        (figures,) = loop.figures
+        shown = subquery_status(loop.query.program.subqueries[0], figures).sites
+    assert sum(site.output_per_second for site in shown) * figures.seconds == pytest.approx(25)  # each row finds itself
+    assert [site.delay for site in shown] == pytest.approx([figures.seconds / 2] * 2)  # nothing is pending
