@@ -58,7 +58,8 @@ class DecisionStatus:
 @dataclass(frozen=True)
 class Status:
     """How a run is getting on. Invariant: subqueries are in order of their numbers, the newest decision is the last.
-    `began` and `at` are seconds since 1970: when the run began, and when this was true."""
+    `began` and `at` are seconds since 1970: when the run began, and when this was true. `groups_told`: the sites have
+    told of their groups, as they do while somebody watches; without it the hottest are not known."""
 
     query: str
     fingerprint: str
@@ -71,3 +72,4 @@ class Status:
     low_water_mark: datetime | int | None
     subqueries: tuple[SubqueryStatus, ...]
     decisions: tuple[DecisionStatus, ...] = ()
+    groups_told: bool = True

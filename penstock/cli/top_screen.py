@@ -31,6 +31,8 @@ def picture(status: Status, now: float, most: int | None = None) -> RenderableTy
         parts += [Text(), _heading(number, subquery), _sites(subquery, most)]
         if subquery.hottest:
             parts.append(_groups(subquery.hottest[:most]))
+        elif not status.groups_told:
+            parts.append(Text("groups are told of after the next epoch", "dim"))
     if status.decisions:
         newest = status.decisions[::-1][: None if most is None else max(1, most // 2)]  # of two lines each
         parts += [Text("\ndecisions", "bold"), _decisions(newest, len(status.subqueries) > 1)]

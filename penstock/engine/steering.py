@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping
 
 import numpy as np
 
 from penstock.balance.decisions import Change, Move, Scale
 from penstock.balance.round import Round
 from penstock.checkpoint.control import Control, MoveRequest, RebalanceRequest, Request, ScaleRequest
+from penstock.checkpoint.manifest import SubqueryState
 from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
+from penstock.engine.job import SiteReport
 from penstock.engine.loop import EpochLoop
 from penstock.engine.moments import as_moment
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, EpochCommitted, Event
 from penstock.plan.explain_operator import operator_lines
 from penstock.plan.program import Subquery
 from penstock.state.directory import Directory, Group
+from penstock.state.runs import about_bytes
 
 KEPT_DECISIONS = 50
 HOTTEST = 8
 LATELY = 5.0  # seconds over which rates are told
+STILL_TRUE = 1.0  # seconds for which what sites told of their groups is shown, where epochs are short
 
 
 class Steering:
@@ -31,6 +36,7 @@ class Steering:
         self._control = Control(loop.checkpoint.root, self._began)
         self._decisions: deque[DecisionStatus] = deque(maxlen=KEPT_DECISIONS)
         self._committed: deque[tuple[float, EpochCommitted]] = deque()
+        self._figures, self._figures_seen = -1, float("-inf")  # of which epoch, and when
 
     def hear(self, event: Event) -> None:
         match event:
@@ -51,7 +57,7 @@ class Steering:
             self._control.answer(request, refused, "" if refused else _from_when(request))
         if self._control.status_due:
             self._control.publish(self._status())
-            self._loop.watched = True  # the next epoch tells what the next status shows
+            self._loop.watched |= self._control.watched  # the next epoch tells what the next status shows
 
     def close(self) -> None:
         self._control.close()
@@ -87,6 +93,7 @@ class Steering:
             self._committed.popleft()
         last = self._committed[-1][1] if self._committed else None
         over = min(LATELY, max(0.1, now - self._began))
+        told = self._groups_told(now)
         return Status(
             query=self._loop.checkpoint.root.name,
             fingerprint=self._loop.manifest.fingerprint,
@@ -97,12 +104,28 @@ class Steering:
             rows_out_per_second=sum(event.rows_out for _, event in self._committed) / over,
             waiting=last.waiting if last else 0,
             low_water_mark=as_moment(last.low_water_mark, query.sources[0]) if last else None,
-            subqueries=tuple(
-                subquery_status(subquery, figures)
-                for subquery, figures in zip(query.program.subqueries, self._loop.figures, strict=False)
-            ),
+            subqueries=tuple(self._subquery(subquery, told) for subquery in query.program.subqueries),
             decisions=tuple(self._decisions),
+            groups_told=told,
         )
+
+    def _groups_told(self, now: float) -> bool:
+        """Whether what sites told of their groups last is still true."""
+        loop = self._loop
+        if loop.figures_epoch != self._figures:
+            self._figures, self._figures_seen = loop.figures_epoch, now
+        here = [state.directory for state in loop.manifest.subqueries]
+        same = [figures.directory for figures in loop.figures] == here
+        return same and (self._figures == loop.manifest.epoch or now - self._figures_seen < STILL_TRUE)
+
+    def _subquery(self, subquery: Subquery, told: bool) -> SubqueryStatus:
+        number = subquery.number
+        if told:
+            return subquery_status(subquery, self._loop.figures[number])
+        reports = {report.site: report for report in self._loop.reports if report.subquery == number}
+        sites = _untold_sites(self._loop.manifest.subqueries[number], reports, self._loop.passed)
+        spread = len(self._loop.manifest.subqueries[number].directory.spread)
+        return SubqueryStatus(_title(subquery), sites, capacity=self._loop.capacity, spread_keys=spread)
 
 
 def _from_when(request: Request) -> str:
@@ -145,6 +168,22 @@ def _sites(figures: Round) -> tuple[SiteStatus, ...]:
             groups=int(groups[site]),
         )
         for site in range(figures.directory.sites)
+    )
+
+
+def _untold_sites(state: SubqueryState, reports: Mapping[int, SiteReport], seconds: float) -> tuple[SiteStatus, ...]:
+    """What is known of sites after every epoch, and costs them nothing. Without reports there was none in this run."""
+    groups = np.bincount(state.directory.home_of, minlength=state.directory.sites)
+    longest = max((report.time.seconds for report in reports.values()), default=0.0)
+    return tuple(
+        SiteStatus(
+            rows_per_second=reports[site].rows_in / seconds if site in reports else 0.0,
+            utilisation=_part(reports[site].time.seconds, longest) if site in reports else 0.0,
+            backlog=float(reports[site].backlog) if site in reports else 0.0,
+            state_bytes=about_bytes(held.slices, state.directory.sites),
+            groups=int(groups[site]),
+        )
+        for site, held in enumerate(state.sites)
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -13,18 +14,18 @@ import penstock as ps
 from penstock.checkpoint.control import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest
 from penstock.checkpoint.control_folder import ControlFolder
 from penstock.checkpoint.status import Status
-from penstock.cli.asking import ask, wait_for
+from penstock.cli.asking import Watching, ask, wait_for
 from penstock.events import DirectoryChanged
 
 ROWS = 50_000_000  # more than a test will ever see
 
 
-def endless(tmp_path: Path) -> ps.Run:
+def endless(tmp_path: Path, **settings: object) -> ps.Run:
     """A query over rows that keep coming."""
     calls = ps.read.calls(rows=ROWS, keys=500, rate=1_000, split_rows=500, progress=ps.slack("1s"))
     query = calls.group_by("caller").window(ps.tumbling("1s")).agg(n=ps.count())
     return query.to.files(str(tmp_path / "out")).start(
-        str(tmp_path / "ck"), master="inline", sites=2, groups_per_site=4, rows_per_epoch=500
+        str(tmp_path / "ck"), master="inline", sites=2, groups_per_site=4, rows_per_epoch=500, **settings
     )
 
 
@@ -69,15 +70,66 @@ def test_a_run_is_scaled_moved_and_evened_out_from_outside(tmp_path: Path) -> No
         run.stop()
 
 
+@contextmanager
+def watched(run: ps.Run) -> Iterator[Callable[[], Status]]:
+    """What a run shows of itself to somebody who watches it."""
+    folder = ControlFolder(run.checkpoint)
+    try:
+        with Watching(folder) as watching:
+
+            def looked() -> Status:
+                watching.renew()
+                return status_of(run)
+
+            yield looked
+    finally:
+        folder.close()
+
+
+def status_of(run: ps.Run) -> Status:
+    until(lambda: (run.checkpoint / "control" / "status.json").exists())
+    return msgspec.json.decode((run.checkpoint / "control" / "status.json").read_bytes(), type=Status)
+
+
+def test_sites_tell_of_their_groups_while_somebody_watches(tmp_path: Path) -> None:
+    run = endless(tmp_path, policy="static")
+    try:
+        until(lambda: status_of(run).epoch > 3)
+        assert run._loop.figures_epoch == -1
+        with watched(run) as status:
+            until(lambda: status().groups_told)
+            assert status().subqueries[0].hottest
+        until(lambda: not status_of(run).groups_told)
+        told = run._loop.figures_epoch
+        until(lambda: status_of(run).epoch > told + 20)
+        assert run._loop.figures_epoch == told
+    finally:
+        run.stop()
+
+
+def test_what_costs_sites_nothing_is_shown_to_whoever_looks(tmp_path: Path) -> None:
+    run = endless(tmp_path, policy="static")
+    try:
+        until(lambda: status_of(run).epoch > 3)
+        (unwatched,) = status_of(run).subqueries
+        with watched(run) as status:
+            until(lambda: status().groups_told)
+            (told,) = status().subqueries
+        assert (unwatched.name, unwatched.hottest) == (told.name, ())
+        assert [site.groups for site in unwatched.sites] == [site.groups for site in told.sites]
+        for one, other in zip(unwatched.sites, told.sites, strict=True):
+            assert one.rows_per_second > 0
+            assert 0 < one.utilisation <= 1
+            assert 0.5 < one.state_bytes / other.state_bytes < 2
+    finally:
+        run.stop()
+
+
 def test_a_run_shows_how_it_is_getting_on(tmp_path: Path) -> None:
     run = endless(tmp_path)
-    shown = run.checkpoint / "control" / "status.json"
-
-    def status() -> Status:
-        return msgspec.json.decode(shown.read_bytes(), type=Status)
-
     try:
-        until(lambda: shown.exists() and bool(status().subqueries))
+        with watched(run) as status:
+            until(lambda: status().groups_told)
         (subquery,) = status().subqueries
         assert len(subquery.sites) == 2
         assert sum(site.groups for site in subquery.sites) == 8
