@@ -52,7 +52,7 @@ class EpochTimed:
 @dataclass(frozen=True)
 class DirectoryChanged:
     """After an epoch it was decided to change the directory of a subquery: what, why, by which part the work of its
-    slowest site is to get less, and how many bytes of state get another home."""
+    slowest site is to get less, and about how many bytes of state get another home."""
 
     epoch: int
     subquery: int

@@ -3,18 +3,20 @@ first epoch that is not routed yet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from penstock.balance.controller import Controller, Verdict
-from penstock.balance.decisions import Change, Scale
+from penstock.balance.decisions import Change, Move, Scale
 from penstock.balance.policies.even import Even
 from penstock.balance.round import Round
-from penstock.balance.rules import Rules, impossible
+from penstock.balance.rules import PINNED, Rules, impossible
 from penstock.checkpoint.manifest import SubqueryState
 from penstock.engine.gathering import gathering_for, settled
+from penstock.engine.rescale import bytes_moved
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event
 from penstock.state.cells import too_wide
-from penstock.state.directory import Directory
+from penstock.state.directory import Directory, Group
 
 BY_HAND = "by hand"
 
@@ -64,11 +66,14 @@ class Adaptation:
             self._once.pop(number, None)
 
     def rebalance(self, subquery: int) -> None:
-        """Even out the sites of a subquery after the next epoch, whatever the policy is."""
+        """Even out the sites of a subquery after the next epoch, whatever the policy is, and wherever groups were moved
+        by hand."""
+        self._settled_at(subquery, _without_pins)
         self._once[subquery] = Controller(Even(), Rules(cool_down=0), 0.0)
 
-    def by_hand(self, epoch: int, subquery: int, change: Change) -> str | None:
-        """Carry out what somebody wants; gives the reason where it cannot be done."""
+    def by_hand(self, epoch: int, subquery: int, change: Change, state: SubqueryState) -> str | None:
+        """Carry out what somebody wants; gives the reason where it cannot be done. A group that was moved so stays: no
+        policy moves it, until the sites are to be evened out by hand."""
         directory = self.directories[subquery]
         if (why := impossible(directory, change, self._may_cut[subquery])) is not None:
             self._tell(ChangeRefused(epoch, subquery, str(change), BY_HAND, why))
@@ -76,17 +81,25 @@ class Adaptation:
                 self._change(subquery, gathering_for(directory, change.sites))
             return why
         self._change(subquery, change.applied(directory))
-        self._tell(DirectoryChanged(epoch, subquery, str(change), BY_HAND, 0.0, 0))
+        cost = bytes_moved(state, directory, self.directories[subquery])
+        self._tell(DirectoryChanged(epoch, subquery, str(change), BY_HAND, 0.0, cost))
+        if isinstance(change, Move):
+            self._settled_at(subquery, lambda settled: {**settled, change.group: PINNED})
         return None
 
-    def scaled(self, epoch: int, sites: int) -> bool:
+    def _settled_at(self, subquery: int, changed: Callable[[Mapping[Group, int]], Mapping[Group, int]]) -> None:
+        """Change which groups of a subquery are settled."""
+        if (known := self._controllers.get(subquery)) is not None:
+            self._controllers[subquery] = replace(known, settled=changed(known.settled))
+
+    def scaled(self, epoch: int, sites: int, states: Sequence[SubqueryState]) -> bool:
         """Give all subqueries a number of sites, unless something is spread over more of them: that is gathered first.
         Gives whether they have it."""
         self.directories = tuple(gathering_for(directory, sites) for directory in self.directories)
         possible = not any(too_wide(directory.spread, sites) for directory in self.directories)
         for number, directory in enumerate(self.directories):
             if possible and directory.sites != sites:
-                self.by_hand(epoch, number, Scale(sites))
+                self.by_hand(epoch, number, Scale(sites), states[number])
         return possible
 
     def settle(self, states: Sequence[SubqueryState]) -> None:
@@ -112,3 +125,7 @@ class Adaptation:
         for refused in verdict.refused:
             wanted = refused.decision
             self._tell(ChangeRefused(epoch, subquery, str(wanted.change), wanted.reason, refused.rule))
+
+
+def _without_pins(settled: Mapping[Group, int]) -> Mapping[Group, int]:
+    return {group: until for group, until in settled.items() if until != PINNED}

@@ -117,7 +117,8 @@ class EpochLoop:
     def change(self, subquery: int, change: Change) -> str | None:
         """Change the directory of a subquery by hand, from the first epoch on that is not routed yet; gives the reason
         where that cannot be done."""
-        return self._adaptation.by_hand(self.manifest.epoch, subquery, change)
+        state = self.manifest.subqueries[subquery]
+        return self._adaptation.by_hand(self.manifest.epoch, subquery, change, state)
 
     def rebalance(self, subquery: int) -> None:
         """Even out the sites of a subquery after the next epoch."""
@@ -218,9 +219,9 @@ class EpochLoop:
         """Gather what waits for it, and get to the number of sites that the run was started with, where a spread key
         stood in the way."""
         self._adaptation.settle(self.manifest.subqueries)
-        sites = self._settings.sites
-        if sites != self.manifest.asked_sites and self._adaptation.scaled(self.manifest.epoch, sites):
-            self.manifest = replace(self.manifest, asked_sites=sites)
+        now, sites = self.manifest, self._settings.sites
+        if sites != now.asked_sites and self._adaptation.scaled(now.epoch, sites, now.subqueries):
+            self.manifest = replace(now, asked_sites=sites)
 
     def _hear_of(self, job: EpochJob, reports: Sequence[RouteReport | SiteReport], seconds: float) -> None:
         """What the groups came to, where the sites were to tell it. The rest between two epochs counts as time,

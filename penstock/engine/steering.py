@@ -135,7 +135,7 @@ def _from_when(request: Request) -> str:
         case ScaleRequest(sites):
             return f"{sites} sites, from the next epoch on that is not routed yet"
         case MoveRequest(group, site):
-            return f"{group} lives at site {site}, from the next epoch on that is not routed yet"
+            return f"{group} lives at site {site}, from the next epoch on that is not routed yet, until `rebalance`"
 
 
 def _move(directory: Directory, bits: str, site: int) -> Change | None:
