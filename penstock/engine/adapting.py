@@ -3,8 +3,8 @@ first epoch that is not routed yet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from penstock.balance.controller import Controller, Verdict
 from penstock.balance.decisions import Change, Move, Scale
@@ -21,6 +21,14 @@ from penstock.state.directory import Directory, Group
 BY_HAND = "by hand"
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """A number of sites for some subqueries."""
+
+    subqueries: frozenset[int]
+    sites: int
+
+
 class Adaptation:
     """Invariant: `directories[s]` is that of subquery s in the next epoch that is planned. There is a controller per
     subquery, or none where directories change by hand only."""
@@ -35,6 +43,7 @@ class Adaptation:
         self.directories, self._may_cut = tuple(directories), may_cut
         self._controllers = dict(enumerate(controllers))
         self._once: dict[int, Controller] = {}  # asked for by hand, for one epoch
+        self._wanted: list[Wanted] = []  # by hand, and not possible yet
         self._tell, self._warm = tell, False
 
     @property
@@ -92,20 +101,32 @@ class Adaptation:
         if (known := self._controllers.get(subquery)) is not None:
             self._controllers[subquery] = replace(known, settled=changed(known.settled))
 
-    def scaled(self, epoch: int, sites: int, states: Sequence[SubqueryState]) -> bool:
-        """Give all subqueries a number of sites, unless something is spread over more of them: that is gathered first.
+    def scale(self, epoch: int, subqueries: Sequence[int], sites: int, states: Sequence[SubqueryState]) -> bool:
+        """Give some subqueries a number of sites, all or none. Gives whether they have it; otherwise they get it as
+        soon as that can be, unless somebody wants something else of them before."""
+        self._wanted = [wanted for wanted in self._wanted if wanted.subqueries.isdisjoint(subqueries)]
+        done = self.scaled(epoch, subqueries, sites, states)
+        if not done:
+            self._wanted.append(Wanted(frozenset(subqueries), sites))
+        return done
+
+    def scaled(self, epoch: int, subqueries: Collection[int], sites: int, states: Sequence[SubqueryState]) -> bool:
+        """Give subqueries a number of sites, unless something is spread over more of them: that is gathered first.
         Gives whether they have it."""
-        self.directories = tuple(gathering_for(directory, sites) for directory in self.directories)
-        possible = not any(too_wide(directory.spread, sites) for directory in self.directories)
-        for number, directory in enumerate(self.directories):
-            if possible and directory.sites != sites:
+        for number in subqueries:
+            self._change(number, gathering_for(self.directories[number], sites))
+        possible = not any(too_wide(self.directories[number].spread, sites) for number in subqueries)
+        for number in sorted(subqueries):
+            if possible and self.directories[number].sites != sites:
                 self.by_hand(epoch, number, Scale(sites), states[number])
         return possible
 
-    def settle(self, states: Sequence[SubqueryState]) -> None:
-        """Gather what is to be gathered and can be, between two epochs of which the second is not routed yet."""
+    def settle(self, epoch: int, states: Sequence[SubqueryState]) -> None:
+        """Gather what is to be gathered and can be, between two epochs of which the second is not routed yet; and do
+        what had to wait for that."""
         for number, state in enumerate(states):
             self._change(number, settled(self.directories[number], state))
+        self._wanted = [w for w in self._wanted if not self.scaled(epoch, w.subqueries, w.sites, states)]
 
     @property
     def settling(self) -> bool:

@@ -20,12 +20,12 @@ from penstock.balance.lead import SourceStanding
 from penstock.balance.round import Round
 from penstock.checkpoint.durable import write_new
 from penstock.checkpoint.faults import FaultPoint, reach
-from penstock.checkpoint.manifest import FORMAT, Manifest, SiteState, SourceState, SubqueryState, Totals
+from penstock.checkpoint.manifest import FORMAT, Manifest, SourceState, Totals
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.adapting import Adaptation
 from penstock.engine.agreement import disagreement, successes
-from penstock.engine.commit import has_pending, next_manifest, source_marks, source_states
+from penstock.engine.commit import has_pending, next_manifest, nothing_yet, source_marks, source_states
 from penstock.engine.effort import Reports, flushed_seconds, only_put_off, whole_backlog
 from penstock.engine.gathering import fits
 from penstock.engine.intake import Inlet, Intake
@@ -41,7 +41,6 @@ from penstock.engine.job import (
     nothing_follows,
 )
 from penstock.engine.loads import round_of
-from penstock.engine.marks import starting_marks
 from penstock.engine.outputs import Outputs
 from penstock.engine.rescale import rehomed, rescaled
 from penstock.engine.stopwatch import Stopwatch, epoch_timed
@@ -120,6 +119,11 @@ class EpochLoop:
         state = self.manifest.subqueries[subquery]
         return self._adaptation.by_hand(self.manifest.epoch, subquery, change, state)
 
+    def scale(self, subqueries: Sequence[int], sites: int) -> bool:
+        """Give some subqueries a number of sites, all at once. Gives whether they have it: what is spread over more is
+        gathered first."""
+        return self._adaptation.scale(self.manifest.epoch, subqueries, sites, self.manifest.subqueries)
+
     def rebalance(self, subquery: int) -> None:
         """Even out the sites of a subquery after the next epoch."""
         self._adaptation.rebalance(subquery)
@@ -153,7 +157,7 @@ class EpochLoop:
             fingerprint=self._fingerprint,
             epoch=0,
             sources=tuple(SourceState(None, {}, False) for _ in self.query.sources),
-            subqueries=tuple(_nothing_yet(directory, s.operator.tracks) for s in self.query.program.subqueries),
+            subqueries=tuple(nothing_yet(directory, s.operator.tracks) for s in self.query.program.subqueries),
             staged=(),
             folders=self.outputs.folders(),
             totals=Totals(),
@@ -218,9 +222,9 @@ class EpochLoop:
     def _settle(self) -> None:
         """Gather what waits for it, and get to the number of sites that the run was started with, where a spread key
         stood in the way."""
-        self._adaptation.settle(self.manifest.subqueries)
-        now, sites = self.manifest, self._settings.sites
-        if sites != now.asked_sites and self._adaptation.scaled(now.epoch, sites, now.subqueries):
+        now, sites, every = self.manifest, self._settings.sites, range(len(self.manifest.subqueries))
+        self._adaptation.settle(now.epoch, now.subqueries)
+        if sites != now.asked_sites and self._adaptation.scaled(now.epoch, every, sites, now.subqueries):
             self.manifest = replace(now, asked_sites=sites)
 
     def _hear_of(self, job: EpochJob, reports: Sequence[RouteReport | SiteReport], seconds: float) -> None:
@@ -340,9 +344,3 @@ class EpochLoop:
 def _moved_on(state: SourceState, offer: Offer) -> bool:
     """Whether a source has something to note, with or without rows. At its beginning it may have nothing."""
     return offer.progress != (state.progress or {})
-
-
-def _nothing_yet(directory: Directory, tracks: int) -> SubqueryState:
-    """The state of a subquery that has not seen anything."""
-    homes = [directory.ranges_of(site) for site in range(directory.sites)]
-    return SubqueryState(directory, tuple(SiteState((), starting_marks(home, tracks)) for home in homes))

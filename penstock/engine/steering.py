@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from penstock.balance.decisions import Change, Move, Scale
+from penstock.balance.decisions import Change, Move
 from penstock.balance.round import Round
-from penstock.checkpoint.control import Control, MoveRequest, RebalanceRequest, Request, ScaleRequest
+from penstock.checkpoint.control import Answer, Control, MoveRequest, RebalanceRequest, Request, ScaleRequest
 from penstock.checkpoint.manifest import SubqueryState
 from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 from penstock.engine.job import SiteReport
@@ -24,6 +24,7 @@ from penstock.state.runs import about_bytes
 
 KEPT_DECISIONS = 50
 HOTTEST = 8
+_FROM_WHEN = "from the next epoch on that is not routed yet"
 LATELY = 5.0  # seconds over which rates are told
 STILL_TRUE = 1.0  # seconds for which what sites told of their groups is shown, where epochs are short
 
@@ -53,8 +54,8 @@ class Steering:
     def attend(self) -> None:
         """Do what is asked for, and show how things are."""
         for request in self._control.requests():
-            refused = self._refused(request)
-            self._control.answer(request, refused, "" if refused else _from_when(request))
+            done = self._done(request)
+            self._control.answer(request, done.why_not, done.detail)
         if self._control.status_due:
             self._control.publish(self._status())
             self._loop.watched |= self._control.watched  # the next epoch tells what the next status shows
@@ -64,26 +65,27 @@ class Steering:
 
     # -- requests ------------------------------------------------------------------------------------------------
 
-    def _refused(self, request: Request) -> str | None:
-        """Carry a request out; gives the reason where that is not possible."""
+    def _done(self, request: Request) -> Answer:
+        """Carry a request out, for all subqueries that it is about or for none."""
         count = len(self._loop.directories)
         subqueries = range(count) if request.subquery is None else [request.subquery]
         if any(number >= count for number in subqueries):
-            return f"this query has {count} subqueries, counted from 0"
-        reasons = [self._one(request, number) for number in subqueries]
-        return next((reason for reason in reasons if reason is not None), None)
-
-    def _one(self, request: Request, subquery: int) -> str | None:
-        directory = self._loop.directories[subquery]
+            return Answer(f"this query has {count} subqueries, counted from 0")
         match request:
             case ScaleRequest(sites):
-                return self._loop.change(subquery, Scale(sites)) if sites != directory.sites else None
-            case MoveRequest(bits, site):
-                change = _move(directory, bits, site)
-                return "there is no such group" if change is None else self._loop.change(subquery, change)
+                return _scaled(sites, self._loop.scale(subqueries, sites))
+            case MoveRequest(bits, site, subquery):
+                return self._moved(subquery, bits, site)
             case RebalanceRequest():
-                self._loop.rebalance(subquery)
-                return None
+                for number in subqueries:
+                    self._loop.rebalance(number)
+                return Answer(None, "it is looked at after the next epoch")
+
+    def _moved(self, subquery: int, bits: str, site: int) -> Answer:
+        change = _move(self._loop.directories[subquery], bits, site)
+        why_not = "there is no such group" if change is None else self._loop.change(subquery, change)
+        detail = f"{bits} lives at site {site}, {_FROM_WHEN}, until `penstock rebalance`"
+        return Answer(why_not, "" if why_not else detail)
 
     # -- status --------------------------------------------------------------------------------------------------
 
@@ -128,14 +130,10 @@ class Steering:
         return SubqueryStatus(_title(subquery), sites, capacity=self._loop.capacity, spread_keys=spread)
 
 
-def _from_when(request: Request) -> str:
-    match request:
-        case RebalanceRequest():
-            return "it is looked at after the next epoch"
-        case ScaleRequest(sites):
-            return f"{sites} sites, from the next epoch on that is not routed yet"
-        case MoveRequest(group, site):
-            return f"{group} lives at site {site}, from the next epoch on that is not routed yet, until `rebalance`"
+def _scaled(sites: int, now: bool) -> Answer:
+    if now:
+        return Answer(None, f"{sites} sites, {_FROM_WHEN}")
+    return Answer(None, f"{sites} sites, as soon as a key that is spread over more of them has been gathered")
 
 
 def _move(directory: Directory, bits: str, site: int) -> Change | None:

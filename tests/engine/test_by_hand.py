@@ -12,7 +12,7 @@ import pytest
 
 import penstock as ps
 from penstock.balance import policies
-from penstock.balance.decisions import Decision, Merge, Move, Split
+from penstock.balance.decisions import Decision, Merge, Move, Split, Spread
 from penstock.balance.round import Round
 from penstock.engine.adapting import BY_HAND
 from penstock.engine.inline import InlineExecutor
@@ -76,6 +76,25 @@ def test_what_was_moved_by_hand_stays_until_sites_are_evened_out_by_hand(
         loop.rebalance(0)
         steps(loop, 4)
         assert loop.directories[0].home_at(FIRST.range.low) == 0
+
+
+def two_subqueries() -> Scenario:
+    """A join, and counts of its pairs."""
+    both = joined().stream
+    return Scenario(both.group_by("k").window(ps.tumbling(1_000)).agg(n=ps.count()))
+
+
+def test_all_subqueries_are_scaled_or_none(tmp_path: Path) -> None:
+    with looping(two_subqueries(), Place(tmp_path), WAY, InlineExecutor(), policy="static") as (loop, _):
+        loop.step()
+        assert loop.change(0, Spread(7, 0, (0, 1))) is None
+        loop.step()
+        assert not loop.scale([0, 1], 1)
+        assert [directory.sites for directory in loop.directories] == [2, 2]
+        steps(loop, 3)
+        assert [directory.sites for directory in loop.directories] == [1, 1]
+        assert loop.scale([1], 3)
+        assert [directory.sites for directory in loop.directories] == [1, 3]
 
 
 def test_a_policy_is_told_which_groups_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
