@@ -84,6 +84,18 @@ class ChangeMeasured:
 
 
 @dataclass(frozen=True)
+class Rebalanced:
+    """Somebody asked for the sites of a subquery to be evened out: how many changes were made, how many refused, and by
+    which part of the busiest one's time the sites were apart before."""
+
+    epoch: int
+    subquery: int
+    changes: int
+    refused: int
+    apart: float
+
+
+@dataclass(frozen=True)
 class EpochDropped:
     """An epoch was run and thrown away, and will be run again."""
 
@@ -112,6 +124,7 @@ Event = (
     | DirectoryChanged
     | ChangeRefused
     | ChangeMeasured
+    | Rebalanced
     | EpochDropped
     | RunRecovered
     | RunFinished

@@ -14,7 +14,7 @@ from penstock.balance.rules import PINNED, Rules, impossible
 from penstock.checkpoint.manifest import SubqueryState
 from penstock.engine.gathering import gathering_for, settled
 from penstock.engine.rescale import bytes_moved
-from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event
+from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event, Rebalanced
 from penstock.state.cells import too_wide
 from penstock.state.directory import Directory, Group
 
@@ -66,19 +66,31 @@ class Adaptation:
             if figures[number].directory != self.directories[number]:
                 continue
             heard = controller.heard(figures[number])
+            if number in self._once:
+                self._rebalance_now(epoch, number, heard)
+                continue
             if heard.due:
                 heard, verdict = heard.decide()
                 self._change(number, verdict.directory)
                 self._tell_of(epoch, number, verdict)
-            if number in self._controllers and number not in self._once:
-                self._controllers[number] = heard
-            self._once.pop(number, None)
+            self._controllers[number] = heard
+
+    def _rebalance_now(self, epoch: int, subquery: int, controller: Controller) -> None:
+        assert controller.figures is not None, "it has just heard"
+        del self._once[subquery]
+        _, verdict = controller.decide()
+        self._change(subquery, verdict.directory)
+        self._tell_of(epoch, subquery, verdict)
+        made, refused, busy = len(verdict.accepted), len(verdict.refused), controller.figures.busy
+        apart = float(1 - busy.min() / busy.max()) if busy.any() else 0.0
+        self._tell(Rebalanced(epoch, subquery, made, refused, apart))
 
     def rebalance(self, subquery: int) -> None:
         """Even out the sites of a subquery after the next epoch, whatever the policy is, and wherever groups were moved
-        by hand."""
+        by hand. What has been heard in this round counts, too."""
         self._settled_at(subquery, _without_pins)
-        self._once[subquery] = Controller(Even(), Rules(cool_down=0), 0.0)
+        known = self._controllers.get(subquery)
+        self._once[subquery] = Controller(Even(), Rules(cool_down=0), 0.0, known.figures if known else None)
 
     def by_hand(self, epoch: int, subquery: int, change: Change, state: SubqueryState) -> str | None:
         """Carry out what somebody wants; gives the reason where it cannot be done. A group that was moved so stays: no

@@ -16,7 +16,8 @@ from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, 
 from penstock.engine.job import SiteReport
 from penstock.engine.loop import EpochLoop
 from penstock.engine.moments import as_moment
-from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, EpochCommitted, Event
+from penstock.engine.rebalancing import Asked, came_of
+from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, EpochCommitted, Event, Rebalanced
 from penstock.plan.explain_operator import operator_lines
 from penstock.plan.program import Subquery
 from penstock.state.directory import Directory, Group
@@ -37,6 +38,7 @@ class Steering:
         self._control = Control(loop.checkpoint.root, self._began)
         self._decisions: deque[DecisionStatus] = deque(maxlen=KEPT_DECISIONS)
         self._committed: deque[tuple[float, EpochCommitted]] = deque()
+        self._asked: list[Asked] = []
         self._figures, self._figures_seen = -1, float("-inf")  # of which epoch, and when
 
     def hear(self, event: Event) -> None:
@@ -51,22 +53,32 @@ class Steering:
                 why = "the decisions of the round before"
                 self._decisions.append(DecisionStatus(epoch, subquery, "measured", why, predicted, measured))
 
+            case Rebalanced(epoch, subquery, changes, refused):
+                self._asked = [asked.after(event) for asked in self._asked]
+                if not changes and not refused:
+                    self._decisions.append(DecisionStatus(epoch, subquery, "rebalance", came_of([event])))
+
     def attend(self) -> None:
         """Do what is asked for, and show how things are."""
         for request in self._control.requests():
-            done = self._done(request)
-            self._control.answer(request, done.why_not, done.detail)
+            if (done := self._done(request)) is not None:
+                self._control.answer(request, done.why_not, done.detail)
+        self._answer_asked()
         if self._control.status_due:
             self._control.publish(self._status())
             self._loop.watched |= self._control.watched  # the next epoch tells what the next status shows
 
     def close(self) -> None:
+        self._answer_asked()
+        for asked in self._asked:
+            self._control.answer(asked.request, "the run has ended before the next epoch")
         self._control.close()
 
     # -- requests ------------------------------------------------------------------------------------------------
 
-    def _done(self, request: Request) -> Answer:
-        """Carry a request out, for all subqueries that it is about or for none."""
+    def _done(self, request: Request) -> Answer | None:
+        """Carry a request out, for all subqueries that it is about or for none. None: what comes of it is not known
+        yet."""
         count = len(self._loop.directories)
         subqueries = range(count) if request.subquery is None else [request.subquery]
         if any(number >= count for number in subqueries):
@@ -79,7 +91,17 @@ class Steering:
             case RebalanceRequest():
                 for number in subqueries:
                     self._loop.rebalance(number)
-                return Answer(None, "it is looked at after the next epoch")
+                self._asked.append(Asked(request, subqueries, time.time()))
+                return None
+
+    def _answer_asked(self) -> None:
+        waiting = []
+        for asked in self._asked:
+            if (answer := asked.answer(time.time())) is None:
+                waiting.append(asked)
+            else:
+                self._control.answer(asked.request, answer.why_not, answer.detail)
+        self._asked = waiting
 
     def _moved(self, subquery: int, bits: str, site: int) -> Answer:
         change = _move(self._loop.directories[subquery], bits, site)

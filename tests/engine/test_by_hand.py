@@ -13,11 +13,12 @@ import pytest
 import penstock as ps
 from penstock.balance import policies
 from penstock.balance.decisions import Decision, Merge, Move, Split, Spread
+from penstock.balance.policies.even import Even
 from penstock.balance.round import Round
 from penstock.engine.adapting import BY_HAND
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop
-from penstock.events import ChangeRefused, DirectoryChanged, Event
+from penstock.events import ChangeRefused, DirectoryChanged, Event, Rebalanced
 from penstock.state.directory import Group
 from penstock.testing.crashes import Place, Scenario
 from penstock.testing.looping import looping
@@ -97,6 +98,26 @@ def test_all_subqueries_are_scaled_or_none(tmp_path: Path) -> None:
         assert [directory.sites for directory in loop.directories] == [1, 3]
 
 
+def test_what_was_heard_in_the_round_counts_where_sites_are_evened_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    epochs = []
+
+    class Notes(Even):
+        def decide(self, figures: Round) -> Sequence[Decision]:
+            epochs.append(figures.epochs)
+            return []
+
+    monkeypatch.setattr("penstock.engine.adapting.Even", Notes)
+    monkeypatch.setattr("penstock.balance.controller.REST", 0.0)
+    with looping(joined(), Place(tmp_path), WAY, InlineExecutor(), round_seconds=3600.0) as (loop, told):
+        steps(loop, 5)
+        loop.rebalance(0)
+        steps(loop, 1)
+        assert [event.epoch for event in told if isinstance(event, Rebalanced)] == [6]
+    assert epochs == [5]  # the first epoch warms processes and caches
+
+
 def test_a_policy_is_told_which_groups_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[bool]] = []
 
@@ -112,9 +133,11 @@ def test_a_policy_is_told_which_groups_stay(tmp_path: Path, monkeypatch: pytest.
     assert (seen[0], seen[-1]) == ([False] * 8, [True] + [False] * 7)
 
 
-def test_a_change_by_hand_tells_how_much_state_changes_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with looping(joined(), Place(tmp_path), WAY, InlineExecutor(), round_seconds=0.0) as (loop, told):
-        steps(loop, 6)
+def test_a_change_by_hand_tells_how_much_state_changes_hands(tmp_path: Path) -> None:
+    with looping(joined(), Place(tmp_path), WAY, InlineExecutor(), policy="static") as (loop, told):
+        steps(loop, 5)
+        loop.watched = True
+        steps(loop, 1)
         held = loop.figures[0].loads.state_bytes
         loop.change(0, Move(FIRST, 0, 1))
         loop.change(0, Split(FIRST))

@@ -8,14 +8,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 import penstock as ps
 from penstock.checkpoint.control import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest
 from penstock.checkpoint.control_folder import ControlFolder
 from penstock.checkpoint.status import Status
-from penstock.cli.asking import Watching, ask, wait_for
+from penstock.cli.asking import Watching, answer_to, ask, wait_for
+from penstock.engine.inline import InlineExecutor
+from penstock.engine.steering import Steering
 from penstock.events import DirectoryChanged
+from penstock.testing.crashes import Place, Scenario
+from penstock.testing.looping import looping
+from penstock.testing.ways import Way
 
 ROWS = 50_000_000  # more than a test will ever see
 
@@ -60,7 +66,7 @@ def test_a_run_is_scaled_moved_and_evened_out_from_outside(tmp_path: Path) -> No
         target = (directory.homes[0] + 1) % 5
         assert answered(run, MoveRequest(str(group), target, 0)).why_not is None
         until(lambda: run._loop.manifest.subqueries[0].directory.homes[0] == target)
-        assert answered(run, RebalanceRequest()).why_not is None
+        assert answered(run, RebalanceRequest()).detail
         refused = answered(run, MoveRequest("01010101010101", 0, 0))
         assert refused.why_not == "there is no such group"
         assert "1 subqueries" in (answered(run, ScaleRequest(3, 7)).why_not or "")
@@ -68,6 +74,47 @@ def test_a_run_is_scaled_moved_and_evened_out_from_outside(tmp_path: Path) -> No
         assert told[:2] == ["scale to 5 sites", f"move {group} from site {directory.homes[0]} to site {target}"]
     finally:
         run.stop()
+
+
+def test_who_asks_for_sites_to_be_evened_out_is_told_what_came_of_it(tmp_path: Path) -> None:
+    """All groups are at one site at first, then there is nothing left to do."""
+    run = endless(tmp_path, policy="static")
+    try:
+        for group in run._loop.directories[0].groups:
+            answered(run, MoveRequest(str(group), 0, 0))
+        until(lambda: set(run._loop.manifest.subqueries[0].directory.homes) == {0})
+        answer = answered(run, RebalanceRequest())
+        assert (answer.why_not, answer.detail[:12]) == (None, "subquery 0: ")
+        assert answer.detail.endswith("changed")
+        answered(run, ScaleRequest(1))
+        until(lambda: sites_of(run) == 1)
+        answer = answered(run, RebalanceRequest())
+        nothing = "nothing to do: no change would help, the sites of subquery 0 are within 0 % of each other"
+        assert (answer.why_not, answer.detail) == (None, nothing)
+        assert status_of(run).decisions[-1].why in (nothing, "by hand")
+    finally:
+        run.stop()
+
+
+def test_a_query_that_ends_first_says_so(tmp_path: Path) -> None:
+    """As one that has nothing to read does."""
+    with looping(evened(), Place(tmp_path), Way(sites=2), InlineExecutor()) as (loop, _):
+        steering = Steering(loop)
+        folder = ControlFolder(loop.checkpoint.root)
+        name = ask(folder, RebalanceRequest())
+        steering.attend()
+        assert answer_to(folder, name) is None
+        steering.close()
+        answer = answer_to(folder, name)
+        folder.close()
+    assert answer is not None
+    assert answer.why_not == "the run has ended before the next epoch"
+
+
+def evened() -> Scenario:
+    rows = pa.table({"ts": range(0, 50_000, 100), "k": [n % 20 for n in range(500)]})
+    stream = ps.read.batches([rows], time="ts", progress=ps.slack(0))
+    return Scenario(stream.group_by("k").window(ps.tumbling(1_000)).agg(n=ps.count()))
 
 
 @contextmanager
