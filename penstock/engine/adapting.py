@@ -19,6 +19,7 @@ from penstock.state.cells import too_wide
 from penstock.state.directory import Directory, Group
 
 BY_HAND = "by hand"
+LOOK = 1.0  # seconds of epochs that tell enough to even out sites: in a short one, a site is the slowest by chance
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Adaptation:
     ) -> None:
         self.directories, self._may_cut = tuple(directories), may_cut
         self._controllers = dict(enumerate(controllers))
-        self._once: dict[int, Controller] = {}  # asked for by hand, for one epoch
+        self._once: dict[int, Controller] = {}  # asked for by hand, for once
         self._wanted: list[Wanted] = []  # by hand, and not possible yet
         self._tell, self._warm = tell, False
 
@@ -67,30 +68,35 @@ class Adaptation:
                 continue
             heard = controller.heard(figures[number])
             if number in self._once:
-                self._rebalance_now(epoch, number, heard)
+                self._once[number] = heard
+                self._rebalance_if_due(epoch, number, heard)
                 continue
             if heard.due:
-                heard, verdict = heard.decide()
-                self._change(number, verdict.directory)
-                self._tell_of(epoch, number, verdict)
+                heard = self._decide(epoch, number, heard)[0]
             self._controllers[number] = heard
 
-    def _rebalance_now(self, epoch: int, subquery: int, controller: Controller) -> None:
-        assert controller.figures is not None, "it has just heard"
-        del self._once[subquery]
-        _, verdict = controller.decide()
+    def _decide(self, epoch: int, subquery: int, controller: Controller) -> tuple[Controller, Verdict]:
+        later, verdict = controller.decide()
         self._change(subquery, verdict.directory)
         self._tell_of(epoch, subquery, verdict)
-        made, refused, busy = len(verdict.accepted), len(verdict.refused), controller.figures.busy
+        return later, verdict
+
+    def _rebalance_if_due(self, epoch: int, subquery: int, controller: Controller) -> None:
+        if controller.figures is None or not controller.due:
+            return
+        del self._once[subquery]
+        _, verdict = self._decide(epoch, subquery, controller)
+        busy = controller.figures.busy
         apart = float(1 - busy.min() / busy.max()) if busy.any() else 0.0
-        self._tell(Rebalanced(epoch, subquery, made, refused, apart))
+        self._tell(Rebalanced(epoch, subquery, len(verdict.accepted), len(verdict.refused), apart))
 
     def rebalance(self, subquery: int) -> None:
-        """Even out the sites of a subquery after the next epoch, whatever the policy is, and wherever groups were moved
-        by hand. What has been heard in this round counts, too."""
+        """Even out the sites of a subquery, whatever the policy is, and wherever groups were moved by hand: after the
+        next epoch, or a few where they are short. What has been heard in this round counts, too."""
         self._settled_at(subquery, _without_pins)
         known = self._controllers.get(subquery)
-        self._once[subquery] = Controller(Even(), Rules(cool_down=0), 0.0, known.figures if known else None)
+        length, figures = (min(known.length, LOOK), known.figures) if known else (LOOK, None)
+        self._once[subquery] = Controller(Even(), Rules(cool_down=0), length, figures)
 
     def by_hand(self, epoch: int, subquery: int, change: Change, state: SubqueryState) -> str | None:
         """Carry out what somebody wants; gives the reason where it cannot be done. A group that was moved so stays: no

@@ -125,7 +125,7 @@ class EpochLoop:
         return self._adaptation.scale(self.manifest.epoch, subqueries, sites, self.manifest.subqueries)
 
     def rebalance(self, subquery: int) -> None:
-        """Even out the sites of a subquery after the next epoch."""
+        """Even out the sites of a subquery after the next epoch, or a few short ones."""
         self._adaptation.rebalance(subquery)
 
     @property

@@ -24,11 +24,14 @@ class Asked:
         return replace(self, heard=(*self.heard, event)) if event.subquery in self.subqueries else self
 
     def answer(self, now: float) -> Answer | None:
-        """None while it is to be waited for. Where the input rests, nothing is known until it goes on."""
+        """None while it is to be waited for. Where the input rests, it may take long."""
         if {event.subquery for event in self.heard} >= set(self.subqueries):
             return Answer(None, came_of(self.heard))
         if now - self.at >= MOST_WAIT:
-            return Answer(None, "no epoch has come since: the sites are looked at after the next one")
+            return Answer(
+                None,
+                "not known yet: the sites are looked at after the next epochs, `penstock top` shows what comes of it",
+            )
         return None
 
 

@@ -109,6 +109,7 @@ def test_what_was_heard_in_the_round_counts_where_sites_are_evened_out(
             return []
 
     monkeypatch.setattr("penstock.engine.adapting.Even", Notes)
+    monkeypatch.setattr("penstock.engine.adapting.LOOK", 0.0)
     monkeypatch.setattr("penstock.balance.controller.REST", 0.0)
     with looping(joined(), Place(tmp_path), WAY, InlineExecutor(), round_seconds=3600.0) as (loop, told):
         steps(loop, 5)
@@ -116,6 +117,15 @@ def test_what_was_heard_in_the_round_counts_where_sites_are_evened_out(
         steps(loop, 1)
         assert [event.epoch for event in told if isinstance(event, Rebalanced)] == [6]
     assert epochs == [5]  # the first epoch warms processes and caches
+
+
+def test_sites_are_not_evened_out_by_one_short_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.engine.adapting.LOOK", 3600.0)
+    with looping(joined(), Place(tmp_path), WAY, InlineExecutor(), policy="static") as (loop, told):
+        loop.rebalance(0)
+        steps(loop, 4)
+        assert loop._adaptation.listens
+    assert not [event for event in told if isinstance(event, Rebalanced)]
 
 
 def test_a_policy_is_told_which_groups_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
