@@ -24,7 +24,7 @@ from penstock.state.directory import Directory, Group
 from penstock.state.runs import about_bytes
 
 KEPT_DECISIONS = 50
-HOTTEST = 8
+HOTTEST = 256  # groups that are told of
 _FROM_WHEN = "from the next epoch on that is not routed yet"
 LATELY = 5.0  # seconds over which rates are told
 STILL_TRUE = 1.0  # seconds for which what sites told of their groups is shown, where epochs are short
@@ -208,8 +208,9 @@ def _untold_sites(state: SubqueryState, reports: Mapping[int, SiteReport], secon
 
 
 def _hottest(figures: Round) -> tuple[GroupStatus, ...]:
+    """Those with most work first, then those with most rows that wait for it."""
     loads, seconds = figures.loads, figures.seconds
-    order = np.argsort(-loads.seconds, kind="stable")[:HOTTEST]
+    order = np.lexsort((-loads.state_bytes, -loads.pending, -loads.seconds))[:HOTTEST]
     return tuple(
         GroupStatus(
             group=str(figures.directory.groups[place]),
@@ -219,8 +220,7 @@ def _hottest(figures: Round) -> tuple[GroupStatus, ...]:
             pending=int(loads.pending[place]),
             state_bytes=int(loads.state_bytes[place]),
         )
-        for place in order
-        if loads.rows[place]
+        for place in order.tolist()
     )
 
 

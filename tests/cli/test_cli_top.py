@@ -113,6 +113,16 @@ def test_the_hottest_groups() -> None:
     assert line_with(lines, "4.2 kB").split() == ["1", "9", "0111", "10", "%", "0", "4.2", "kB"]
 
 
+def test_a_few_groups_are_shown_and_none_that_has_nothing_to_do() -> None:
+    groups = [GroupStatus(f"{number:08b}", 0, 1.0, 0.1, 0, 1) for number in range(100)]
+    waiting, resting = GroupStatus("1111111", 0, 0.0, 0.0, 7, 1), GroupStatus("1111110", 0, 0.0, 0.0, 0, 1)
+    lines = shown(replace(STATUS, subqueries=(SubqueryStatus("join", SITES, tuple(groups)),)))
+    assert len([line for line in lines if "10 %" in line]) == 8
+    lines = shown(replace(STATUS, subqueries=(SubqueryStatus("join", SITES, (waiting, resting)),)))
+    assert line_with(lines, "1111111")
+    assert not [line for line in lines if "1111110" in line]
+
+
 def test_before_groups_are_told_of_that_is_said() -> None:
     untold = replace(STATUS, groups_told=False, subqueries=(replace(STATUS.subqueries[0], hottest=()),))
     assert "groups are told of after the next epoch" in shown(untold)

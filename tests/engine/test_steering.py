@@ -5,20 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import penstock as ps
+from penstock.balance.round import Loads, Round
 from penstock.checkpoint.control import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest
 from penstock.checkpoint.control_folder import ControlFolder
 from penstock.checkpoint.status import Status
 from penstock.cli.asking import Watching, answer_to, ask, wait_for
 from penstock.engine.inline import InlineExecutor
-from penstock.engine.steering import Steering
+from penstock.engine.steering import Steering, _hottest
 from penstock.events import DirectoryChanged
+from penstock.state.directory import uniform
 from penstock.testing.crashes import Place, Scenario
 from penstock.testing.looping import looping
 from penstock.testing.ways import Way
@@ -185,6 +189,29 @@ def test_a_run_shows_how_it_is_getting_on(tmp_path: Path) -> None:
         assert status().epoch > 0
     finally:
         run.stop()
+
+
+def loads(**figures: list[int]) -> Loads:
+    """Of groups that had nothing to do and hold nothing, unless `figures` say otherwise."""
+    count = len(next(iter(figures.values())))
+    counts = {field.name: np.asarray(figures.get(field.name, [0] * count), np.int64) for field in fields(Loads)}
+    return Loads(**{**counts, "seconds": counts["seconds"].astype(float)})
+
+
+def test_groups_are_told_by_work_then_by_what_waits_for_it() -> None:
+    """Also those to which no row came: one with pending rows, and one that only holds state."""
+    told = loads(seconds=[0, 3, 0, 1], rows=[0, 9, 0, 5], pending=[0, 0, 7, 0], state_bytes=[8, 0, 0, 0])
+    figures = Round(uniform(2, 2), 1, 1.0, told, np.ones(2), np.ones(2), np.zeros(2))
+    groups = _hottest(figures)
+    assert [group.group for group in groups] == ["01", "11", "10", "00"]
+    assert [group.pending for group in groups] == [0, 0, 7, 0]
+
+
+def test_many_groups_are_told() -> None:
+    """So that `penstock move` has bits to take; but not all of ten thousand."""
+    count = len(uniform(2, 1000).groups)
+    figures = Round(uniform(2, 1000), 1, 1.0, loads(rows=[1] * count), np.ones(2), np.ones(2), np.zeros(2))
+    assert len(_hottest(figures)) == 256
 
 
 @pytest.mark.parametrize("policy", ["static", "flux", "diffusion", "elastic", "memory", "hybrid", "even"])
