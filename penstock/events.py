@@ -52,7 +52,7 @@ class EpochTimed:
 @dataclass(frozen=True)
 class DirectoryChanged:
     """After an epoch it was decided to change the directory of a subquery: what, why, by which part the work of its
-    slowest site is to get less, and how many bytes of state get another home."""
+    slowest site is to get less, and about how many bytes of state get another home."""
 
     epoch: int
     subquery: int
@@ -84,6 +84,18 @@ class ChangeMeasured:
 
 
 @dataclass(frozen=True)
+class Rebalanced:
+    """Somebody asked for the sites of a subquery to be evened out: how many changes were made, how many refused, and by
+    which part of the busiest one's time the sites were apart before."""
+
+    epoch: int
+    subquery: int
+    changes: int
+    refused: int
+    apart: float
+
+
+@dataclass(frozen=True)
 class EpochDropped:
     """An epoch was run and thrown away, and will be run again."""
 
@@ -112,6 +124,7 @@ Event = (
     | DirectoryChanged
     | ChangeRefused
     | ChangeMeasured
+    | Rebalanced
     | EpochDropped
     | RunRecovered
     | RunFinished

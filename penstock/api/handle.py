@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,7 @@ from penstock.engine.loop import EpochLoop, Outcome
 from penstock.engine.moments import as_moment
 from penstock.engine.steering import Steering
 from penstock.errors import PenstockError, did_you_mean
-from penstock.events import EpochCommitted, EpochDropped, Event
+from penstock.events import ChangeRefused, DirectoryChanged, EpochCommitted, EpochDropped, EpochTimed, Event
 from penstock.plan.explain import explain
 from penstock.sinks.collected import MemoryResults
 from penstock.sources.base import BAD_ROWS_SCHEMA
@@ -28,7 +30,7 @@ from penstock.sources.base import BAD_ROWS_SCHEMA
 if TYPE_CHECKING:
     import pandas as pd
 
-_KEPT_EVENTS = 1000
+_KEPT_OF_EPOCHS, _KEPT_OTHERS = 1000, 5000  # events
 
 
 @dataclass(frozen=True)
@@ -75,15 +77,26 @@ class Progress:
 
 @dataclass
 class Ears:
-    """Collects what the loop tells, and passes it on."""
+    """Collects what the loop tells, and passes it on. What every epoch tells is kept apart from the rest, which is rare
+    and would be lost in it. Invariant: all that is kept has its number, in order of time."""
 
     listeners: list[Callable[[Event], None]] = field(default_factory=list)
-    events: deque[Event] = field(default_factory=lambda: deque(maxlen=_KEPT_EVENTS))
+    _of_epochs: deque[tuple[int, Event]] = field(default_factory=lambda: deque(maxlen=_KEPT_OF_EPOCHS))
+    _others: deque[tuple[int, Event]] = field(default_factory=lambda: deque(maxlen=_KEPT_OTHERS))
+    _count: int = 0
 
     def hear(self, event: Event) -> None:
-        self.events.append(event)
+        self._count += 1
+        kept = self._of_epochs if isinstance(event, EpochCommitted | EpochTimed) else self._others
+        kept.append((self._count, event))
         for listener in self.listeners:
             listener(event)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What is kept, in order of time. Each ring is copied at once, since the run goes on meanwhile."""
+        both = tuple(self._of_epochs), tuple(self._others)
+        return tuple(event for _, event in heapq.merge(*both, key=itemgetter(0)))
 
 
 class Run:
@@ -105,7 +118,7 @@ class Run:
         ears.listeners.append(steering.hear)
         self._stop = threading.Event()
         self._error: BaseException | None = None
-        self._progress = Progress(epoch=loop.manifest.epoch)
+        self._progress, self._decisions = Progress(epoch=loop.manifest.epoch), Counter[str]()
         ears.listeners.append(self._note)
         self._thread = threading.Thread(target=self._drive, name="penstock-run", daemon=True)
         self._thread.start()
@@ -118,8 +131,15 @@ class Run:
 
     @property
     def events(self) -> Sequence[Event]:
-        """The latest events of the run, oldest first."""
-        return tuple(self._ears.events)
+        """The latest events of the run, oldest first. Decisions and all else that is rare are kept for longer than what
+        every epoch tells."""
+        return self._ears.events
+
+    @property
+    def decisions(self) -> Mapping[str, int]:
+        """How many decisions this run has carried out, by what they are ("move", "split", ...), and how many were
+        "refused"."""
+        return dict(self._decisions)
 
     @property
     def checkpoint(self) -> Path:
@@ -221,6 +241,10 @@ class Run:
                 )
             case EpochDropped():
                 self._progress = replace(self._progress, dropped_epochs=self._progress.dropped_epochs + 1)
+            case DirectoryChanged(what=what):
+                self._decisions[what.partition(" ")[0]] += 1
+            case ChangeRefused():
+                self._decisions["refused"] += 1
 
     def _published(self, output: str, schema: pa.Schema) -> pa.Table:
         files = sorted(self.folder(output).glob("*.parquet"))

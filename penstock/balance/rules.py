@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from penstock.state.directory import Directory, Group
 
 MOST_DEPTH = 48  # a group of so long a prefix holds one key, or next to nothing
 MEGABYTE = 1 << 20
+PINNED = sys.maxsize  # the round until which a group is settled that somebody has moved by hand
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def broken_rule(rules: Rules, at: Standing, decision: Decision) -> str | None:
         return why
     match decision.change:
         case Move(group) if at.number < at.settled.get(group, 0):
-            return "it has been moved lately"
+            return "it was moved by hand" if at.settled[group] == PINNED else "it has been moved lately"
         case Move() as move:
             return _against_receiving(rules, at, move)
         case Split(group) if group in at.single or group.depth >= MOST_DEPTH:

@@ -13,13 +13,21 @@ from typing import Annotated, Any
 
 import msgspec
 
-from penstock.checkpoint.control_folder import ANSWER, FOLDER, REQUEST, STATUS, ControlFolder, Distrusted
+from penstock.checkpoint.control_folder import (
+    ANSWER,
+    FOLDER,
+    REQUEST,
+    STATUS,
+    WATCHED,
+    ControlFolder,
+    Distrusted,
+)
 from penstock.checkpoint.status import Status
 
 GROUP = r"\A([01]{1,64}|\*)\Z"  # how a group is written
 MOST_SITES = 10_000  # a slip of the finger must not drown a run in sites
 _NAME = re.compile(r"([0-9a-f]{32})" + re.escape(REQUEST))
-_HOUR, _CLOCKS_DIFFER, _STATUS_EVERY = 3600.0, 60.0, 0.25  # seconds
+_HOUR, _CLOCKS_DIFFER, _STATUS_EVERY, _SIGN_HOLDS = 3600.0, 60.0, 0.25, 3.0  # seconds
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Sites = Annotated[int, msgspec.Meta(ge=1, le=MOST_SITES)]
@@ -86,7 +94,9 @@ class Control:
             os.mkdir(checkpoint / FOLDER, 0o700)
         self._folder, self._began, self._clock = ControlFolder(checkpoint), began, clock
         self._published = float("-inf")
-        self._folder.remove(STATUS)  # that of a run before
+        self._sign, self._sign_seen = b"", float("-inf")
+        for left in (STATUS, WATCHED):  # by a run before, and by who watched it
+            self._folder.remove(left)
         self._folder.sweep(clock() - _HOUR)
 
     def close(self) -> None:
@@ -142,6 +152,15 @@ class Control:
     def status_due(self) -> bool:
         """Whether the last status is old enough for another."""
         return not 0 <= self._clock() - self._published < _STATUS_EVERY
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody looks at the status. What is in the sign only has to change: by which clock it was written
+        does not matter, and one that was left behind is soon not believed any more."""
+        with suppress(OSError, Distrusted):
+            if (sign := self._folder.read(WATCHED)) != self._sign:
+                self._sign, self._sign_seen = sign, self._clock()
+        return 0 <= self._clock() - self._sign_seen < _SIGN_HOLDS
 
     def publish(self, status: Status) -> None:
         """Show a status. One that comes too soon after another is left out: `status_due` tells beforehand."""

@@ -4,6 +4,7 @@ control/
   <name>.request.json    what somebody wants; the run removes it before it does anything about it
   <name>.answer.json     what came of it; whoever asked removes it
   status.json            how the run is getting on
+  watched.json           somebody looks at it: written anew every second, for as long as that is so
 
 Only the owner of the checkpoint may: a folder or file that belongs to another user, or that others can write to, is not
 believed. Links are not followed; what is read is plain JSON of bounded size, under names that are known.
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from penstock.errors import CheckpointError
 
-FOLDER, STATUS = "control", "status.json"
+FOLDER, STATUS, WATCHED = "control", "status.json", "watched.json"
 REQUEST, ANSWER = ".request.json", ".answer.json"
 MOST_BYTES, MOST_OF_RUN = 4096, 16 * 2**20  # of a request; of what the run writes
 _LEFT_BEHIND = re.compile(r"[0-9a-f]{32}" + re.escape(ANSWER) + r"|\.[0-9a-f]{32}\.new")

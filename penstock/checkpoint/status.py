@@ -34,7 +34,8 @@ class GroupStatus:
 
 @dataclass(frozen=True)
 class SubqueryStatus:
-    """Invariant: `sites` are in order of their numbers, `hottest` begins with the hottest group. `capacity` is the rows
+    """Invariant: `sites` are in order of their numbers, `hottest` are groups, those with most work
+    first. `capacity` is the rows
     that may be pending at a site (0: no bound), `spread_keys` how many keys are at several sites."""
 
     name: str
@@ -61,7 +62,8 @@ class DecisionStatus:
 @dataclass(frozen=True)
 class Status:
     """How a run is getting on. Invariant: subqueries are in order of their numbers, the newest decision is the last.
-    `began` and `at` are seconds since 1970: when the run began, and when this was true."""
+    `began` and `at` are seconds since 1970: when the run began, and when this was true. `groups_told`: the sites have
+    told of their groups, as they do while somebody watches; without it the hottest are not known."""
 
     query: str
     fingerprint: str
@@ -74,3 +76,4 @@ class Status:
     low_water_mark: datetime | int | None
     subqueries: tuple[SubqueryStatus, ...]
     decisions: tuple[DecisionStatus, ...] = ()
+    groups_told: bool = True

@@ -10,11 +10,19 @@ from dataclasses import asdict
 import msgspec
 
 from penstock.checkpoint.control import KINDS, Answer, Letter, Request
-from penstock.checkpoint.control_folder import ANSWER, MOST_OF_RUN, REQUEST, STATUS, ControlFolder, Distrusted
+from penstock.checkpoint.control_folder import (
+    ANSWER,
+    MOST_OF_RUN,
+    REQUEST,
+    STATUS,
+    WATCHED,
+    ControlFolder,
+    Distrusted,
+)
 from penstock.checkpoint.status import Status
 from penstock.errors import CheckpointError
 
-_LOOK_EVERY = 0.05  # seconds
+_LOOK_EVERY, _RENEW_EVERY = 0.05, 1.0  # seconds
 
 
 def ask(folder: ControlFolder, request: Request) -> str:
@@ -68,6 +76,26 @@ def answer_to(folder: ControlFolder, name: str) -> Answer | None:
         raise CheckpointError("the answer of the run cannot be read", detail=str(error)) from error
     folder.remove(name + ANSWER)
     return answer
+
+
+class Watching:
+    """The sign for a run that somebody looks at its status, for as long as it is renewed."""
+
+    def __init__(self, folder: ControlFolder) -> None:
+        self._folder, self._renewed = folder, float("-inf")
+
+    def __enter__(self) -> Watching:
+        self.renew()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.remove(WATCHED)  # who else watches puts it there again
+
+    def renew(self) -> None:
+        """Costs nothing where it was done a moment ago."""
+        if time.monotonic() - self._renewed >= _RENEW_EVERY:
+            self._renewed = time.monotonic()
+            self._folder.write(WATCHED, msgspec.json.encode(uuid.uuid4().hex))
 
 
 def read_status(folder: ControlFolder) -> Status | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,17 @@ def _where(ended: Ended, how_to_go_on: str) -> Iterator[str]:
         yield f"  results     {shown_path(results)}"
     for label, rows, output in (("late rows", p.late_rows, "late"), ("bad rows", p.bad_rows, "bad")):
         yield f"  {label:<12}{rows:,}" + (f", in {shown_path(ended.run.folder(output))}" if rows else "")
+    if made := _decisions(ended.run.decisions):
+        yield f"  adapted     {made}"
     goes_on = f"; {how_to_go_on}" if how_to_go_on and p.state == "stopped" else ""
     yield f"  checkpoint  {shown_path(ended.run.checkpoint)}{goes_on}"
+
+
+def _decisions(made: Mapping[str, int]) -> str:
+    """What was decided, in words; what was refused comes last."""
+    carried_out = [counted(count, what) for what, count in sorted(made.items()) if what != "refused"]
+    refused = [f"{made['refused']:,} refused"] if made.get("refused") else []
+    return ", ".join(carried_out + refused)
 
 
 def json_line(ended: Sequence[Ended]) -> str:

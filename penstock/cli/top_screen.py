@@ -17,6 +17,7 @@ from penstock.cli.counted import counted
 from penstock.cli.progress_line import shown_mark
 
 _BUSY, _OVERLOADED = 0.7, 0.9  # from where on a site is shown as such
+_HOTTEST = 8  # groups that are shown
 _STALE = 3.0  # seconds after which a status may not be true any more
 _SITE_COLUMNS = (
     *(("site", 4), ("rows/s", 9), ("out/s", 9), ("utilisation", None), ("", 6)),
@@ -32,8 +33,10 @@ def picture(status: Status, now: float, most: int | None = None) -> RenderableTy
     parts: list[RenderableType] = [_title(status, now), _facts(status)]
     for number, subquery in enumerate(status.subqueries):
         parts += [Text(), _heading(number, subquery), _Sites(subquery, most)]
-        if subquery.hottest:
-            parts.append(_groups(subquery.hottest[:most]))
+        if hot := [group for group in subquery.hottest if group.rows_per_second or group.pending or group.utilisation]:
+            parts.append(_groups(hot[: _HOTTEST if most is None else min(most, _HOTTEST)]))
+        elif not status.groups_told:
+            parts.append(Text("groups are told of after the next epoch", "dim"))
     if status.decisions:
         newest = status.decisions[::-1][: None if most is None else max(1, most // 2)]  # of two lines each
         parts += [Text("\ndecisions", "bold"), _decisions(newest, len(status.subqueries) > 1)]

@@ -3,20 +3,31 @@ first epoch that is not routed yet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from penstock.balance.controller import Controller, Verdict
-from penstock.balance.decisions import Change, Scale
+from penstock.balance.decisions import Change, Move, Scale
 from penstock.balance.policies.even import Even
 from penstock.balance.round import Round
-from penstock.balance.rules import Rules, impossible
+from penstock.balance.rules import PINNED, Rules, impossible
 from penstock.checkpoint.manifest import SubqueryState
 from penstock.engine.gathering import gathering_for, settled
-from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event
+from penstock.engine.rescale import bytes_moved
+from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event, Rebalanced
 from penstock.state.cells import too_wide
-from penstock.state.directory import Directory
+from penstock.state.directory import Directory, Group
 
 BY_HAND = "by hand"
+LOOK = 1.0  # seconds of epochs that tell enough to even out sites: in a short one, a site is the slowest by chance
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A number of sites for some subqueries."""
+
+    subqueries: frozenset[int]
+    sites: int
 
 
 class Adaptation:
@@ -32,7 +43,8 @@ class Adaptation:
     ) -> None:
         self.directories, self._may_cut = tuple(directories), may_cut
         self._controllers = dict(enumerate(controllers))
-        self._once: dict[int, Controller] = {}  # asked for by hand, for one epoch
+        self._once: dict[int, Controller] = {}  # asked for by hand, for once
+        self._wanted: list[Wanted] = []  # by hand, and not possible yet
         self._tell, self._warm = tell, False
 
     @property
@@ -55,20 +67,40 @@ class Adaptation:
             if figures[number].directory != self.directories[number]:
                 continue
             heard = controller.heard(figures[number])
+            if number in self._once:
+                self._once[number] = heard
+                self._rebalance_if_due(epoch, number, heard)
+                continue
             if heard.due:
-                heard, verdict = heard.decide()
-                self._change(number, verdict.directory)
-                self._tell_of(epoch, number, verdict)
-            if number in self._controllers and number not in self._once:
-                self._controllers[number] = heard
-            self._once.pop(number, None)
+                heard = self._decide(epoch, number, heard)[0]
+            self._controllers[number] = heard
+
+    def _decide(self, epoch: int, subquery: int, controller: Controller) -> tuple[Controller, Verdict]:
+        later, verdict = controller.decide()
+        self._change(subquery, verdict.directory)
+        self._tell_of(epoch, subquery, verdict)
+        return later, verdict
+
+    def _rebalance_if_due(self, epoch: int, subquery: int, controller: Controller) -> None:
+        if controller.figures is None or not controller.due:
+            return
+        del self._once[subquery]
+        _, verdict = self._decide(epoch, subquery, controller)
+        busy = controller.figures.busy
+        apart = float(1 - busy.min() / busy.max()) if busy.any() else 0.0
+        self._tell(Rebalanced(epoch, subquery, len(verdict.accepted), len(verdict.refused), apart))
 
     def rebalance(self, subquery: int) -> None:
-        """Even out the sites of a subquery after the next epoch, whatever the policy is."""
-        self._once[subquery] = Controller(Even(), Rules(cool_down=0), 0.0)
+        """Even out the sites of a subquery, whatever the policy is, and wherever groups were moved by hand: after the
+        next epoch, or a few where they are short. What has been heard in this round counts, too."""
+        self._settled_at(subquery, _without_pins)
+        known = self._controllers.get(subquery)
+        length, figures = (min(known.length, LOOK), known.figures) if known else (LOOK, None)
+        self._once[subquery] = Controller(Even(), Rules(cool_down=0), length, figures)
 
-    def by_hand(self, epoch: int, subquery: int, change: Change) -> str | None:
-        """Carry out what somebody wants; gives the reason where it cannot be done."""
+    def by_hand(self, epoch: int, subquery: int, change: Change, state: SubqueryState) -> str | None:
+        """Carry out what somebody wants; gives the reason where it cannot be done. A group that was moved so stays: no
+        policy moves it, until the sites are to be evened out by hand."""
         directory = self.directories[subquery]
         if (why := impossible(directory, change, self._may_cut[subquery])) is not None:
             self._tell(ChangeRefused(epoch, subquery, str(change), BY_HAND, why))
@@ -76,23 +108,43 @@ class Adaptation:
                 self._change(subquery, gathering_for(directory, change.sites))
             return why
         self._change(subquery, change.applied(directory))
-        self._tell(DirectoryChanged(epoch, subquery, str(change), BY_HAND, 0.0, 0))
+        cost = bytes_moved(state, directory, self.directories[subquery])
+        self._tell(DirectoryChanged(epoch, subquery, str(change), BY_HAND, 0.0, cost))
+        if isinstance(change, Move):
+            self._settled_at(subquery, lambda settled: {**settled, change.group: PINNED})
         return None
 
-    def scaled(self, epoch: int, sites: int) -> bool:
-        """Give all subqueries a number of sites, unless something is spread over more of them: that is gathered first.
+    def _settled_at(self, subquery: int, changed: Callable[[Mapping[Group, int]], Mapping[Group, int]]) -> None:
+        """Change which groups of a subquery are settled."""
+        if (known := self._controllers.get(subquery)) is not None:
+            self._controllers[subquery] = replace(known, settled=changed(known.settled))
+
+    def scale(self, epoch: int, subqueries: Sequence[int], sites: int, states: Sequence[SubqueryState]) -> bool:
+        """Give some subqueries a number of sites, all or none. Gives whether they have it; otherwise they get it as
+        soon as that can be, unless somebody wants something else of them before."""
+        self._wanted = [wanted for wanted in self._wanted if wanted.subqueries.isdisjoint(subqueries)]
+        done = self.scaled(epoch, subqueries, sites, states)
+        if not done:
+            self._wanted.append(Wanted(frozenset(subqueries), sites))
+        return done
+
+    def scaled(self, epoch: int, subqueries: Collection[int], sites: int, states: Sequence[SubqueryState]) -> bool:
+        """Give subqueries a number of sites, unless something is spread over more of them: that is gathered first.
         Gives whether they have it."""
-        self.directories = tuple(gathering_for(directory, sites) for directory in self.directories)
-        possible = not any(too_wide(directory.spread, sites) for directory in self.directories)
-        for number, directory in enumerate(self.directories):
-            if possible and directory.sites != sites:
-                self.by_hand(epoch, number, Scale(sites))
+        for number in subqueries:
+            self._change(number, gathering_for(self.directories[number], sites))
+        possible = not any(too_wide(self.directories[number].spread, sites) for number in subqueries)
+        for number in sorted(subqueries):
+            if possible and self.directories[number].sites != sites:
+                self.by_hand(epoch, number, Scale(sites), states[number])
         return possible
 
-    def settle(self, states: Sequence[SubqueryState]) -> None:
-        """Gather what is to be gathered and can be, between two epochs of which the second is not routed yet."""
+    def settle(self, epoch: int, states: Sequence[SubqueryState]) -> None:
+        """Gather what is to be gathered and can be, between two epochs of which the second is not routed yet; and do
+        what had to wait for that."""
         for number, state in enumerate(states):
             self._change(number, settled(self.directories[number], state))
+        self._wanted = [w for w in self._wanted if not self.scaled(epoch, w.subqueries, w.sites, states)]
 
     @property
     def settling(self) -> bool:
@@ -112,3 +164,7 @@ class Adaptation:
         for refused in verdict.refused:
             wanted = refused.decision
             self._tell(ChangeRefused(epoch, subquery, str(wanted.change), wanted.reason, refused.rule))
+
+
+def _without_pins(settled: Mapping[Group, int]) -> Mapping[Group, int]:
+    return {group: until for group, until in settled.items() if until != PINNED}

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock.checkpoint.manifest import Manifest, SourceState, SubqueryState, Totals
+from penstock.checkpoint.manifest import Manifest, SiteState, SourceState, SubqueryState, Totals
 from penstock.engine.job import EpochJob, RouteReport, SiteReport
-from penstock.engine.marks import behind, least
+from penstock.engine.marks import behind, least, starting_marks
 from penstock.operators.base import Marks
 from penstock.plan.program import Feed, Program, Subquery
 from penstock.progress.mark import END, Mark, at
 from penstock.progress.substreams import advance, low_water_mark, stream_mark
 from penstock.sources.base import Offer
+from penstock.state.directory import Directory
 
 
 def next_manifest(
@@ -94,3 +95,9 @@ def _marks_of(manifest: Manifest, program: Program, feed: Feed) -> list[Marks]:
     operator = program.subqueries[feed.producer].operator
     sites = manifest.subqueries[feed.producer].sites
     return [operator.output_marks(least(site.marks, operator.tracks)) for site in sites]
+
+
+def nothing_yet(directory: Directory, tracks: int) -> SubqueryState:
+    """The state of a subquery that has not seen anything."""
+    homes = [directory.ranges_of(site) for site in range(directory.sites)]
+    return SubqueryState(directory, tuple(SiteState((), starting_marks(home, tracks)) for home in homes))

@@ -20,12 +20,12 @@ from penstock.balance.lead import SourceStanding
 from penstock.balance.round import Round
 from penstock.checkpoint.durable import write_new
 from penstock.checkpoint.faults import FaultPoint, reach
-from penstock.checkpoint.manifest import FORMAT, Manifest, SiteState, SourceState, SubqueryState, Totals
+from penstock.checkpoint.manifest import FORMAT, Manifest, SourceState, Totals
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.adapting import Adaptation
 from penstock.engine.agreement import disagreement, successes
-from penstock.engine.commit import has_pending, next_manifest, source_marks, source_states
+from penstock.engine.commit import has_pending, next_manifest, nothing_yet, source_marks, source_states
 from penstock.engine.effort import Reports, flushed_seconds, only_put_off, whole_backlog
 from penstock.engine.gathering import fits
 from penstock.engine.intake import Inlet, Intake
@@ -41,7 +41,6 @@ from penstock.engine.job import (
     nothing_follows,
 )
 from penstock.engine.loads import round_of
-from penstock.engine.marks import starting_marks
 from penstock.engine.outputs import Outputs
 from penstock.engine.rescale import rehomed, rescaled
 from penstock.engine.stopwatch import Stopwatch, epoch_timed
@@ -93,9 +92,14 @@ class EpochLoop:
         )  # fmt: skip
         self._fingerprint = fingerprint(query.sink, query.options)
         self.outputs = Outputs(query, settings, checkpoint)
-        self.abandoned = False
+        self.abandoned, self.capacity = False, settings.buffer_rows or 0
         self._ahead: Intake | None = None
         self.watched, self.figures = False, tuple[Round, ...]()  # of the last epoch whose sites told of their groups
+        self.figures_epoch, self.reports, self.passed = (
+            -1,
+            tuple[SiteReport, ...](),
+            0.0,
+        )  # the last two: of the last epoch
         self._last_epoch: Stopwatch | None = None  # runs since the end of the last epoch
         self._inlet = Inlet(query.sources, settings)
         self._flushing = Flushing(settings.flush, settings.max_delay)
@@ -112,10 +116,16 @@ class EpochLoop:
     def change(self, subquery: int, change: Change) -> str | None:
         """Change the directory of a subquery by hand, from the first epoch on that is not routed yet; gives the reason
         where that cannot be done."""
-        return self._adaptation.by_hand(self.manifest.epoch, subquery, change)
+        state = self.manifest.subqueries[subquery]
+        return self._adaptation.by_hand(self.manifest.epoch, subquery, change, state)
+
+    def scale(self, subqueries: Sequence[int], sites: int) -> bool:
+        """Give some subqueries a number of sites, all at once. Gives whether they have it: what is spread over more is
+        gathered first."""
+        return self._adaptation.scale(self.manifest.epoch, subqueries, sites, self.manifest.subqueries)
 
     def rebalance(self, subquery: int) -> None:
-        """Even out the sites of a subquery after the next epoch."""
+        """Even out the sites of a subquery after the next epoch, or a few short ones."""
         self._adaptation.rebalance(subquery)
 
     @property
@@ -147,7 +157,7 @@ class EpochLoop:
             fingerprint=self._fingerprint,
             epoch=0,
             sources=tuple(SourceState(None, {}, False) for _ in self.query.sources),
-            subqueries=tuple(_nothing_yet(directory, s.operator.tracks) for s in self.query.program.subqueries),
+            subqueries=tuple(nothing_yet(directory, s.operator.tracks) for s in self.query.program.subqueries),
             staged=(),
             folders=self.outputs.folders(),
             totals=Totals(),
@@ -212,21 +222,22 @@ class EpochLoop:
     def _settle(self) -> None:
         """Gather what waits for it, and get to the number of sites that the run was started with, where a spread key
         stood in the way."""
-        self._adaptation.settle(self.manifest.subqueries)
-        sites = self._settings.sites
-        if sites != self.manifest.asked_sites and self._adaptation.scaled(self.manifest.epoch, sites):
-            self.manifest = replace(self.manifest, asked_sites=sites)
+        now, sites, every = self.manifest, self._settings.sites, range(len(self.manifest.subqueries))
+        self._adaptation.settle(now.epoch, now.subqueries)
+        if sites != now.asked_sites and self._adaptation.scaled(now.epoch, every, sites, now.subqueries):
+            self.manifest = replace(now, asked_sites=sites)
 
     def _hear_of(self, job: EpochJob, reports: Sequence[RouteReport | SiteReport], seconds: float) -> None:
         """What the groups came to, where the sites were to tell it. The rest between two epochs counts as time,
         too: with little to do, sites are busy for a small part of it."""
         passed = seconds if self._last_epoch is None else max(seconds, self._last_epoch.seconds)
-        self._last_epoch = Stopwatch()
+        self._last_epoch, self.passed = Stopwatch(), passed
+        self.reports = tuple(report for report in reports if isinstance(report, SiteReport))
         if not job.tell_loads:
             return self._adaptation.passed(passed)
-        bounds = self._settings.buffer_rows or 0, self._settings.state_bytes or 0, passed - seconds
+        bounds = self.capacity, self._settings.state_bytes or 0, passed - seconds
         self.figures = tuple(round_of(job, n, reports, passed, *bounds) for n in range(len(job.directories)))
-        self.watched = False
+        self.watched, self.figures_epoch = False, job.epoch
         self._adaptation.heard(job.epoch, self.figures)
 
     def _make_true(self, job: EpochJob, after: Manifest, watch: Stopwatch) -> None:
@@ -333,9 +344,3 @@ class EpochLoop:
 def _moved_on(state: SourceState, offer: Offer) -> bool:
     """Whether a source has something to note, with or without rows. At its beginning it may have nothing."""
     return offer.progress != (state.progress or {})
-
-
-def _nothing_yet(directory: Directory, tracks: int) -> SubqueryState:
-    """The state of a subquery that has not seen anything."""
-    homes = [directory.ranges_of(site) for site in range(directory.sites)]
-    return SubqueryState(directory, tuple(SiteState((), starting_marks(home, tracks)) for home in homes))

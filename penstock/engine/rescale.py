@@ -12,8 +12,8 @@ from penstock.progress.mark import Mark
 from penstock.progress.substreams import low_water_mark
 from penstock.state.cells import Cells, too_wide
 from penstock.state.directory import Directory
-from penstock.state.ranges import HashRange, common, joined, point
-from penstock.state.runs import Slice, join_neighbours, restrict
+from penstock.state.ranges import HashRange, common, joined, point, remaining
+from penstock.state.runs import Slice, about_bytes, join_neighbours, restrict
 
 Ranges = Sequence[HashRange]
 
@@ -52,6 +52,17 @@ def rescaled(state: SubqueryState, sites: int) -> SubqueryState:
     """Over another number of sites. What is spread over more of them is gathered, so it has to be ready for that."""
     directory = state.directory.gathered(cells.hash for cells in too_wide(state.directory.spread, sites))
     return rehomed(state, directory if directory.sites == sites else directory.scaled(sites))
+
+
+def bytes_moved(state: SubqueryState, before: Directory, after: Directory) -> int:
+    """About how much state gets another home when a directory takes the place of another."""
+    kept = [after.stretches_of(site) if site < after.sites else () for site in range(before.sites)]
+    moved = sorted(part for site, own in enumerate(kept) for part in remaining(before.stretches_of(site), own))
+    here = state.directory
+    return sum(
+        about_bytes(restrict(held.slices, common(here.stretches_of(site), moved)), here.sites)
+        for site, held in enumerate(state.sites)
+    )
 
 
 def rehomed(state: SubqueryState, directory: Directory) -> SubqueryState:

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping
 
 import numpy as np
 
-from penstock.balance.decisions import Change, Move, Scale
+from penstock.balance.decisions import Change, Move
 from penstock.balance.round import Round
-from penstock.checkpoint.control import Control, MoveRequest, RebalanceRequest, Request, ScaleRequest
+from penstock.checkpoint.control import Answer, Control, MoveRequest, RebalanceRequest, Request, ScaleRequest
+from penstock.checkpoint.manifest import SubqueryState
 from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
+from penstock.engine.job import SiteReport
 from penstock.engine.loop import EpochLoop
 from penstock.engine.moments import as_moment
-from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, EpochCommitted, Event
+from penstock.engine.rebalancing import Asked, came_of
+from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, EpochCommitted, Event, Rebalanced
 from penstock.plan.explain_operator import operator_lines
 from penstock.plan.program import Subquery
 from penstock.state.directory import Directory, Group
+from penstock.state.runs import about_bytes
 
 KEPT_DECISIONS = 50
-HOTTEST = 8
+HOTTEST = 256  # groups that are told of
+_FROM_WHEN = "from the next epoch on that is not routed yet"
 LATELY = 5.0  # seconds over which rates are told
+STILL_TRUE = 1.0  # seconds for which what sites told of their groups is shown, where epochs are short
 
 
 class Steering:
@@ -31,6 +38,8 @@ class Steering:
         self._control = Control(loop.checkpoint.root, self._began)
         self._decisions: deque[DecisionStatus] = deque(maxlen=KEPT_DECISIONS)
         self._committed: deque[tuple[float, EpochCommitted]] = deque()
+        self._asked: list[Asked] = []
+        self._figures, self._figures_seen = -1, float("-inf")  # of which epoch, and when
 
     def hear(self, event: Event) -> None:
         match event:
@@ -44,40 +53,61 @@ class Steering:
                 why = "the decisions of the round before"
                 self._decisions.append(DecisionStatus(epoch, subquery, "measured", why, predicted, measured))
 
+            case Rebalanced(epoch, subquery, changes, refused):
+                self._asked = [asked.after(event) for asked in self._asked]
+                if not changes and not refused:
+                    self._decisions.append(DecisionStatus(epoch, subquery, "rebalance", came_of([event])))
+
     def attend(self) -> None:
         """Do what is asked for, and show how things are."""
         for request in self._control.requests():
-            refused = self._refused(request)
-            self._control.answer(request, refused, "" if refused else _from_when(request))
+            if (done := self._done(request)) is not None:
+                self._control.answer(request, done.why_not, done.detail)
+        self._answer_asked()
         if self._control.status_due:
             self._control.publish(self._status())
-            self._loop.watched = True  # the next epoch tells what the next status shows
+            self._loop.watched |= self._control.watched  # the next epoch tells what the next status shows
 
     def close(self) -> None:
+        self._answer_asked()
+        for asked in self._asked:
+            self._control.answer(asked.request, "the run has ended before the next epoch")
         self._control.close()
 
     # -- requests ------------------------------------------------------------------------------------------------
 
-    def _refused(self, request: Request) -> str | None:
-        """Carry a request out; gives the reason where that is not possible."""
+    def _done(self, request: Request) -> Answer | None:
+        """Carry a request out, for all subqueries that it is about or for none. None: what comes of it is not known
+        yet."""
         count = len(self._loop.directories)
         subqueries = range(count) if request.subquery is None else [request.subquery]
         if any(number >= count for number in subqueries):
-            return f"this query has {count} subqueries, counted from 0"
-        reasons = [self._one(request, number) for number in subqueries]
-        return next((reason for reason in reasons if reason is not None), None)
-
-    def _one(self, request: Request, subquery: int) -> str | None:
-        directory = self._loop.directories[subquery]
+            return Answer(f"this query has {count} subqueries, counted from 0")
         match request:
             case ScaleRequest(sites):
-                return self._loop.change(subquery, Scale(sites)) if sites != directory.sites else None
-            case MoveRequest(bits, site):
-                change = _move(directory, bits, site)
-                return "there is no such group" if change is None else self._loop.change(subquery, change)
+                return _scaled(sites, self._loop.scale(subqueries, sites))
+            case MoveRequest(bits, site, subquery):
+                return self._moved(subquery, bits, site)
             case RebalanceRequest():
-                self._loop.rebalance(subquery)
+                for number in subqueries:
+                    self._loop.rebalance(number)
+                self._asked.append(Asked(request, subqueries, time.time()))
                 return None
+
+    def _answer_asked(self) -> None:
+        waiting = []
+        for asked in self._asked:
+            if (answer := asked.answer(time.time())) is None:
+                waiting.append(asked)
+            else:
+                self._control.answer(asked.request, answer.why_not, answer.detail)
+        self._asked = waiting
+
+    def _moved(self, subquery: int, bits: str, site: int) -> Answer:
+        change = _move(self._loop.directories[subquery], bits, site)
+        why_not = "there is no such group" if change is None else self._loop.change(subquery, change)
+        detail = f"{bits} lives at site {site}, {_FROM_WHEN}, until `penstock rebalance`"
+        return Answer(why_not, "" if why_not else detail)
 
     # -- status --------------------------------------------------------------------------------------------------
 
@@ -87,6 +117,7 @@ class Steering:
             self._committed.popleft()
         last = self._committed[-1][1] if self._committed else None
         over = min(LATELY, max(0.1, now - self._began))
+        told = self._groups_told(now)
         return Status(
             query=self._loop.checkpoint.root.name,
             fingerprint=self._loop.manifest.fingerprint,
@@ -97,22 +128,34 @@ class Steering:
             rows_out_per_second=sum(event.rows_out for _, event in self._committed) / over,
             waiting=last.waiting if last else 0,
             low_water_mark=as_moment(last.low_water_mark, query.sources[0]) if last else None,
-            subqueries=tuple(
-                subquery_status(subquery, figures)
-                for subquery, figures in zip(query.program.subqueries, self._loop.figures, strict=False)
-            ),
+            subqueries=tuple(self._subquery(subquery, told) for subquery in query.program.subqueries),
             decisions=tuple(self._decisions),
+            groups_told=told,
         )
 
+    def _groups_told(self, now: float) -> bool:
+        """Whether what sites told of their groups last is still true."""
+        loop = self._loop
+        if loop.figures_epoch != self._figures:
+            self._figures, self._figures_seen = loop.figures_epoch, now
+        here = [state.directory for state in loop.manifest.subqueries]
+        same = [figures.directory for figures in loop.figures] == here
+        return same and (self._figures == loop.manifest.epoch or now - self._figures_seen < STILL_TRUE)
 
-def _from_when(request: Request) -> str:
-    match request:
-        case RebalanceRequest():
-            return "it is looked at after the next epoch"
-        case ScaleRequest(sites):
-            return f"{sites} sites, from the next epoch on that is not routed yet"
-        case MoveRequest(group, site):
-            return f"{group} lives at site {site}, from the next epoch on that is not routed yet"
+    def _subquery(self, subquery: Subquery, told: bool) -> SubqueryStatus:
+        number = subquery.number
+        if told:
+            return subquery_status(subquery, self._loop.figures[number])
+        reports = {report.site: report for report in self._loop.reports if report.subquery == number}
+        sites = _untold_sites(self._loop.manifest.subqueries[number], reports, self._loop.passed)
+        spread = len(self._loop.manifest.subqueries[number].directory.spread)
+        return SubqueryStatus(_title(subquery), sites, capacity=self._loop.capacity, spread_keys=spread)
+
+
+def _scaled(sites: int, now: bool) -> Answer:
+    if now:
+        return Answer(None, f"{sites} sites, {_FROM_WHEN}")
+    return Answer(None, f"{sites} sites, as soon as a key that is spread over more of them has been gathered")
 
 
 def _move(directory: Directory, bits: str, site: int) -> Change | None:
@@ -150,9 +193,26 @@ def _sites(figures: Round) -> tuple[SiteStatus, ...]:
     )
 
 
+def _untold_sites(state: SubqueryState, reports: Mapping[int, SiteReport], seconds: float) -> tuple[SiteStatus, ...]:
+    """What is known of sites after every epoch, and costs them nothing. Without reports there was none in this run."""
+    groups = np.bincount(state.directory.home_of, minlength=state.directory.sites)
+    longest = max((report.time.seconds for report in reports.values()), default=0.0)
+    return tuple(
+        SiteStatus(
+            rows_per_second=reports[site].rows_in / seconds if site in reports else 0.0,
+            utilisation=_part(reports[site].time.seconds, longest) if site in reports else 0.0,
+            backlog=float(reports[site].backlog) if site in reports else 0.0,
+            state_bytes=about_bytes(held.slices, state.directory.sites),
+            groups=int(groups[site]),
+        )
+        for site, held in enumerate(state.sites)
+    )
+
+
 def _hottest(figures: Round) -> tuple[GroupStatus, ...]:
+    """Those with most work first, then those with most rows that wait for it."""
     loads, seconds = figures.loads, figures.seconds
-    order = np.argsort(-loads.seconds, kind="stable")[:HOTTEST]
+    order = np.lexsort((-loads.state_bytes, -loads.pending, -loads.seconds))[:HOTTEST]
     return tuple(
         GroupStatus(
             group=str(figures.directory.groups[place]),
@@ -162,8 +222,7 @@ def _hottest(figures: Round) -> tuple[GroupStatus, ...]:
             pending=int(loads.pending[place]),
             state_bytes=int(loads.state_bytes[place]),
         )
-        for place in order
-        if loads.rows[place]
+        for place in order.tolist()
     )
 
 

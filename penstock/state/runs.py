@@ -78,3 +78,8 @@ def about(piece: Slice, sites: int) -> int:
     """A guess at the rows of a slice that cannot be read yet: a run has the hashes of one of so many sites."""
     part = (piece.range.high - piece.range.low) * sites / HASH_END
     return round(piece.run.rows * min(1.0, part))
+
+
+def about_bytes(slices: Iterable[Slice], sites: int) -> int:
+    """A guess at the bytes of slices, of one of so many sites, without reading them."""
+    return sum(about(piece, sites) * (piece.run.size // piece.run.rows) for piece in slices)

@@ -367,6 +367,48 @@ def test_a_clock_that_is_set_back_does_not_stop_the_status(tmp_path: Path, contr
     assert published(tmp_path).epoch == 2
 
 
+def sign(root: Path, text: str) -> Path:
+    path = root / "control" / "watched.json"
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+def test_a_run_is_watched_while_the_sign_changes(tmp_path: Path, control: Control, clock: Clock) -> None:
+    assert not control.watched
+    sign(tmp_path, "1")
+    assert control.watched
+    clock.now += 2.5
+    assert control.watched
+    sign(tmp_path, "2")
+    assert control.watched
+    clock.now += 2.5
+    assert control.watched
+    clock.now += 1
+    assert not control.watched
+
+
+def test_who_stops_watching_is_forgotten(tmp_path: Path, control: Control, clock: Clock) -> None:
+    path = sign(tmp_path, "1")
+    assert control.watched
+    path.unlink()
+    clock.now += 4
+    assert not control.watched
+
+
+def test_a_sign_that_others_can_write_does_not_count(tmp_path: Path, control: Control) -> None:
+    sign(tmp_path, "1").chmod(0o620)
+    assert not control.watched
+
+
+def test_a_sign_that_was_left_behind_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "control").mkdir(mode=0o700)
+    sign(tmp_path, "1")
+    control = Control(tmp_path, BEGAN, Clock())
+    assert not control.watched
+    control.close()
+
+
 def test_the_status_of_a_run_before_is_not_shown(tmp_path: Path, control: Control) -> None:
     control.publish(status())
     Control(tmp_path, BEGAN, Clock()).close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from cli_case import COUNT, calls, last_json, penstock, run, to_files
 
+from penstock.balance import policies
+from penstock.balance.decisions import Decision, Move, Split
+from penstock.balance.round import Round
+from penstock.state.directory import Group
 from penstock.version import __version__
 
 
@@ -84,6 +90,26 @@ def test_late_rows_are_counted_and_their_place_is_told() -> None:
     assert late > 0
     assert f"late rows   {late:,}, in .penstock/busy-busy/late" in result.stderr
     assert rows_in("out")[1] == 5000 - late
+
+
+class Splitter:
+    """Splits the first group, and wants a group moved that there is not."""
+
+    name = "splitter"
+
+    def decide(self, figures: Round) -> Sequence[Decision]:
+        splits = [Decision(Split(figures.directory.groups[0]), "to see")] if len(figures.directory.groups) < 34 else []
+        return [*splits, Decision(Move(Group(1, 60), 0, 1), "to see")]
+
+
+def test_what_was_decided_is_counted_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(policies._known, "splitter", Splitter())
+    Path("busy.sql").write_text(calls() + to_files())
+    few = ("--set", "rows_per_epoch=500", "--set", "round=1us")
+    decided = run("busy.sql", *few, "--set", "policy=splitter").stderr
+    assert re.search(r"^  adapted     2 splits, \d+ refused$", decided, re.MULTILINE)
+    Path("calm.sql").write_text(calls() + to_files(path="calm"))
+    assert "adapted" not in run("calm.sql", *few, "--set", "policy=static").stderr
 
 
 def test_several_sinks_have_a_checkpoint_each(folder: Path) -> None:

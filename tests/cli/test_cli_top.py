@@ -128,6 +128,22 @@ def test_the_hottest_groups() -> None:
     assert line_with(lines, "4.2 kB").split() == ["1", "9", "0111", "10", "%", "0", "4.2", "kB"]
 
 
+def test_a_few_groups_are_shown_and_none_that_has_nothing_to_do() -> None:
+    groups = [GroupStatus(f"{number:08b}", 0, 1.0, 0.1, 0, 1) for number in range(100)]
+    waiting, resting = GroupStatus("1111111", 0, 0.0, 0.0, 7, 1), GroupStatus("1111110", 0, 0.0, 0.0, 0, 1)
+    lines = shown(replace(STATUS, subqueries=(SubqueryStatus("join", SITES, tuple(groups)),)))
+    assert len([line for line in lines if "10 %" in line]) == 8
+    lines = shown(replace(STATUS, subqueries=(SubqueryStatus("join", SITES, (waiting, resting)),)))
+    assert line_with(lines, "1111111")
+    assert not [line for line in lines if "1111110" in line]
+
+
+def test_before_groups_are_told_of_that_is_said() -> None:
+    untold = replace(STATUS, groups_told=False, subqueries=(replace(STATUS.subqueries[0], hottest=()),))
+    assert "groups are told of after the next epoch" in shown(untold)
+    assert line_with(shown(untold), "1.2 GB")
+
+
 def test_decisions_tell_what_came_of_them_the_newest_first() -> None:
     lines = shown(STATUS)
     assert lines[lines.index("decisions") + 1 :] == [
@@ -238,6 +254,34 @@ def test_json_prints_the_status() -> None:
         result = penstock("top", "checkpoint", "--json")
     (line,) = result.stdout.splitlines()
     assert msgspec.json.decode(line, type=Status) == STATUS
+
+
+def test_one_picture_waits_until_groups_are_told() -> None:
+    """The run tells of groups when it is watched, as one does that looks for the sign."""
+    untold = replace(STATUS, groups_told=False, subqueries=(replace(STATUS.subqueries[0], hottest=()),))
+    with running(untold):
+        control, over = Control(Path("checkpoint"), BEGAN), threading.Event()
+        control.publish(untold)
+
+        def tell() -> None:
+            while not over.wait(0.05):
+                control.publish(STATUS if control.watched else untold)
+
+        thread = threading.Thread(target=tell)
+        thread.start()
+        result = penstock("top", "checkpoint", "--json")
+        over.set()
+        thread.join()
+        control.close()
+    assert msgspec.json.decode(result.stdout, type=Status) == STATUS
+    assert not Path("checkpoint/control/watched.json").exists()
+
+
+def test_where_no_epoch_comes_groups_are_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.cli.top._GROUPS_WAIT", 0.3)
+    with running(replace(STATUS, groups_told=False)):
+        result = penstock("top", "checkpoint", "--json")
+    assert (result.exit_code, msgspec.json.decode(result.stdout, type=Status).groups_told) == (0, False)
 
 
 def test_a_run_that_has_ended_is_not_shown() -> None:

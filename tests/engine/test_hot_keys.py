@@ -223,6 +223,24 @@ def test_a_run_gets_to_fewer_sites_once_what_is_in_the_way_is_gathered(joined: S
 
 
 @pytest.mark.parametrize("executor", [InlineExecutor(), ReadingAhead()])
+def test_fewer_sites_are_got_to_once_what_is_in_the_way_is_gathered(
+    executor: Executor, joined: Scenario, place: Place
+) -> None:
+    with looping(joined, place, ONE_BY_ONE, executor) as (loop, told):
+        loop.change(0, Spread(HASH, 0, (2, 1, 0)))
+        loop.step()
+        assert not loop.scale([0], 1)
+        assert loop.directories[0].sites == 3
+        assert not loop.scale([0], 2)  # in place of what was wanted before
+        found = []
+        while loop.step() is not Outcome.FINISHED:
+            found.append(loop.manifest.subqueries[0].directory.sites)
+        assert (found[0], found[-1]) == (3, 2)
+        assert [e.what for e in told if isinstance(e, DirectoryChanged)][1:] == ["scale to 2 sites"]
+    assert_exact(joined, place)
+
+
+@pytest.mark.parametrize("executor", [InlineExecutor(), ReadingAhead()])
 def test_fewer_sites_than_cells(executor: Executor, joined: Scenario, place: Place) -> None:
     """By hand it is refused, and the key gathered; a run that is started with fewer gets to them by itself."""
     way = replace(ONE_BY_ONE, sites=5)
