@@ -7,7 +7,7 @@ run = busy.to.files("out/busy").start(checkpoint="ck", sites=2)
 run.wait()
 """
 
-from penstock.api import read
+from penstock.api import policies, read
 from penstock.api.aggregates import (
     avg,
     count,
@@ -35,7 +35,7 @@ from penstock.version import __version__
 
 __all__ = [
     "PenstockError", "Progress", "Run", "Stream", "__version__", "asc", "avg", "call", "col", "count",
-    "count_distinct", "desc", "first", "join_all", "last", "lit", "max", "min", "ordered", "punctuated", "read",
-    "register_policy", "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum", "tumbling", "var_pop",
-    "variance", "when",
+    "count_distinct", "desc", "first", "join_all", "last", "lit", "max", "min", "ordered", "policies", "punctuated",
+    "read", "register_policy", "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum", "tumbling",
+    "var_pop", "variance", "when",
 ]  # fmt: skip

@@ -102,9 +102,19 @@ class Settings:
         for optional in ("rows_per_epoch", "items", "most_sites", "buffer_rows", "state_bytes"):
             value = getattr(self, optional)
             _require(value is None or value >= 1, optional, value, "a whole number above zero")
+        self._check_sites()
         _require(self.max_lead is None or self.max_lead >= 0, "max_lead", self.max_lead, "a span")
         _require(self.round_seconds >= 0, "round", self.round_seconds, "a span")
         _require(self.epoch_seconds is None or self.epoch_seconds > 0, "epoch", self.epoch_seconds, "a span above zero")
+
+    def _check_sites(self) -> None:
+        most, named = (self.sites, "sites") if self.most_sites is None else (self.most_sites, "most_sites")
+        if self.least_sites > most:
+            raise ConfigError(
+                f"the setting `least_sites` cannot be {self.least_sites}",
+                detail=f"a policy may not go above {most} sites, as `{named}` says",
+                hint=f"give `least_sites` {most} or less, or raise `most_sites`",
+            )
 
     @property
     def cells(self) -> tuple[int, int]:

@@ -59,6 +59,10 @@ class CorruptCheckpointError(CheckpointError):
     """A file of the checkpoint is missing or does not match its checksum."""
 
 
+class PolicyError(PenstockError):
+    """A policy failed, or decided something that is not a decision."""
+
+
 class EvaluationError(PenstockError):
     """An expression or an aggregate failed on the data: an overflow, a cast that does not hold."""
 

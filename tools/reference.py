@@ -18,8 +18,9 @@ import typer.main
 
 import penstock as ps
 from penstock import errors, events
-from penstock.api import aggregates, columns, read, script, streams
+from penstock.api import aggregates, columns, policies, read, script, streams
 from penstock.api.script import read_script
+from penstock.balance import decisions
 from penstock.cli.main import app
 from penstock.config import Settings
 from penstock.operators.functions import ALIASES, FUNCTIONS, REFUSED, Function
@@ -116,8 +117,18 @@ def _python() -> str:
         _entries("Joins, windows, progress, expressions, aggregates", "ps.", functions),
         *(_class(found) for found in (*classes, ps.Progress)),
         _class(columns.ColumnExpr),
+        _policies(),
     ]
     return "\n\n".join(sections)
+
+
+def _policies() -> str:
+    lines = [f"### Policies\n\n{_description(policies)}\n"]
+    for name in policies.__all__:
+        found = getattr(policies, name)
+        shown = _signature(found) if found.__module__ == decisions.__name__ else ""
+        lines.append(f"- `ps.policies.{name}{shown}`  \n  {_description(found)}")
+    return "\n".join(lines)
 
 
 def _is_own(value: Any, module: Any) -> bool:

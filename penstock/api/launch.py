@@ -13,6 +13,7 @@ from typing import Any
 from penstock.api.handle import Ears, Run
 from penstock.api.until import parse_until
 from penstock.balance.pace import Pace
+from penstock.balance.policies import policy_named
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings, span
 from penstock.engine.inline import InlineExecutor
@@ -78,7 +79,11 @@ def settings_from(options: dict[str, Any]) -> Settings:
             options[name] = span(options.pop(written)) / 1e6
     if options.get("max_lead") is not None:
         options["max_lead"] = span(options["max_lead"])
-    return Settings().with_options(**options)
+    settings = Settings().with_options(**options)
+    policy_named(
+        settings.policy
+    )  # one that nobody knows is refused before there is a checkpoint, and before Spark starts
+    return settings
 
 
 def default_master() -> str:

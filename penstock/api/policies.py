@@ -1,11 +1,33 @@
-"""Policies of users."""
+"""What a policy is made of: the figures of a round in, decisions out. Penstock's own policies are here, too, so that
+one of yours can be one of them with other thresholds."""
 
 from __future__ import annotations
 
+from penstock.balance.decisions import Decision, Gather, Merge, Move, Scale, Split, Spread
 from penstock.balance.policies import register
+from penstock.balance.policies.diffusion import Diffusion
+from penstock.balance.policies.even import Even
+from penstock.balance.policies.flux import Flux
+from penstock.balance.policies.hybrid import Hybrid
+from penstock.balance.policies.memory import Memory
 from penstock.balance.policy import Policy
+from penstock.balance.round import Loads, Round
+from penstock.errors import ConfigError
+
+__all__ = [
+    "Decision", "Diffusion", "Even", "Flux", "Gather", "Hybrid", "Loads", "Memory", "Merge", "Move", "Policy", "Round",
+    "Scale", "Split", "Spread",
+]  # fmt: skip
 
 
 def register_policy(policy: Policy) -> None:
-    """Make a policy known, so that `policy = 'its name'` chooses it."""
+    """Make a policy known, so that `policy = 'its name'` chooses it. It is any value with a `name` and
+    `decide(round)`."""
+    named, decides = getattr(policy, "name", None), getattr(policy, "decide", None)
+    if isinstance(policy, type) or not isinstance(named, str) or not callable(decides):
+        raise ConfigError(
+            f"`{policy!r}` is not a policy",
+            detail="a policy is a value with a `name`, which is a text, and a method `decide(round)`",
+            hint="give a value, as in register_policy(Mine()), and not its class",
+        )
     register(policy)

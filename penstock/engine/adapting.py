@@ -3,6 +3,7 @@ first epoch that is not routed yet."""
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from penstock.balance.rules import PINNED, Rules, impossible
 from penstock.checkpoint.manifest import SubqueryState
 from penstock.engine.gathering import gathering_for, settled
 from penstock.engine.rescale import bytes_moved
+from penstock.errors import PenstockError, PolicyError
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event, Rebalanced
 from penstock.state.cells import too_wide
 from penstock.state.directory import Directory, Group
@@ -76,7 +78,7 @@ class Adaptation:
             self._controllers[number] = heard
 
     def _decide(self, epoch: int, subquery: int, controller: Controller) -> tuple[Controller, Verdict]:
-        later, verdict = controller.decide()
+        later, verdict = _asked_to_decide(controller)
         self._change(subquery, verdict.directory)
         self._tell_of(epoch, subquery, verdict)
         return later, verdict
@@ -164,6 +166,20 @@ class Adaptation:
         for refused in verdict.refused:
             wanted = refused.decision
             self._tell(ChangeRefused(epoch, subquery, str(wanted.change), wanted.reason, refused.rule))
+
+
+def _asked_to_decide(controller: Controller) -> tuple[Controller, Verdict]:
+    try:
+        return controller.decide()
+    except PenstockError:
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise PolicyError(
+            f"the policy `{controller.policy.name}` failed",
+            detail=f"{type(error).__name__}: {error} ({frame.filename}, line {frame.lineno})",
+            hint="correct it, or choose another policy, and start the query again: the checkpoint is unhurt",
+        ) from error
 
 
 def _without_pins(settled: Mapping[Group, int]) -> Mapping[Group, int]:
