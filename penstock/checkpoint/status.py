@@ -34,9 +34,8 @@ class GroupStatus:
 
 @dataclass(frozen=True)
 class SubqueryStatus:
-    """Invariant: `sites` are in order of their numbers, `hottest` are groups, those with most work
-    first. `capacity` is the rows
-    that may be pending at a site (0: no bound), `spread_keys` how many keys are at several sites."""
+    """Invariant: `sites` are in order of their numbers, `hottest` are groups, those with most work first. `capacity` is
+    the rows that may be pending at a site (0: no bound), `spread_keys` how many keys are at several sites."""
 
     name: str
     sites: tuple[SiteStatus, ...]

@@ -148,6 +148,16 @@ class SiteReport:
 
 
 @dataclass(frozen=True)
+class LastEpoch:
+    """What the sites reported of it, how many seconds passed from the end of the one before it to its own, and how many
+    of them nobody worked."""
+
+    reports: tuple[SiteReport, ...] = ()
+    seconds: float = 0.0
+    rest: float = 0.0
+
+
+@dataclass(frozen=True)
 class TaskFailure:
     """An error that would come again however often the task is tried, on its way to the driver."""
 

@@ -32,6 +32,7 @@ from penstock.engine.intake import Inlet, Intake
 from penstock.engine.job import (
     EpochJob,
     Following,
+    LastEpoch,
     Limits,
     Report,
     RouteReport,
@@ -94,12 +95,8 @@ class EpochLoop:
         self.outputs = Outputs(query, settings, checkpoint)
         self.abandoned, self.capacity = False, settings.buffer_rows or 0
         self._ahead: Intake | None = None
-        self.watched, self.figures = False, tuple[Round, ...]()  # of the last epoch whose sites told of their groups
-        self.figures_epoch, self.reports, self.passed = (
-            -1,
-            tuple[SiteReport, ...](),
-            0.0,
-        )  # the last two: of the last epoch
+        self.watched, self.last = False, LastEpoch()
+        self.figures, self.figures_epoch = tuple[Round, ...](), -1  # of the last epoch whose sites told of their groups
         self._last_epoch: Stopwatch | None = None  # runs since the end of the last epoch
         self._inlet = Inlet(query.sources, settings)
         self._flushing = Flushing(settings.flush, settings.max_delay)
@@ -231,11 +228,12 @@ class EpochLoop:
         """What the groups came to, where the sites were to tell it. The rest between two epochs counts as time,
         too: with little to do, sites are busy for a small part of it."""
         passed = seconds if self._last_epoch is None else max(seconds, self._last_epoch.seconds)
-        self._last_epoch, self.passed = Stopwatch(), passed
-        self.reports = tuple(report for report in reports if isinstance(report, SiteReport))
+        self._last_epoch = Stopwatch()
+        sites = tuple(report for report in reports if isinstance(report, SiteReport))
+        self.last = LastEpoch(sites, passed, passed - seconds)
         if not job.tell_loads:
             return self._adaptation.passed(passed)
-        bounds = self.capacity, self._settings.state_bytes or 0, passed - seconds
+        bounds = self.capacity, self._settings.state_bytes or 0, self.last.rest
         self.figures = tuple(round_of(job, n, reports, passed, *bounds) for n in range(len(job.directories)))
         self.watched, self.figures_epoch = False, job.epoch
         self._adaptation.heard(job.epoch, self.figures)

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
-
-import numpy as np
 
 from penstock.balance.decisions import Change, Move
-from penstock.balance.round import Round
 from penstock.checkpoint.control import Answer, Control, MoveRequest, RebalanceRequest, Request, ScaleRequest
-from penstock.checkpoint.manifest import SubqueryState
-from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
-from penstock.engine.job import SiteReport
+from penstock.checkpoint.status import DecisionStatus, Status, SubqueryStatus
 from penstock.engine.loop import EpochLoop
 from penstock.engine.moments import as_moment
 from penstock.engine.rebalancing import Asked, came_of
+from penstock.engine.showing import subquery_status, untold_status
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, EpochCommitted, Event, Rebalanced
-from penstock.plan.explain_operator import operator_lines
 from penstock.plan.program import Subquery
 from penstock.state.directory import Directory, Group
-from penstock.state.runs import about_bytes
 
 KEPT_DECISIONS = 50
-HOTTEST = 256  # groups that are told of
 _FROM_WHEN = "from the next epoch on that is not routed yet"
 LATELY = 5.0  # seconds over which rates are told
 STILL_TRUE = 1.0  # seconds for which what sites told of their groups is shown, where epochs are short
@@ -52,7 +44,6 @@ class Steering:
             case ChangeMeasured(epoch, subquery, predicted, measured):
                 why = "the decisions of the round before"
                 self._decisions.append(DecisionStatus(epoch, subquery, "measured", why, predicted, measured))
-
             case Rebalanced(epoch, subquery, changes, refused):
                 self._asked = [asked.after(event) for asked in self._asked]
                 if not changes and not refused:
@@ -143,13 +134,10 @@ class Steering:
         return same and (self._figures == loop.manifest.epoch or now - self._figures_seen < STILL_TRUE)
 
     def _subquery(self, subquery: Subquery, told: bool) -> SubqueryStatus:
-        number = subquery.number
+        loop, number = self._loop, subquery.number
         if told:
-            return subquery_status(subquery, self._loop.figures[number])
-        reports = {report.site: report for report in self._loop.reports if report.subquery == number}
-        sites = _untold_sites(self._loop.manifest.subqueries[number], reports, self._loop.passed)
-        spread = len(self._loop.manifest.subqueries[number].directory.spread)
-        return SubqueryStatus(_title(subquery), sites, capacity=self._loop.capacity, spread_keys=spread)
+            return subquery_status(subquery, loop.figures[number])
+        return untold_status(subquery, loop.manifest.subqueries[number], loop.last, loop.capacity)
 
 
 def _scaled(sites: int, now: bool) -> Answer:
@@ -164,67 +152,3 @@ def _move(directory: Directory, bits: str, site: int) -> Change | None:
         return Move(group, directory.home(group), site)
     except KeyError:
         return None
-
-
-def _title(subquery: Subquery) -> str:
-    return next(iter(operator_lines(subquery.operator)))
-
-
-def subquery_status(subquery: Subquery, figures: Round) -> SubqueryStatus:
-    return SubqueryStatus(
-        _title(subquery), _sites(figures), _hottest(figures), figures.capacity, len(figures.directory.spread)
-    )
-
-
-def _sites(figures: Round) -> tuple[SiteStatus, ...]:
-    rows, state = figures.of_sites(figures.loads.rows) + figures.cells.rows, figures.of_sites(figures.loads.state_bytes)
-    groups = np.bincount(figures.homes, minlength=figures.directory.sites)
-    return tuple(
-        SiteStatus(
-            rows_per_second=float(rows[site] / figures.seconds),
-            utilisation=float(figures.utilisation[site]),
-            backlog=float(figures.backlog[site]),
-            state_bytes=int(state[site]),
-            groups=int(groups[site]),
-            output_per_second=float(figures.output[site] / figures.seconds),
-            delay=float(figures.site_delay[site]),
-        )
-        for site in range(figures.directory.sites)
-    )
-
-
-def _untold_sites(state: SubqueryState, reports: Mapping[int, SiteReport], seconds: float) -> tuple[SiteStatus, ...]:
-    """What is known of sites after every epoch, and costs them nothing. Without reports there was none in this run."""
-    groups = np.bincount(state.directory.home_of, minlength=state.directory.sites)
-    longest = max((report.time.seconds for report in reports.values()), default=0.0)
-    return tuple(
-        SiteStatus(
-            rows_per_second=reports[site].rows_in / seconds if site in reports else 0.0,
-            utilisation=_part(reports[site].time.seconds, longest) if site in reports else 0.0,
-            backlog=float(reports[site].backlog) if site in reports else 0.0,
-            state_bytes=about_bytes(held.slices, state.directory.sites),
-            groups=int(groups[site]),
-        )
-        for site, held in enumerate(state.sites)
-    )
-
-
-def _hottest(figures: Round) -> tuple[GroupStatus, ...]:
-    """Those with most work first, then those with most rows that wait for it."""
-    loads, seconds = figures.loads, figures.seconds
-    order = np.lexsort((-loads.state_bytes, -loads.pending, -loads.seconds))[:HOTTEST]
-    return tuple(
-        GroupStatus(
-            group=str(figures.directory.groups[place]),
-            site=int(figures.homes[place]),
-            rows_per_second=float(loads.rows[place] / seconds),
-            utilisation=_part(loads.seconds[place], figures.share[figures.homes[place]]),
-            pending=int(loads.pending[place]),
-            state_bytes=int(loads.state_bytes[place]),
-        )
-        for place in order.tolist()
-    )
-
-
-def _part(of: float, whole: float) -> float:
-    return min(1.0, float(of / whole)) if whole else 0.0

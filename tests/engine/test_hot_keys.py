@@ -21,8 +21,8 @@ from penstock.checkpoint.faults import InjectedCrash, arm, disarm
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor, Outcome
 from penstock.engine.run_access import OPEN_RUNS
+from penstock.engine.showing import subquery_status
 from penstock.engine.site import MOST_PENDING
-from penstock.engine.steering import subquery_status
 from penstock.events import ChangeRefused, DirectoryChanged, EpochCommitted
 from penstock.operators.arrange import hashes_of
 from penstock.state.cells import Cells

@@ -16,7 +16,7 @@ from penstock.config import Settings
 from penstock.engine.adapting import BY_HAND
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import Outcome
-from penstock.engine.steering import subquery_status
+from penstock.engine.showing import subquery_status
 from penstock.events import DirectoryChanged
 from penstock.testing.crashes import Place, Scenario, assert_exact
 from penstock.testing.looping import looping
