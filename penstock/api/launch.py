@@ -80,9 +80,7 @@ def settings_from(options: dict[str, Any]) -> Settings:
     if options.get("max_lead") is not None:
         options["max_lead"] = span(options["max_lead"])
     settings = Settings().with_options(**options)
-    policy_named(
-        settings.policy
-    )  # one that nobody knows is refused before there is a checkpoint, and before Spark starts
+    policy_named(settings.policy)  # one that nobody knows is refused before there is a checkpoint or a Spark
     return settings
 
 
