@@ -14,7 +14,7 @@ from penstock.balance.round import Round
 from penstock.balance.rules import PINNED, Rules, impossible
 from penstock.checkpoint.manifest import SubqueryState
 from penstock.engine.gathering import gathering_for, settled
-from penstock.engine.rescale import bytes_moved
+from penstock.engine.rescale import bytes_in, changed_hands
 from penstock.errors import PenstockError, PolicyError
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event, Rebalanced
 from penstock.state.cells import too_wide
@@ -110,7 +110,9 @@ class Adaptation:
                 self._change(subquery, gathering_for(directory, change.sites))
             return why
         self._change(subquery, change.applied(directory))
-        cost = bytes_moved(state, directory, self.directories[subquery])
+        after = self.directories[subquery]
+        moved = [change.group.range] if isinstance(change, Move) else changed_hands(directory, after)
+        cost = bytes_in(state, moved)
         self._tell(DirectoryChanged(epoch, subquery, str(change), BY_HAND, 0.0, cost))
         if isinstance(change, Move):
             self._settled_at(subquery, lambda settled: {**settled, change.group: PINNED})

@@ -54,13 +54,17 @@ def rescaled(state: SubqueryState, sites: int) -> SubqueryState:
     return rehomed(state, directory if directory.sites == sites else directory.scaled(sites))
 
 
-def bytes_moved(state: SubqueryState, before: Directory, after: Directory) -> int:
-    """About how much state gets another home when a directory takes the place of another."""
+def changed_hands(before: Directory, after: Directory) -> list[HashRange]:
+    """What has another home under a directory that takes the place of another."""
     kept = [after.stretches_of(site) if site < after.sites else () for site in range(before.sites)]
-    moved = sorted(part for site, own in enumerate(kept) for part in remaining(before.stretches_of(site), own))
+    return sorted(part for site, own in enumerate(kept) for part in remaining(before.stretches_of(site), own))
+
+
+def bytes_in(state: SubqueryState, ranges: Sequence[HashRange]) -> int:
+    """About how much state there is in some ranges, which are in order."""
     here = state.directory
     return sum(
-        about_bytes(restrict(held.slices, common(here.stretches_of(site), moved)), here.sites)
+        about_bytes(restrict(held.slices, common(here.stretches_of(site), ranges)), here.sites)
         for site, held in enumerate(state.sites)
     )
 

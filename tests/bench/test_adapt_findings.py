@@ -63,6 +63,10 @@ def test_a_slowed_site_is_judged_by_the_ideal(tmp_path: Path) -> None:
     wrong = [seen[0], (Lane("even"), timeline([1000.0] * 10 + [500.0] * 20, equal=False))]
     assert not slowed.finding(wrong, 10.0, Setting()).equal
     assert not slowed.finding(wrong, 10.0, Setting()).bars[0].reached
+    turns = slowed.finding([*seen, *wrong, *seen], 10.0, Setting())
+    assert [round(float(str(r["of_ideal"])), 2) for r in turns.records] == [0.53, 0.96]
+    assert [round(float(str(r["least"])), 2) for r in turns.records] == [0.53, 0.53]
+    assert not turns.equal
 
 
 def test_degrading_is_told_by_its_worst_point() -> None:
