@@ -4,47 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 import pytest
+from control_case import BEGAN, HOUR, Clock, files, status
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.checkpoint.control import Control, MoveRequest, RebalanceRequest, ScaleRequest
 from penstock.checkpoint.control_folder import ControlFolder
-from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 from penstock.errors import CheckpointError
-
-BEGAN = 1_000_000.0
-HOUR = 3600.0
-
-
-class Clock:
-    """Stands still until it is set."""
-
-    def __init__(self) -> None:
-        self.now = BEGAN + 10
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def control(tmp_path: Path, clock: Clock) -> Iterator[Control]:
-    opened = Control(tmp_path, BEGAN, clock)
-    yield opened
-    opened.close()
 
 
 def name_of(number: int) -> str:
@@ -73,10 +45,6 @@ def why_not(root: Path, number: int) -> str:
     why = answer(root, number)["why_not"]
     assert isinstance(why, str)
     return why
-
-
-def files(root: Path) -> set[str]:
-    return {path.name for path in (root / "control").iterdir()}
 
 
 # -- requests --------------------------------------------------------------------------------------------------------
@@ -315,101 +283,4 @@ def test_what_was_left_behind_is_swept_after_an_hour(tmp_path: Path, control: Co
     clock.now += HOUR + 1
     post(tmp_path, 4, made=clock.now)
     control.requests()
-    assert files(tmp_path) == set()
-
-
-# -- status ----------------------------------------------------------------------------------------------------------
-
-
-SUBQUERY = SubqueryStatus("join", (SiteStatus(1.0, 0.5, 2.0, 3, 4),), (GroupStatus("01", 0, 1.0, 0.5, 2, 3),), 9)
-
-
-def status(epoch: int = 7) -> Status:
-    return Status(
-        query="busy",
-        fingerprint="f00",
-        epoch=epoch,
-        began=BEGAN,
-        at=BEGAN + 10,
-        rows_in_per_second=1000.5,
-        rows_out_per_second=10.0,
-        waiting=3,
-        low_water_mark=datetime(2024, 1, 31, 12, tzinfo=UTC),
-        subqueries=(SUBQUERY,),
-        decisions=(DecisionStatus(6, 0, "split 01", "it is hot", 0.2, 0.1, None),),
-    )
-
-
-def published(root: Path) -> Status:
-    return msgspec.json.decode((root / "control" / "status.json").read_bytes(), type=Status)
-
-
-@pytest.mark.parametrize("mark", [datetime(2024, 1, 31, 12, 0, 0, 5, tzinfo=UTC), -17, None])
-def test_a_status_comes_through_as_it_is(tmp_path: Path, control: Control, mark: datetime | int | None) -> None:
-    control.publish(replace(status(), low_water_mark=mark))
-    assert published(tmp_path) == replace(status(), low_water_mark=mark)
-
-
-def test_a_status_is_written_four_times_a_second_at_most(tmp_path: Path, control: Control, clock: Clock) -> None:
-    written = []
-    for epoch in range(9):
-        control.publish(status(epoch))
-        written.append(published(tmp_path).epoch)
-        clock.now += 0.125
-    assert written == [0, 0, 2, 2, 4, 4, 6, 6, 8]
-
-
-def test_a_clock_that_is_set_back_does_not_stop_the_status(tmp_path: Path, control: Control, clock: Clock) -> None:
-    control.publish(status(1))
-    clock.now -= HOUR
-    assert control.status_due
-    control.publish(status(2))
-    assert published(tmp_path).epoch == 2
-
-
-def sign(root: Path, text: str) -> Path:
-    path = root / "control" / "watched.json"
-    path.write_text(text)
-    path.chmod(0o600)
-    return path
-
-
-def test_a_run_is_watched_while_the_sign_changes(tmp_path: Path, control: Control, clock: Clock) -> None:
-    assert not control.watched
-    sign(tmp_path, "1")
-    assert control.watched
-    clock.now += 2.5
-    assert control.watched
-    sign(tmp_path, "2")
-    assert control.watched
-    clock.now += 2.5
-    assert control.watched
-    clock.now += 1
-    assert not control.watched
-
-
-def test_who_stops_watching_is_forgotten(tmp_path: Path, control: Control, clock: Clock) -> None:
-    path = sign(tmp_path, "1")
-    assert control.watched
-    path.unlink()
-    clock.now += 4
-    assert not control.watched
-
-
-def test_a_sign_that_others_can_write_does_not_count(tmp_path: Path, control: Control) -> None:
-    sign(tmp_path, "1").chmod(0o620)
-    assert not control.watched
-
-
-def test_a_sign_that_was_left_behind_does_not_count(tmp_path: Path) -> None:
-    (tmp_path / "control").mkdir(mode=0o700)
-    sign(tmp_path, "1")
-    control = Control(tmp_path, BEGAN, Clock())
-    assert not control.watched
-    control.close()
-
-
-def test_the_status_of_a_run_before_is_not_shown(tmp_path: Path, control: Control) -> None:
-    control.publish(status())
-    Control(tmp_path, BEGAN, Clock()).close()
     assert files(tmp_path) == set()
