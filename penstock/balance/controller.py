@@ -13,7 +13,7 @@ import numpy as np
 from penstock.balance.decisions import Decision, Measured, Refusal
 from penstock.balance.policies import policy_named
 from penstock.balance.policies.static import Static
-from penstock.balance.policy import Paced, Policy
+from penstock.balance.policy import Learning, Paced, Policy
 from penstock.balance.round import Mask, Round
 from penstock.balance.rules import Rules, Standing, broken_rule, standing
 from penstock.config import Settings
@@ -102,8 +102,9 @@ class Controller:
         length = self.length
         if isinstance(self.policy, Paced):
             length = self.policy.next_round(self.length, bool(accepted), measured)
+        policy = self.policy.after(at.figures) if isinstance(self.policy, Learning) else self.policy
         return replace(
-            Controller(self.policy, self.rules, length),
+            Controller(policy, self.rules, length),
             number=self.number + 1,
             settled=at.settled,
             single=at.single,

@@ -22,6 +22,15 @@ class Policy(Protocol):
 
 
 @runtime_checkable
+class Learning(Protocol):
+    """A policy that remembers something of the rounds before."""
+
+    def after(self, figures: Round) -> Policy:
+        """The policy of the next round, after this one."""
+        ...
+
+
+@runtime_checkable
 class Paced(Protocol):
     """A policy that also says how long rounds are; with others they have a fixed length."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.balance.decisions import Decision
-from penstock.balance.policy import Policy
+from penstock.balance.policy import Learning, Policy
 from penstock.balance.round import Figures, Loads, Round
 from penstock.state.directory import Directory, Group, uniform
 
@@ -48,7 +48,7 @@ def figures_of(
     )
     backlog = np.bincount(homes, weights=waiting, minlength=directory.sites)
     share = np.full(directory.sites, busy.max())
-    return Round(directory, 1, seconds, loads, busy, share, backlog, capacity, memory)
+    return Round(directory, 10, seconds, loads, busy, share, backlog, capacity, memory)
 
 
 def _counts(given: Sequence[int] | None, length: int) -> npt.NDArray[np.int64]:
@@ -113,7 +113,9 @@ class World:
     def after(self, policy: Policy, rounds: int = 1) -> World:
         world = self
         for _ in range(rounds):
-            made = policy.decide(world.figures())
+            figures = world.figures()
+            made = policy.decide(figures)
+            policy = policy.after(figures) if isinstance(policy, Learning) else policy
             pending = world.left() if world.deadline else world.pending
             history = (*world.history, made)
             world = replace(world, directory=changed(world.directory, made), pending=pending, history=history)

@@ -2,8 +2,9 @@
 
 From one round it estimates what every group asks and how fast every site is, and plans few steps that bring the slowest
 site close to the ideal. It carries out only what pays: the time that is saved over some rounds must outweigh the time
-that moving state takes, and be more than the noise of the measurement, so that groups do not move to and fro. A key
-that is too much for any site is spread over several, as long as it is.
+that moving state takes, and be more than the noise of the measurement, so that groups do not move to and fro. Where
+hot keys are, it believes at once; that a site is slow, only by and by: a disturbance may be over before a move has
+helped, and buffers are there for that. A key that is too much for any site is spread over several, as long as it is.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from penstock.balance.decisions import Decision, Split
 from penstock.balance.demand import Demand, demand
 from penstock.balance.evening import Evening, Limits, Pieces, Prices, Step, unclear, worthwhile
 from penstock.balance.hot_keys import gathers, spreads
-from penstock.balance.round import Round
+from penstock.balance.round import Figures, Round
 from penstock.balance.rules import MOST_DEPTH
 from penstock.balance.tuning import (
     BOUNDS,
@@ -34,6 +35,8 @@ from penstock.balance.tuning import (
 from penstock.state.directory import Group
 
 NOISE = 3.0  # times the spread of a count of rows, which is its root: what a gain must exceed to be no chance
+EPOCH_NOISE = 0.15  # of the time of a site in an epoch: where it ends within an item, and what else the machine does
+INERTIA = 0.5  # the part of what was known of the speed of a site that a round leaves
 MOST_LOOKS = 8  # groups that are split in a round only to see what is in them
 
 
@@ -41,7 +44,8 @@ MOST_LOOKS = 8  # groups that are split in a round only to see what is in them
 class Even:
     """`least_gain` is the part by which the slowest site must get faster to change anything. `theta` bounds the rows of
     state in a group, so that it can be moved in reasonable time; `moves` is how many a round may have, per site. Small
-    buddies are merged only above `crowded` groups per site."""
+    buddies are merged only above `crowded` groups per site. `speeds` is how fast sites were until now (empty: not
+    known)."""
 
     name: str = "even"
     least_gain: float = 0.05
@@ -50,6 +54,7 @@ class Even:
     crowded: int = CROWDED
     prices: Prices = field(default_factory=Prices)
     bounds: Bounds = BOUNDS
+    speeds: tuple[float, ...] = ()
 
     def decide(self, figures: Round) -> Sequence[Decision]:
         asked = self._asked(figures)
@@ -64,19 +69,28 @@ class Even:
         splits = {_group(decision): decision for decision in (*too_hot(figures, asked, self.bounds), *large)}
         return [*splits.values(), *self._evened(figures, asked, set(splits))]
 
+    def after(self, figures: Round) -> Even:
+        return replace(self, speeds=tuple(self._speeds(demand(figures)).tolist()))
+
+    def _speeds(self, asked: Demand) -> Figures:
+        """How fast sites are, as far as that is believed yet."""
+        if len(self.speeds) != len(asked.speeds):
+            return asked.speeds
+        return np.asarray(INERTIA * np.asarray(self.speeds) + (1 - INERTIA) * asked.speeds)
+
     def _asked(self, figures: Round) -> Demand:
         """What is pending is to be worked off over some rounds."""
         asked = demand(figures)
-        return replace(asked, work=asked.work + asked.owed / self.prices.rounds)
+        return replace(asked, work=asked.work + asked.owed / self.prices.rounds, speeds=self._speeds(asked))
 
     def _uneven(self, figures: Round, asked: Demand) -> bool:
         times = asked.of_sites(figures) / asked.speeds
         return _gain(figures, float(times.max()), asked.ideal) > self._enough(figures, int(times.argmax()))
 
     def _enough(self, figures: Round, slowest: int) -> float:
-        """The least gain that is worth a change. Over few rows, a site is the slowest by chance."""
+        """The least gain that is worth a change. Over few rows, or few epochs, a site is the slowest by chance."""
         rows = float(figures.of_sites(figures.loads.rows)[slowest])
-        return max(self.least_gain, NOISE / sqrt(max(rows, 1.0)))
+        return max(self.least_gain, NOISE / sqrt(max(rows, 1.0)), EPOCH_NOISE / sqrt(figures.epochs))
 
     def _evened(self, figures: Round, asked: Demand, split: set[Group]) -> list[Decision]:
         pieces = _pieces(figures, asked, split)
