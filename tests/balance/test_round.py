@@ -12,6 +12,7 @@ from penstock.balance.keys import CellLoads
 from penstock.state.directory import uniform
 
 ROUND = figures_of(uniform(2, 2), [3000, 0, 1000, 0], speeds=[1.0, 0.5], pending=[600, 0, 0, 50], seconds=10.0)
+ROUND = replace(ROUND, epochs=1)
 
 
 def test_a_site_is_idle_for_what_it_does_not_use_of_its_share() -> None:

@@ -35,8 +35,7 @@ from penstock.balance.tuning import (
 from penstock.state.directory import Group
 
 NOISE = 3.0  # times the spread of a count of rows, which is its root: what a gain must exceed to be no chance
-EPOCH_NOISE = 0.15  # of the time of a site in an epoch: where it ends within an item, and what else the machine does
-INERTIA = 0.5  # the part of what was known of the speed of a site that a round leaves
+EPOCH_NOISE = 0.1  # of the time of a site in an epoch: where it ends within an item, and what else the machine does
 MOST_LOOKS = 8  # groups that are split in a round only to see what is in them
 
 
@@ -44,8 +43,8 @@ MOST_LOOKS = 8  # groups that are split in a round only to see what is in them
 class Even:
     """`least_gain` is the part by which the slowest site must get faster to change anything. `theta` bounds the rows of
     state in a group, so that it can be moved in reasonable time; `moves` is how many a round may have, per site. Small
-    buddies are merged only above `crowded` groups per site. `speeds` is how fast sites were until now (empty: not
-    known)."""
+    buddies are merged only above `crowded` groups per site. `speeds` is how fast sites were until now (empty: all
+    alike), and `inertia` the part of that which a round leaves."""
 
     name: str = "even"
     least_gain: float = 0.05
@@ -54,6 +53,7 @@ class Even:
     crowded: int = CROWDED
     prices: Prices = field(default_factory=Prices)
     bounds: Bounds = BOUNDS
+    inertia: float = 0.5
     speeds: tuple[float, ...] = ()
 
     def decide(self, figures: Round) -> Sequence[Decision]:
@@ -74,9 +74,8 @@ class Even:
 
     def _speeds(self, asked: Demand) -> Figures:
         """How fast sites are, as far as that is believed yet."""
-        if len(self.speeds) != len(asked.speeds):
-            return asked.speeds
-        return np.asarray(INERTIA * np.asarray(self.speeds) + (1 - INERTIA) * asked.speeds)
+        known = self.speeds if len(self.speeds) == len(asked.speeds) else np.ones(len(asked.speeds))
+        return np.asarray(self.inertia * np.asarray(known) + (1 - self.inertia) * asked.speeds)
 
     def _asked(self, figures: Round) -> Demand:
         """What is pending is to be worked off over some rounds."""
