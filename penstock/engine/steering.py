@@ -96,7 +96,9 @@ class Steering:
 
     def _moved(self, subquery: int, bits: str, site: int) -> Answer:
         change = _move(self._loop.directories[subquery], bits, site)
-        why_not = "there is no such group" if change is None else self._loop.change(subquery, change)
+        if change is None:
+            return Answer("there is no such group", "`penstock top --json` has those that there are, by their bits")
+        why_not = self._loop.change(subquery, change)
         detail = f"{bits} lives at site {site}, {_FROM_WHEN}, until `penstock rebalance`"
         return Answer(why_not, "" if why_not else detail)
 

@@ -74,6 +74,7 @@ def test_a_run_is_scaled_moved_and_evened_out_from_outside(tmp_path: Path) -> No
         assert answered(run, RebalanceRequest()).detail
         refused = answered(run, MoveRequest("01010101010101", 0, 0))
         assert refused.why_not == "there is no such group"
+        assert "penstock top --json" in refused.detail
         assert "1 subqueries" in (answered(run, ScaleRequest(3, 7)).why_not or "")
         told = [event.what for event in run.events if isinstance(event, DirectoryChanged)]
         assert told[:2] == ["scale to 5 sites", f"move {group} from site {directory.homes[0]} to site {target}"]
