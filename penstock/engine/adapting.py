@@ -94,11 +94,12 @@ class Adaptation:
 
     def rebalance(self, subquery: int) -> None:
         """Even out the sites of a subquery, whatever the policy is, and wherever groups were moved by hand: after the
-        next epoch, or a few where they are short. What has been heard in this round counts, too."""
+        next epoch, or a few where they are short. What has been heard in this round counts, too. Who asks wants it now,
+        so that a site which seems slow is believed to be."""
         self._settled_at(subquery, _without_pins)
         known = self._controllers.get(subquery)
         length, figures = (min(known.length, LOOK), known.figures) if known else (LOOK, None)
-        self._once[subquery] = Controller(Even(), Rules(cool_down=0), length, figures)
+        self._once[subquery] = Controller(Even(inertia=0.0), Rules(cool_down=0), length, figures)
 
     def by_hand(self, epoch: int, subquery: int, change: Change, state: SubqueryState) -> str | None:
         """Carry out what somebody wants; gives the reason where it cannot be done. A group that was moved so stays: no

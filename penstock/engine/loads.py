@@ -136,9 +136,8 @@ def round_of(
     memory: int = 0,
     rest: float = 0.0,
 ) -> Round:
-    """One epoch of a subquery, as a round of its own; `rest` of its seconds nobody worked. Where no row can be
-    pending there is no buffer either, and it would be misleading to say that it is empty."""
-    directory, operator = job.directories[subquery], job.program.subqueries[subquery].operator
+    """One epoch of a subquery, as a round of its own; `rest` of its seconds nobody worked."""
+    directory = job.directories[subquery]
     sites = [report for report in reports if isinstance(report, SiteReport) and report.subquery == subquery]
     own = sorted(sites, key=lambda report: report.site)
     told = [report.told for report in own if report.told is not None]
@@ -152,9 +151,9 @@ def round_of(
         busy=busy,
         share=np.full(len(busy), busy.max(initial=0.0) + rest),
         backlog=np.asarray([float(report.backlog) for report in own]),
-        capacity=capacity if operator.probes else 0,
+        capacity=capacity,
         memory=memory,
-        may_cut=may_cut(operator),
+        may_cut=may_cut(job.program.subqueries[subquery].operator),
         keys=heaviest(key for site in told for key in site.keys),
         cells=CellLoads.of_sites([site.cells for site in told]),
     )

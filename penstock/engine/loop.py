@@ -93,7 +93,7 @@ class EpochLoop:
         )  # fmt: skip
         self._fingerprint = fingerprint(query.sink, query.options)
         self.outputs = Outputs(query, settings, checkpoint)
-        self.abandoned, self.capacity = False, settings.buffer_rows or 0
+        self.abandoned = False
         self._ahead: Intake | None = None
         self.watched, self.last = False, LastEpoch()
         self.figures, self.figures_epoch = tuple[Round, ...](), -1  # of the last epoch whose sites told of their groups
@@ -124,6 +124,11 @@ class EpochLoop:
     def rebalance(self, subquery: int) -> None:
         """Even out the sites of a subquery after the next epoch, or a few short ones."""
         self._adaptation.rebalance(subquery)
+
+    def capacity(self, subquery: int) -> int:
+        """The rows that may be pending at a site (0: no bound); where none can be, there is no buffer."""
+        probes = self.query.program.subqueries[subquery].operator.probes
+        return self._settings.buffer_rows or 0 if probes else 0
 
     @property
     def directories(self) -> tuple[Directory, ...]:
@@ -233,8 +238,8 @@ class EpochLoop:
         self.last = LastEpoch(sites, passed, passed - seconds)
         if not job.tell_loads:
             return self._adaptation.passed(passed)
-        bounds = self.capacity, self._settings.state_bytes or 0, self.last.rest
-        self.figures = tuple(round_of(job, n, reports, passed, *bounds) for n in range(len(job.directories)))
+        every, memory, rest = range(len(job.directories)), self._settings.state_bytes or 0, self.last.rest
+        self.figures = tuple(round_of(job, n, reports, passed, self.capacity(n), memory, rest) for n in every)
         self.watched, self.figures_epoch = False, job.epoch
         self._adaptation.heard(job.epoch, self.figures)
 

@@ -139,7 +139,7 @@ class Steering:
         loop, number = self._loop, subquery.number
         if told:
             return subquery_status(subquery, loop.figures[number])
-        return untold_status(subquery, loop.manifest.subqueries[number], loop.last, loop.capacity)
+        return untold_status(subquery, loop.manifest.subqueries[number], loop.last, loop.capacity(number))
 
 
 def _scaled(sites: int, now: bool) -> Answer:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -14,12 +15,12 @@ import penstock as ps
 from penstock.balance import policies
 from penstock.balance.decisions import Decision, Merge, Move, Split, Spread
 from penstock.balance.policies.even import Even
-from penstock.balance.round import Round
-from penstock.engine.adapting import BY_HAND
+from penstock.balance.round import Loads, Round
+from penstock.engine.adapting import BY_HAND, Adaptation
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop
 from penstock.events import ChangeRefused, DirectoryChanged, Event, Rebalanced
-from penstock.state.directory import Group
+from penstock.state.directory import Group, uniform
 from penstock.testing.crashes import Place, Scenario
 from penstock.testing.looping import looping
 from penstock.testing.ways import Way
@@ -117,6 +118,21 @@ def test_what_was_heard_in_the_round_counts_where_sites_are_evened_out(
         steps(loop, 1)
         assert [event.epoch for event in told if isinstance(event, Rebalanced)] == [6]
     assert epochs == [5]  # the first epoch warms processes and caches
+
+
+def test_who_asks_need_not_wait_until_a_slow_site_is_believed_to_be_slow() -> None:
+    """One of two sites is half as fast, so a third of the groups is its part."""
+    directory, rows, none = uniform(2, 64), np.full(128, 1000), np.zeros(128, np.int64)
+    seconds = np.where(directory.home_of == 0, 0.02, 0.01)
+    loads = Loads(rows, none, seconds, none, none, none, none, rows, none * 1.0)
+    busy = np.bincount(directory.home_of, weights=seconds)
+    figures = Round(directory, 10, 2.0, loads, busy, np.full(2, busy.max()), np.zeros(2))
+    adaptation = Adaptation([directory], [()], [], lambda event: None)
+    adaptation.rebalance(0)
+    for epoch in (1, 2):  # the first one warms processes
+        adaptation.heard(epoch, [figures])
+    (after,) = adaptation.directories
+    assert 41 <= np.count_nonzero(after.home_of == 0) <= 45
 
 
 def test_sites_are_not_evened_out_by_one_short_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

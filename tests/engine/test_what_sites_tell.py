@@ -65,6 +65,7 @@ def test_only_what_can_be_pending_has_a_buffer(stream: str, capacity: int, tmp_p
         loop.watched = True
         loop.step()
         assert loop.figures[0].capacity == capacity
+        assert loop.capacity(0) == capacity  # which is shown also where nobody watches
 
 
 @pytest.mark.parametrize(("policy", "change"), [("diffusion", Move), ("elastic", Scale)])
