@@ -105,7 +105,7 @@ def test_adapt_is_all_of_its_experiments() -> None:
 
 
 def test_the_default_policy_is_judged_by_the_best_one_case_by_case(tmp_path: Path) -> None:
-    """By medians: one run that was disturbed by something else does not count."""
+    """By medians: one turn that was disturbed by something else does not count."""
     rates = {"static": 50.0, "even": 96.0}
     tried = [
         policies.Tried(case, policy, rates.get(policy, 100.0) * (0.1 if turn == 2 else 1.0), 3, 0.4, True)
@@ -123,3 +123,22 @@ def test_the_default_policy_is_judged_by_the_best_one_case_by_case(tmp_path: Pat
     slower = [replace(one, rate=one.rate * (0.9 if one.policy == "even" else 1.0)) for one in tried]
     assert not policies.finding(slower, Setting()).holds
     assert (tmp_path / "adapt-policies.png").exists()
+
+
+def test_policies_are_compared_within_their_turns() -> None:
+    """The machine gets slower from turn to turn, so medians of rates would tell which policy was lucky."""
+    rates = {"even": (100.0, 80.0, 60.0), "static": (98.0, 88.0, 54.0)}
+    tried = [
+        policies.Tried("none", policy, rates.get(policy, (50.0, 40.0, 30.0))[turn], 0, 0.4, True)
+        for turn in range(3)
+        for policy in policies.POLICIES
+    ]
+    parts = policies.relative("none", tried)
+    assert max(parts, key=parts.__getitem__) == "even"
+    assert parts["flux"] / parts["even"] == pytest.approx(0.5, rel=0.02)
+
+
+def test_each_turn_begins_with_another_policy() -> None:
+    turns = list(policies.by_turns(6))
+    assert [turns[5 * n] for n in range(6)] == [*policies.POLICIES, policies.POLICIES[0]]
+    assert all(set(turns[5 * n : 5 * n + 5]) == set(policies.POLICIES) for n in range(6))

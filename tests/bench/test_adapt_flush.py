@@ -44,7 +44,13 @@ def test_every_number_of_groups_is_tried_in_every_way() -> None:
     lines = all_lines(size, tried)
     assert [(line.groups, line.flush) for line in lines] == [(g, mode) for g in (10, 20) for mode in flush.MODES]
     assert [line.highest for line in lines] == [size.rate(step) for step in (1, 2, 1, 1, 2, 1)]
-    assert len(set(asked)) == len(asked), "something was tried twice"
+    assert all(asked.count(one) == (1 if one[2] <= size.rate(2 if one[1] == "slow" else 1) else 2) for one in asked)
+
+
+def test_a_rate_that_is_held_at_the_second_try_is_held() -> None:
+    lags = iter((0.1, 9.0, 0.1, 9.0, 9.0))  # the lowest; the highest, and again
+    (line,) = all_lines(Size(groups=(10,), steps=1), lambda groups, mode, rate: trial(next(lags, 9.0)))[:1]
+    assert line.highest == Size().rate(1)
 
 
 def test_a_rate_that_is_not_even_held_once_counts_as_none() -> None:

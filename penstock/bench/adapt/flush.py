@@ -14,7 +14,8 @@ from penstock.bench.also.part import Part
 
 GROUPS = (66_000, 131_000, 262_000, 520_000)  # as in figure 9 of the OOP paper
 MODES = ("eager", "slow", "lazy")
-BUFFER = 0.5  # seconds: a rate is held while no row waits longer to be taken in
+BUFFER = 0.25  # seconds: a rate is held while no row waits longer to be taken in; epochs are 0.1 s
+TRIES = 2  # a rate that is held in one of so many is held: the machine has bursts of its own
 BAR = 1.2
 STEP = 2**0.5  # from one rate that is tried to the next
 
@@ -26,7 +27,7 @@ class Size:
 
     groups: tuple[int, ...] = GROUPS
     common: int = 100_000
-    steps: int = 6
+    steps: int = 10
     seconds: float = 8.0
     size: int = 6
     slide: int = 2
@@ -78,15 +79,17 @@ def all_lines(size: Size, tried: Try) -> list[Line]:
 
 
 def _line(size: Size, groups: int, flush: str, tried: Try) -> Line:
-    trials = {0: tried(groups, flush, size.common)}
+    trials: list[Trial] = []
 
     def held(step: int) -> bool:
-        if step not in trials:
-            trials[step] = tried(groups, flush, size.rate(step))
-        return trials[step].lag <= BUFFER
+        for _ in range(TRIES):
+            trials.append(tried(groups, flush, size.rate(step)))
+            if trials[-1].lag <= BUFFER:
+                return True
+        return False
 
     step = highest(held, size.steps)
-    equal = all(trial.equal for trial in trials.values())
+    equal = all(trial.equal for trial in trials)
     return Line(groups, flush, 0 if step is None else size.rate(step), trials[0], equal)
 
 
@@ -138,7 +141,8 @@ ADAPT_FLUSH = Experiment(
     title="Closings spread over epochs, or left to idle time",
     note="Rows arrive live; five aggregates by key in windows of 6 s, every 2 s; epochs of 100 ms, max_delay 1. "
     f"The highest rate is the last of rates a factor of {STEP:.2f} apart at which no row waited more than {BUFFER} s "
-    "to be taken in (OOP, figure 9: without lost packets). Epochs and lag are those at 100,000 rows/s.",
+    f"to be taken in, in one of {TRIES} trials (OOP, figure 9: without lost packets). "
+    "Epochs and lag are those at 100,000 rows/s.",
     columns=(
         Column("groups", "groups", ","),
         Column("flush", "flush"),

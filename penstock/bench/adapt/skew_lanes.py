@@ -70,7 +70,7 @@ def trials(setting: Setting, cases: list[SkewCase], repeat: int) -> Iterator[Ske
         tempfile.TemporaryDirectory(dir=folder) as scratch,
         Part(MODULE, folder / "adapt-skew.log", setting.cores) as part,
     ):
-        for case in own:
+        for case in dict.fromkeys(own):
             part.ask(_question(setting, case, scratch, min(case.rows, WARM_ROWS)), Timeline)
         for case in own * repeat:
             seen = part.ask(_question(setting, case, scratch, case.rows), Timeline)
