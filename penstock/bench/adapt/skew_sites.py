@@ -32,7 +32,7 @@ def measure(setting: Setting) -> Finding:
 
 
 def lane_of(kind: str, policy: str) -> Lane:
-    return Lane(policy, round_seconds=0.5, workload=f"{JOIN}-{kind}", more=MORE, row_seconds=ROW_SECONDS)
+    return Lane(policy, workload=f"{JOIN}-{kind}", more=MORE, row_seconds=ROW_SECONDS)
 
 
 def kind_of(lane: Lane) -> str:
@@ -75,7 +75,7 @@ SKEW_SITES = Experiment(
     name="adapt-skew-sites",
     title=TITLE,
     note="Rows with equal keys at most 1 s apart, one input skewed, the other uniform; a row costs 0.4 ms of sleep at "
-    "its site. 100,000 keys, ten hot ranges in a run, rounds of 0.5 s. One key of Zipf 1.5 has 38 % of the rows of its "
+    "its site. 100,000 keys, ten hot ranges in a run, rounds of 2 s. One key of Zipf 1.5 has 38 % of the rows of its "
     "stream, so 19 % of all, and one site has to do them: more than 65 % of the uniform case is not possible "
     "without spreading that key.",
     columns=(

@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.bench.flink_text import near
-from penstock.bench.skewed_rows import WANDERING
+from penstock.bench.skewed_rows import SLOWLY, WANDERING
 from penstock.bench.workload import Workload
 from penstock.bench.workloads.windows import TUMBLE
 
 UNIFORM = "uniform"
-KINDS = (UNIFORM, *WANDERING)
+WANDERING_KINDS = tuple(WANDERING)
+SLOW_KINDS = tuple(f"{kind}{SLOWLY}" for kind in WANDERING)
+KINDS = (UNIFORM, *WANDERING_KINDS)
 JOIN, AGGREGATE = "join", "tumble"
 
 
@@ -64,7 +66,10 @@ def _tumbling(kind: str) -> Workload:
 
 HOT = joined("join-hot", "band join, 5 s either side, 80/20 over 16,384 keys", "hot", "few", 5)
 ALL = (
-    *(joined(f"{JOIN}-{kind}", f"band join, 1 s either side, {kind} keys", stream_of(kind), "b", 1) for kind in KINDS),
+    *(
+        joined(f"{JOIN}-{kind}", f"band join, 1 s either side, {kind} keys", stream_of(kind), "b", 1)
+        for kind in (*KINDS, *SLOW_KINDS)
+    ),
     *map(_tumbling, KINDS),
     HOT,
 )
