@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,7 @@ def _facts(ended: Ended) -> dict[str, Any]:
         **{name: getattr(p, name) for name in _SUMMED},
         "seconds": round(p.seconds, 3),
         "rows_per_second": round(p.rows_per_second, 1),
+        "decisions": dict(ended.run.decisions),
         "state": p.state,
         "checkpoint": str(ended.run.checkpoint),
         "results": None if results is None else str(results),
@@ -94,6 +96,7 @@ def _together(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
         **{name: sum(one[name] for one in facts) for name in _SUMMED},
         "seconds": seconds,
         "rows_per_second": round(rows / seconds, 1) if seconds else 0.0,
+        "decisions": sum((Counter(one["decisions"]) for one in facts), Counter[str]()),
         "state": "finished" if all(one["state"] == "finished" for one in facts) else "stopped",
         "checkpoint": None,
         "results": None,

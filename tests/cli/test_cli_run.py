@@ -106,10 +106,17 @@ def test_what_was_decided_is_counted_at_the_end(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(policies._known, "splitter", Splitter())
     Path("busy.sql").write_text(calls() + to_files())
     few = ("--set", "rows_per_epoch=500", "--set", "round=1us")
-    decided = run("busy.sql", *few, "--set", "policy=splitter").stderr
-    assert re.search(r"^  adapted     2 splits, \d+ refused$", decided, re.MULTILINE)
+    decided = run("busy.sql", *few, "--set", "policy=splitter", "--json")
+    assert re.search(r"^  adapted     2 splits, \d+ refused$", decided.stderr, re.MULTILINE)
+    facts = last_json(decided)["decisions"]
+    assert (facts["split"], facts.keys()) == (2, {"split", "refused"})
     Path("calm.sql").write_text(calls() + to_files(path="calm"))
-    assert "adapted" not in run("calm.sql", *few, "--set", "policy=static").stderr
+    calm = run("calm.sql", *few, "--set", "policy=static", "--json")
+    assert "adapted" not in calm.stderr
+    assert last_json(calm)["decisions"] == {}
+    Path("two.sql").write_text(calls() + to_files("a", "out-a") + to_files("b", "out-b"))
+    both = last_json(run("two.sql", *few, "--set", "policy=splitter", "--json"))
+    assert both["decisions"]["split"] == sum(query["decisions"]["split"] for query in both["queries"]) == 4
 
 
 def test_several_sinks_have_a_checkpoint_each(folder: Path) -> None:
