@@ -69,6 +69,14 @@ def test_a_slowed_site_is_judged_by_the_ideal(tmp_path: Path) -> None:
     assert not turns.equal
 
 
+def test_the_end_of_the_input_is_no_fall() -> None:
+    """The input ends within an interval, the rest of which is left to what is pending."""
+    long = 0.925
+    epochs = [EpochSeen((n + 1) * long, long, 1000 if n < 18 else 0, 0, 1000 if n < 18 else 1, 0, 8) for n in range(25)]
+    found = slowed.finding([(Lane("even"), Timeline(tuple(epochs), (), 0, 0.3, True))], 10.0, Setting())
+    assert found.records[0]["recovery_seconds"] == 0.0
+
+
 def test_degrading_is_told_by_its_worst_point() -> None:
     seen = [
         (Lane(policy, slow_sites(count)), timeline([1000 * rate] * 20))

@@ -59,12 +59,13 @@ def _record(lane: Lane, seen: Timeline, moment: float) -> Record:
     before = seen.rate(min(CALM, moment / 2), moment)
     goal, end = before * ideal(1), seen.input_seconds
     steady = seen.rate(moment + (end - moment) / 2, end)
+    curve = [(at, rate) for at, rate in seen.curve(WIDTH) if at + WIDTH / 2 <= end]
     return {
         "policy": lane.policy,
         "before": before,
         "after": steady,
         "of_ideal": steady / goal,
-        "recovery_seconds": recovery([at for at in seen.curve(WIDTH) if at[0] < end], moment, BAR * goal),
+        "recovery_seconds": recovery(curve, moment, BAR * goal),
         "moves": len(seen.moves(moment)),
         "refused": seen.refused,
         "cpu": seen.cpu,
