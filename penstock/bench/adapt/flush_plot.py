@@ -20,7 +20,8 @@ def write_plot(lines: Sequence[Line], path: Path) -> Path:
     for flush, colour in _COLOURS.items():
         own = [line for line in lines if line.flush == flush]
         groups = [line.groups for line in own]
-        rates.plot(groups, [line.highest for line in own], marker="o", color=colour, label=flush)
+        style = "--" if flush == "lazy" else "-"  # it may lie upon another
+        rates.plot(groups, [line.highest for line in own], style, marker="o", color=colour, label=flush)
         epochs.plot(groups, [line.common.longest for line in own], marker="s", color=colour, label=flush)
     rates.set(xlabel="groups", ylabel="highest rate without a backlog (rows/s)", ylim=(0, None))
     epochs.set(xlabel="groups", ylabel="longest epoch at a common rate (s)", ylim=(0, None))
