@@ -98,7 +98,7 @@ def by_turns(count: int) -> Iterable[str]:
 
 def finding(tried: Sequence[Tried], setting: Setting) -> Finding:
     cases = enumerate(dict.fromkeys(one.case for one in tried), start=1)
-    records = tuple(_record(number, case, policy, tried) for number, case in cases for policy in POLICIES)
+    records = tuple(record for number, case in cases for record in _records(number, case, tried))
     bars = tuple(
         Bar(f"{record['case']}: `{OWN}`, of the best policy", float(str(record["of_best"])), "at least", BAR)
         for record in records
@@ -107,17 +107,23 @@ def finding(tried: Sequence[Tried], setting: Setting) -> Finding:
     return Finding(records, bars, all(one.equal for one in tried), _pictures(records, setting))
 
 
-def _record(number: int, case: str, policy: str, tried: Sequence[Tried]) -> Record:
-    parts, own = relative(case, tried), _of(case, policy, tried)
+def _records(number: int, case: str, tried: Sequence[Tried]) -> Iterable[Record]:
+    parts = relative(case, tried)
+    best = max(parts.values())
+    return (_record(number, part / best, _of(case, policy, tried)) for policy, part in parts.items())
+
+
+def _record(number: int, of_best: float, own: Sequence[Tried]) -> Record:
+    """Of the runs of one policy under one disturbance."""
     rates, busy = [one.rate for one in own], [one.cpu for one in own if one.cpu is not None]
     return {
         "number": number,
-        "case": case,
-        "policy": policy,
+        "case": own[0].case,
+        "policy": own[0].policy,
         "rate": median(rates),
         "least": min(rates),
         "most": max(rates),
-        "of_best": parts[policy] / max(parts.values()),
+        "of_best": of_best,
         "changes": int(median(one.changes for one in own)),
         "cpu": median(busy) if busy else None,
         "equal": all(one.equal for one in own),
