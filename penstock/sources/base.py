@@ -99,6 +99,11 @@ class AcknowledgingReader(Protocol):
 class SourceConnector(Connector, Protocol):
     """A connector that can be read."""
 
+    @property
+    def bounded(self) -> bool:
+        """Whether its rows come to an end by themselves."""
+        ...
+
     def discover(self) -> pa.Schema:
         """The normalised schema of the data, for sources declared without one."""
         ...

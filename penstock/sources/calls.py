@@ -74,6 +74,10 @@ class CallsConnector:
     def kind(self) -> str:
         return "calls"
 
+    @property
+    def bounded(self) -> bool:
+        return self.rows is not None
+
     def identity(self) -> dict[str, Any]:
         """Without `split_rows`, which may change between runs."""
         return {"kind": self.kind} | {name: value for name, value in asdict(self).items() if name != "split_rows"}

@@ -81,6 +81,10 @@ class FilesConnector:
         return "files"
 
     @property
+    def bounded(self) -> bool:
+        return not self.follow
+
+    @property
     def patterns(self) -> tuple[str, ...]:
         return (self.path,) if isinstance(self.path, str) else self.path
 

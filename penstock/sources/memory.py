@@ -74,6 +74,10 @@ class MemoryConnector:
     def kind(self) -> str:
         return "memory"
 
+    @property
+    def bounded(self) -> bool:
+        return True
+
     def identity(self) -> dict[str, Any]:
         named = {"substreams": list(self.substreams), "finishing": self.finishing} if self.substreams else {}
         return {"kind": self.kind, "schema": _brief(self.discover()), "digest": self._digest, **named}

@@ -27,6 +27,10 @@ class FakeConnector:
     kind: str
     options: tuple[tuple[str, str], ...]
 
+    @property
+    def bounded(self) -> bool:
+        return dict(self.options).get("follow") != "true"
+
     def identity(self) -> dict[str, Any]:
         return {"kind": self.kind, **dict(self.options)}
 

@@ -76,6 +76,10 @@ class LotsConnector:
     schema: pa.Schema
     kind: str = "lots"
 
+    @property
+    def bounded(self) -> bool:
+        return False
+
     def identity(self) -> dict[str, Any]:
         return {"kind": self.kind, "name": self.name, "lots": len(self.lots)}
 

@@ -59,6 +59,10 @@ class PacedConnector:
     lags: list[float] = field(default_factory=list)
     kind: str = "paced"
 
+    @property
+    def bounded(self) -> bool:
+        return True
+
     def identity(self) -> dict[str, Any]:
         return {"kind": self.kind, "rows": self.rows, "rate": self.rate, "keys": self.keys}
 

@@ -64,6 +64,10 @@ class ScriptedConnector:
     name: str
     kind: str = "scripted"
 
+    @property
+    def bounded(self) -> bool:
+        return False
+
     def identity(self) -> dict[str, Any]:
         return {"kind": self.kind, "name": self.name, "steps": len(self.script)}
 
