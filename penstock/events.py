@@ -104,6 +104,13 @@ class EpochDropped:
 
 
 @dataclass(frozen=True)
+class SparkStarting:
+    """A run is about to start Spark, or to connect to it, which takes seconds."""
+
+    master: str
+
+
+@dataclass(frozen=True)
 class RunRecovered:
     """A run continues from a checkpoint."""
 
@@ -126,6 +133,7 @@ Event = (
     | ChangeMeasured
     | Rebalanced
     | EpochDropped
+    | SparkStarting
     | RunRecovered
     | RunFinished
 )

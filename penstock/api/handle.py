@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.api.until import Until
+from penstock.api.waiting import watch
 from penstock.balance.pace import Pace
 from penstock.engine.loop import EpochLoop, Outcome
 from penstock.engine.moments import as_moment
@@ -111,10 +112,12 @@ class Run:
         until: Until,
         results: MemoryResults | None,
         close: Callable[[], None],
+        shows_progress: bool = False,
     ) -> None:
         self._loop, self._ears, self._steering, self._pace, self._until, self._results, self._close = (
             loop, ears, steering, pace, until, results, close,
         )  # fmt: skip
+        self._shows_progress = shows_progress
         ears.listeners.append(steering.hear)
         self._stop = threading.Event()
         self._error: BaseException | None = None
@@ -186,7 +189,10 @@ class Run:
 
     def wait(self, timeout: float | None = None) -> Run:
         """Wait until the run is over; raises the error that ended it."""
-        self._thread.join(timeout)
+        began = time.monotonic()
+        if self._shows_progress:
+            watch(self, timeout)
+        self._thread.join(None if timeout is None else max(0.0, began + timeout - time.monotonic()))
         if self._error is not None:
             raise self._error
         return self

@@ -7,11 +7,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from penstock.api.handle import Ears, Run
 from penstock.api.until import parse_until
+from penstock.api.waiting import shown_starting, wanted
 from penstock.balance.pace import Pace
 from penstock.balance.policies import policy_named
 from penstock.checkpoint.store import Checkpoint
@@ -19,7 +21,7 @@ from penstock.config import Settings, span
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor
 from penstock.engine.steering import Steering
-from penstock.events import Event
+from penstock.events import Event, SparkStarting
 from penstock.plan.nodes import Sink
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import Query, compile_query
@@ -34,13 +36,15 @@ MASTER_VARIABLE = "PENSTOCK_MASTER"  # names the master of runs that are not giv
 def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], results: MemoryResults | None) -> Run:
     until = parse_until(options.pop("until", None))
     listener: Callable[[Event], None] | None = options.pop("on_event", None)
+    shows = wanted(options.pop("progress", None))
     settings = settings_from(options)
     query = compile_query(sink, CompileOptions.of(settings))
     store = Checkpoint.open(checkpoint or _temporary_checkpoint())
     ears = Ears([listener] if listener else [])
     executor: Executor | None = None
     try:
-        executor = executor_for(settings, handed_over=bool(_attached(query)))
+        with _starting(settings, ears, shows):
+            executor = executor_for(settings, handed_over=bool(_attached(query)))
         loop = EpochLoop(query, store, executor, settings, ears.hear)
         for source in _attached(query):
             source.attach(store.root)
@@ -49,7 +53,15 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
         _close(query, executor, store)
         raise
     pace = HANDOFF_PACE if _attached(query) else settings.epoch_seconds
-    return Run(loop, ears, steering, Pace(pace), until, results, lambda: _close(query, executor, store))
+    return Run(loop, ears, steering, Pace(pace), until, results, lambda: _close(query, executor, store), shows)
+
+
+def _starting(settings: Settings, ears: Ears, shows: bool) -> AbstractContextManager[None]:
+    """Tell that Spark is started, and show it while it takes its seconds."""
+    if settings.master == INLINE:
+        return nullcontext()
+    ears.hear(SparkStarting(settings.master))
+    return shown_starting(f"starting Spark {settings.master}") if shows else nullcontext()
 
 
 def _temporary_checkpoint() -> str:
@@ -86,7 +98,12 @@ def settings_from(options: dict[str, Any]) -> Settings:
 
 def default_master() -> str:
     """The master of a run that names none: from the environment variable PENSTOCK_MASTER if it is set."""
-    return os.environ.get(MASTER_VARIABLE) or Settings().master
+    return named_master() or Settings().master
+
+
+def named_master() -> str | None:
+    """The master that the environment names, if it does."""
+    return os.environ.get(MASTER_VARIABLE) or None
 
 
 def executor_for(settings: Settings, handed_over: bool = False) -> Executor:

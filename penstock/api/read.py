@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from penstock.api.option_text import point_in_time
 from penstock.api.progress import idle_span
 from penstock.api.streams import Stream
 from penstock.api.windows import ordered
@@ -71,7 +72,10 @@ def batches(
 def calls(
     *, progress: Rule | None = None, name: str = "calls", idle: str | int | None = None, **options: Any
 ) -> Stream:
-    """Generated call records. The default progress is a slack as large as their disorder."""
+    """Generated call records. The default progress is a slack as large as their disorder. `start` is when their times
+    begin, as in "2024-01-31 12:00:00" (UTC); without it, when they are first read."""
+    if options.get("start") is not None:
+        options["start"] = point_in_time(str(options["start"]))
     connector = CallsConnector(**options | {"disorder": span(options.get("disorder", 0))})
     return source(connector, time="ts", progress=progress or Slack(connector.disorder), name=name, idle=idle)
 

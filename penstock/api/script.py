@@ -42,8 +42,11 @@ _OF_THE_RUN = ("on_bad_row",)
 
 @dataclass(frozen=True)
 class NamedQuery:
+    """A query of a script. `adhoc`: a bare SELECT, which has no sink of its own."""
+
     name: str
     ready: Ready
+    adhoc: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def _sinks(script: Script) -> tuple[NamedQuery, ...]:
 
 
 def _selects(script: Script) -> tuple[NamedQuery, ...]:
-    return tuple(NamedQuery(name, Ready(Sink(node, TerminalSink()))) for name, node in script.queries)
+    return tuple(NamedQuery(name, Ready(Sink(node, TerminalSink())), adhoc=True) for name, node in script.queries)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def run_demo(seconds: int, rate: int, sites: int, master: str) -> int:
     options = {"sites": sites, "master": master, "epoch": _EPOCH, "until": f"{seconds}s"}
     screen = demo_screen(Results(folder / "results"), threshold(rate), seconds)
     ended, code = run_jobs([job], {**options, "rows_per_epoch": rate * _CATCH_UP}, screen)
-    _conclude(ended[0], script, sites)
+    _conclude(ended[0], script, sites, master)
     return code
 
 
@@ -66,8 +66,8 @@ def _warm_up(master: str, sites: int) -> None:
         query.to.memory().start(checkpoint, master=master, sites=sites).wait()
 
 
-def _conclude(ended: Ended, script: Path, sites: int) -> None:
-    print(*summary_lines(ended), sep="\n")
+def _conclude(ended: Ended, script: Path, sites: int, master: str) -> None:
+    print(*summary_lines(ended, master), sep="\n")
     print(f"\nNext: go on where this ended, with {sites * 2} sites instead of {sites}:")
     print(f"  penstock run {script} \\")
     print(f"    --checkpoint {script.parent / 'checkpoint'} --sites {sites * 2} --until 30s")

@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.api.handle import Progress
+from penstock.api.progress_line import Named, PlainScreen, Rate, Screen, shown_mark
 from penstock.cli.demo_query import WINDOW_SECONDS
 from penstock.cli.demo_results import Results, Suspect
-from penstock.cli.progress_line import Named, PlainScreen, Rate, Screen, shown_mark
 
 _MOST = 12
 _BAR = 24
@@ -42,6 +42,9 @@ class DemoScreen:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._live.__exit__(kind, error, trace)
+
+    def starting(self, what: str) -> None:
+        """Show nothing: the demo has started Spark before its query."""
 
     def show(self, progress: Sequence[Named]) -> None:
         self._live.update(self.drawn(progress[0].progress))

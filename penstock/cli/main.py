@@ -18,9 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-_Target = Annotated[
-    str, typer.Argument(metavar="FILE.sql|module:stream", help="A SQL script, or a stream of a Python module.")
-]
+_WHAT = "A SQL script, - for one on stdin, or a stream of a Python module."
+_Target = Annotated[str, typer.Argument(metavar="FILE.sql|module:stream", help=_WHAT)]
 _Json = Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")]
 _Master = Annotated[
     str | None,
@@ -57,7 +56,12 @@ def common(
 
 @app.command()
 def run(
-    target: _Target,
+    target: Annotated[
+        str | None, typer.Argument(metavar="FILE.sql|module:stream", help=_WHAT, show_default=False)
+    ] = None,
+    command: Annotated[
+        str | None, typer.Option("-c", "--command", metavar="SQL", help="SQL to run, in place of a script.")
+    ] = None,
     sites: Annotated[int | None, typer.Option("--sites", help="How many sites the state is spread over.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option("--checkpoint", help="Folder of the checkpoint; otherwise one below .penstock.")
@@ -67,6 +71,11 @@ def run(
         str | None, typer.Option("--until", help='End after "100 epochs", "30s" or "1000000 rows".')
     ] = None,
     master: _Master = None,
+    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows of a SELECT to show.")] = 20,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin anew: delete the checkpoint and its results, after asking.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --fresh: do not ask.")] = False,
     as_json: _Json = False,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="key=value", help="Any other setting; can be repeated.")
@@ -74,11 +83,12 @@ def run(
 ) -> None:
     """Run a query until its input ends, --until is reached, or Ctrl-C. It goes on from its checkpoint."""
     with ending_well(as_json):
-        from penstock.cli.run import run_target
+        from penstock.cli.run import RunRequest, run_target
         from penstock.cli.run_options import run_options
 
         flags = {"sites": sites, "epoch": epoch, "until": until, "master": master}
-        code = run_target(target, checkpoint, run_options(settings or [], flags), as_json)
+        options = run_options(settings or [], flags)
+        code = run_target(RunRequest(target, command, checkpoint, options, rows, as_json, fresh, yes))
     raise typer.Exit(code)
 
 

@@ -3,34 +3,80 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.api.launch import INLINE, default_master
-from penstock.cli.progress_line import Screen, screen_for_stderr
-from penstock.cli.running import run_jobs
+from penstock.api.launch import INLINE
+from penstock.api.progress_line import screen_for_stderr
+from penstock.cli.adhoc import collecting, master_of
+from penstock.cli.first_rows import first_rows
+from penstock.cli.fresh import begin_anew
+from penstock.cli.running import Ended, run_jobs
 from penstock.cli.summary import json_line, summary_lines
-from penstock.cli.target import load_target
+from penstock.cli.target import Target, load_command, load_target
+from penstock.errors import ConfigError
 
 
-def run_target(text: str, checkpoint: Path | None, flags: Mapping[str, Any], as_json: bool) -> int:
-    """Runs all queries of a target; the exit code. Flags are stronger than the settings of a script."""
-    target = load_target(text)
-    options = {**target.settings, **flags}
-    screen = screen_for_stderr()
-    _say_start(screen, options)
-    ended, code = run_jobs(target.jobs(checkpoint), options, screen)
-    for one in ended:
-        for line in summary_lines(one, len(ended) > 1, "the same command goes on from here"):
-            print(line, file=sys.stderr, flush=True)
-    if as_json:
+@dataclass(frozen=True)
+class RunRequest:
+    """What the command line asks for. `flags` are stronger than the settings of a script. `fresh`: begin anew, without
+    asking where `sure`."""
+
+    target: str | None
+    command: str | None
+    checkpoint: Path | None
+    flags: Mapping[str, Any]
+    rows: int
+    as_json: bool
+    fresh: bool = False
+    sure: bool = False
+
+
+def run_target(request: RunRequest) -> int:
+    """Run all queries of a target; return the exit code."""
+    adhoc = collecting(_target(request), request.rows)
+    target = adhoc.target
+    options = {**target.settings, **request.flags}
+    options["master"] = master_of(target, options)
+    jobs, screen = target.jobs(request.checkpoint), screen_for_stderr()
+    if request.fresh:
+        begin_anew(jobs, request.sure)
+    if options["master"] == INLINE and "master" not in request.flags:
+        screen.say("in process; --master local[*] runs it on Spark")
+    ended, code = run_jobs(jobs, options, screen)
+    for result in adhoc.results:
+        result.print(request.rows)
+    _conclude(ended, options["master"])
+    if request.as_json:
         print(json_line(ended), flush=True)
     return code
 
 
-def _say_start(screen: Screen, options: Mapping[str, Any]) -> None:
-    """Starting Spark takes seconds, so that it is said."""
-    master = options.get("master", default_master())
-    if master != INLINE:
-        screen.say(f"starting Spark ({master})")
+def _target(request: RunRequest) -> Target:
+    match request.target, request.command:
+        case str(target), None:
+            return load_target(target)
+        case None, str(command):
+            return load_command(command)
+        case None, None:
+            raise ConfigError(
+                "there is nothing to run",
+                detail="neither a script nor a stream nor a command is named",
+                hint='penstock run busy.sql, penstock run module:stream, or penstock run -c "SELECT ..."',
+            )
+    raise ConfigError(
+        f"`{request.target}` and -c cannot be run together",
+        detail="-c gives the SQL to run, and so does a script",
+        hint="leave one of them out",
+    )
+
+
+def _conclude(ended: Iterable[Ended], master: str) -> None:
+    """Say what was done, and show the first rows of what was written to files."""
+    all_of_them = list(ended)
+    for one in all_of_them:
+        for line in summary_lines(one, master, len(all_of_them) > 1, "the same command goes on from here"):
+            print(line, file=sys.stderr, flush=True)
+        first_rows(one)

@@ -7,20 +7,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
+
 from penstock.api.handle import Run
+from penstock.api.progress_line import Named, Screen
 from penstock.cli.interrupts import Interrupts
-from penstock.cli.progress_line import Named, Screen
 from penstock.cli.target import Job
+from penstock.events import Event, SparkStarting
 
 _LOOK_EVERY = 0.1  # seconds
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A job that is over. `was_finished`: its checkpoint had nothing left to do."""
+    """A job that is over. `was_finished`: its checkpoint had nothing left to do. `starting` are the seconds that passed
+    from the start of the command until the query began."""
 
     job: Job
     run: Run
+    starting: float = 0.0
 
     @property
     def was_finished(self) -> bool:
@@ -31,23 +36,33 @@ def run_jobs(jobs: Sequence[Job], options: Mapping[str, Any], screen: Screen) ->
     """The jobs after their end, and the exit code that Ctrl-C asks for (0 without one). The error that ended a run is
     raised once the others have stopped."""
     with screen:
-        runs = _start(jobs, options)
+        runs = _start(jobs, options, screen)
+        starting = _age_of_process()
         with Interrupts() as interrupts:
             _watch(jobs, runs, interrupts, screen)
     for run in runs:
         run.wait()
-    return [Ended(job, run) for job, run in zip(jobs, runs, strict=True)], interrupts.exit_code
+    return [Ended(job, run, starting) for job, run in zip(jobs, runs, strict=True)], interrupts.exit_code
 
 
-def _start(jobs: Sequence[Job], options: Mapping[str, Any]) -> list[Run]:
+def _start(jobs: Sequence[Job], options: Mapping[str, Any], screen: Screen) -> list[Run]:
+    def tell(event: Event) -> None:
+        if isinstance(event, SparkStarting):
+            screen.starting(f"starting Spark {event.master}")
+
     runs: list[Run] = []
     try:
         for job in jobs:
-            runs.append(job.ready.start(str(job.checkpoint), **options))
+            place = None if job.checkpoint is None else str(job.checkpoint)
+            runs.append(job.ready.start(place, on_event=tell, progress=False, **options))
     except BaseException:
         _stop(runs, now=True)
         raise
     return runs
+
+
+def _age_of_process() -> float:
+    return time.time() - float(psutil.Process().create_time())
 
 
 def _watch(jobs: Sequence[Job], runs: Sequence[Run], interrupts: Interrupts, screen: Screen) -> None:

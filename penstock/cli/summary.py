@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.api.launch import INLINE
 from penstock.cli.counted import counted
 from penstock.cli.running import Ended
 from penstock.sinks.files import FilesSink
@@ -28,10 +29,10 @@ def shown_path(path: Path) -> str:
     return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute)
 
 
-def summary_lines(ended: Ended, several: bool = False, how_to_go_on: str = "") -> Iterator[str]:
-    """What was done and where everything is; `how_to_go_on` is said of a query that has not finished."""
+def summary_lines(ended: Ended, master: str, several: bool = False, how_to_go_on: str = "") -> Iterator[str]:
+    """Say what was done and where everything is; `how_to_go_on` is said of a query that has not finished."""
     prefix = f"{ended.job.name}: " if several else ""
-    yield prefix + (_nothing_done(ended) if ended.was_finished else _what_happened(ended))
+    yield prefix + (_nothing_done(ended) if ended.was_finished else _what_happened(ended, master))
     if not ended.was_finished:
         yield from _where(ended, how_to_go_on)
 
@@ -42,11 +43,14 @@ def _nothing_done(ended: Ended) -> str:
     return f"this query has finished; nothing was done{where} (checkpoint {shown_path(ended.run.checkpoint)})"
 
 
-def _what_happened(ended: Ended) -> str:
+def _what_happened(ended: Ended, master: str) -> str:
+    """Time as the user's clock has it: from the start of the command on."""
     p = ended.run.progress
+    where = "in process" if master == INLINE else f"on Spark {master}"
     return (
-        f"{p.state} after {counted(p.epochs, 'epoch')} and {p.seconds:.1f} s: {counted(p.rows_in, 'row')} in "
-        f"({p.rows_per_second:,.0f} rows/s), {counted(p.rows_out, 'row')} out"
+        f"{p.state} {where} after {counted(p.epochs, 'epoch')} and {ended.starting + p.seconds:.1f} s "
+        f"({ended.starting:.1f} s to start): {counted(p.rows_in, 'row')} in ({p.rows_per_second:,.0f} rows/s), "
+        f"{counted(p.rows_out, 'row')} out"
     )
 
 
@@ -58,6 +62,8 @@ def _where(ended: Ended, how_to_go_on: str) -> Iterator[str]:
         yield f"  {label:<12}{rows:,}" + (f", in {shown_path(ended.run.folder(output))}" if rows else "")
     if made := _decisions(ended.run.decisions):
         yield f"  adapted     {made}"
+    if ended.job.checkpoint is None:
+        return
     goes_on = f"; {how_to_go_on}" if how_to_go_on and p.state == "stopped" else ""
     yield f"  checkpoint  {shown_path(ended.run.checkpoint)}{goes_on}"
 
@@ -81,10 +87,11 @@ def _facts(ended: Ended) -> dict[str, Any]:
         "name": ended.job.name,
         **{name: getattr(p, name) for name in _SUMMED},
         "seconds": round(p.seconds, 3),
+        "starting_seconds": round(ended.starting, 3),
         "rows_per_second": round(p.rows_per_second, 1),
         "decisions": dict(ended.run.decisions),
         "state": p.state,
-        "checkpoint": str(ended.run.checkpoint),
+        "checkpoint": None if ended.job.checkpoint is None else str(ended.run.checkpoint),
         "results": None if results is None else str(results),
     }
 
@@ -95,6 +102,7 @@ def _together(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         **{name: sum(one[name] for one in facts) for name in _SUMMED},
         "seconds": seconds,
+        "starting_seconds": max(one["starting_seconds"] for one in facts),
         "rows_per_second": round(rows / seconds, 1) if seconds else 0.0,
         "decisions": sum((Counter(one["decisions"]) for one in facts), Counter[str]()),
         "state": "finished" if all(one["state"] == "finished" for one in facts) else "stopped",

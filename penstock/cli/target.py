@@ -14,19 +14,21 @@ from urllib.parse import quote
 
 from penstock.api.script import NamedQuery, read_script
 from penstock.api.streams import Ready, Stream
+from penstock.cli.module_streams import streams_in
 from penstock.cli.which_checkpoint import DEFAULT_CHECKPOINTS
 from penstock.errors import ConfigError, PenstockError, did_you_mean
 
-_HOW = "name a script, as in busy.sql, or a stream of a module, as in busy:calls"
+_HOW = "name a script, as in busy.sql, or a stream of a module, as in busy:calls; or give the SQL itself, with -c"
+STDIN = "-"
 
 
 @dataclass(frozen=True)
 class Job:
-    """One query of a target, with the checkpoint it runs on."""
+    """One query of a target, with the checkpoint it runs on; None: one that is gone with the run."""
 
     name: str
     ready: Ready
-    checkpoint: Path
+    checkpoint: Path | None
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,14 @@ class Target:
     settings: Mapping[str, Any]
 
     def jobs(self, checkpoint: Path | None) -> tuple[Job, ...]:
-        return tuple(Job(q.name, q.ready, self._checkpoint(q.name, checkpoint)) for q in self.queries)
+        return tuple(Job(q.name, q.ready, self._checkpoint(q, checkpoint)) for q in self.queries)
 
-    def _checkpoint(self, name: str, given: Path | None) -> Path:
-        if given is None:
-            return DEFAULT_CHECKPOINTS / f"{self.stem}-{as_file_name(name)}"
-        return given if len(self.queries) == 1 else given / as_file_name(name)
+    def _checkpoint(self, query: NamedQuery, given: Path | None) -> Path | None:
+        """Where the query goes on from when it is started again. An ad-hoc query begins anew, unless told otherwise."""
+        name = as_file_name(query.name)
+        if given is not None:
+            return given if len(self.queries) == 1 else given / name
+        return None if query.adhoc else DEFAULT_CHECKPOINTS / f"{self.stem}-{name}"
 
 
 def as_file_name(name: str) -> str:
@@ -52,8 +56,18 @@ def as_file_name(name: str) -> str:
     return "%2E" + quoted[1:] if quoted.startswith(".") else quoted
 
 
+def load_command(text: str) -> Target:
+    """The queries of SQL that stands on the command line."""
+    return _queries(text, "-c", "command")
+
+
 def load_target(text: str) -> Target:
+    """The queries of a script, of stdin (`-`), or of a Python module."""
+    if text == STDIN:
+        return _queries(sys.stdin.read(), "stdin", "stdin")
     path = Path(text)
+    if path.suffix.lower() == ".py":
+        raise _not_a_script(path)
     if path.suffix.lower() == ".sql" or path.is_file():
         return _script(path)
     module, separator, name = text.partition(":")
@@ -68,8 +82,24 @@ def _script(path: Path) -> Target:
     except (OSError, UnicodeDecodeError) as error:
         reason = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
         raise ConfigError(f"cannot read the script {path}", detail=reason, hint=_near(path)) from error
-    script = read_script(text, str(path))
-    return Target(path.stem, script.queries, script.settings)
+    return _queries(text, str(path), path.stem)
+
+
+def _queries(text: str, name: str, stem: str) -> Target:
+    script = read_script(text, name)
+    return Target(stem, script.queries, script.settings)
+
+
+def _not_a_script(path: Path) -> ConfigError:
+    module = path.with_suffix("").name
+    streams = streams_in(path) if path.is_file() else []
+    found = f"streams in it: {', '.join(streams)}" if streams else "no stream is assigned to a name in it"
+    return ConfigError(
+        f"`{path}` is a Python module, not a SQL script",
+        detail=found if path.is_file() else "there is no such file",
+        hint=f"run a stream of it by its name: penstock run {module}:{streams[0] if streams else 'stream'}"
+        + ("" if path.parent == Path() else f", in the folder {path.parent}"),
+    )
 
 
 def _near(path: Path) -> str:

@@ -12,9 +12,9 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from penstock.api.progress_line import shown_mark
 from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 from penstock.cli.counted import counted
-from penstock.cli.progress_line import shown_mark
 
 _BUSY, _OVERLOADED = 0.7, 0.9  # from where on a site is shown as such
 _HOTTEST = 8  # groups that are shown

@@ -10,15 +10,12 @@ from enum import Enum
 from functools import partial
 from typing import Protocol
 
-import msgspec
-
 from penstock.balance.admission import EPOCH_SECONDS
 from penstock.balance.controller import controllers
 from penstock.balance.decisions import Change
 from penstock.balance.flushing import Flushing, Leisure
 from penstock.balance.lead import SourceStanding
 from penstock.balance.round import Round
-from penstock.checkpoint.durable import write_new
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import FORMAT, Manifest, SourceState, Totals
 from penstock.checkpoint.store import Checkpoint
@@ -43,12 +40,13 @@ from penstock.engine.job import (
 )
 from penstock.engine.loads import round_of
 from penstock.engine.outputs import Outputs
+from penstock.engine.query_file import another_query, describe_query
 from penstock.engine.rescale import rehomed, rescaled
 from penstock.engine.stopwatch import Stopwatch, epoch_timed
-from penstock.errors import CheckpointError, PenstockError
+from penstock.errors import PenstockError
 from penstock.events import EpochCommitted, EpochDropped, Event, RunFinished, RunRecovered
 from penstock.operators.base import may_cut
-from penstock.plan.fingerprint import describe, fingerprint
+from penstock.plan.fingerprint import fingerprint
 from penstock.plan.subqueries import Query
 from penstock.progress.mark import Mark
 from penstock.progress.substreams import low_water_mark
@@ -167,22 +165,13 @@ class EpochLoop:
             asked_sites=self._settings.sites,
         )
         self.outputs.check()
-        self._describe_query()
+        describe_query(self.checkpoint.root, self.query)
         self.checkpoint.commit(manifest)
         return manifest
 
-    def _describe_query(self) -> None:
-        path = self.checkpoint.root / "query.json"
-        path.unlink(missing_ok=True)
-        write_new(path, msgspec.json.format(msgspec.json.encode(describe(self.query.sink)), indent=2))
-
     def _continue(self, found: Manifest) -> Manifest:
         if found.fingerprint != self._fingerprint:
-            raise CheckpointError(
-                "this checkpoint belongs to another query",
-                detail=f"{self.checkpoint.root / 'query.json'} says which",
-                hint="give this query a checkpoint of its own, or run the query that the checkpoint belongs to",
-            )
+            raise another_query(self.checkpoint.root, self.query)
         sites, asked = self._settings.sites, found.asked_sites
         subqueries = found.subqueries
         if sites != asked and all(fits(state, sites) for state in subqueries):

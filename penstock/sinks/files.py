@@ -79,6 +79,15 @@ class FilesSink:
             sync_folder(folder)
 
 
+def published_by(staging: Path, query_id: str) -> list[Path] | None:
+    """The files that a query has published in the folder around `staging`; None where the folder is not its own."""
+    owner = staging / _OWNER
+    if not owner.is_file() or owner.read_text().strip() != query_id:
+        return None
+    files = (path for kind in FORMATS for path in staging.parent.glob(f"*.{kind}"))
+    return sorted(path for path in files if epoch_of_name(path.name) is not None)
+
+
 def _claim(folder: Path, owner: Path, query_id: str) -> None:
     """Mark the folder as this query's."""
     if not _refuse_occupied(folder, owner, query_id):

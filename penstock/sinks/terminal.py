@@ -47,8 +47,8 @@ class TerminalSink:
         Console().print(rows_as_table(rows, f"epoch {epoch}", self.rows))
 
 
-def rows_as_table(rows: pa.Table, title: str, most: int) -> Table:
-    """A rich table of the first `most` rows."""
+def rows_as_table(rows: pa.Table, title: str | None, most: int) -> Table:
+    """Return a rich table of the first `most` rows."""
     table = Table(title=title, title_justify="left", caption_justify="left")
     for field in rows.schema:
         numeric = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)

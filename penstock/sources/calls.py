@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,8 @@ _CALLER, _CALLEE, _DISTRICT, _DURATION, _X, _Y, _LAG = range(7)
 @dataclass(frozen=True)
 class CallsConnector:
     """`rows` None: without end. Row i has the event time `start` + i / `rate` seconds, less up to `disorder` (times and
-    spans in microseconds). `realtime`: rows are offered as the clock reaches them, counted from the first offer.
+    spans in microseconds); without a `start` times begin when the first row is offered. `realtime`: rows are offered as
+    the clock reaches them, counted from the first offer.
     Callers and callees are 0 to `keys` - 1, callers with the `skew`: uniform, zipf:1.5 or bmodel:0.7."""
 
     rows: int | None = None
@@ -52,7 +53,7 @@ class CallsConnector:
     districts: int = 100
     skew: str = "uniform"
     disorder: int = 0
-    start: int = 0
+    start: int | None = None
     seed: int = 0
     split_rows: int = 500_000
 
@@ -113,7 +114,7 @@ class CallsConnector:
         return time_array(self._times(rows), TIMESTAMP)
 
     def _times(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        times = self.start + np.floor(rows / self.rate * _MICROSECONDS).astype(np.int64)
+        times = (self.start or 0) + np.floor(rows / self.rate * _MICROSECONDS).astype(np.int64)
         if self.disorder:
             times -= np.floor(uniforms(self.seed, _LAG, rows) * self.disorder).astype(np.int64)
         return times
@@ -146,7 +147,7 @@ class CallsSplit:
 
 
 class CallsReader:
-    """Progress is the number of rows offered and, when `realtime`, the time of the first offer."""
+    """Progress is the number of rows offered and, where that decides what they are, the moment of the first offer."""
 
     def __init__(self, connector: CallsConnector, schema: pa.Schema) -> None:
         self._connector, self._schema = connector, schema
@@ -157,13 +158,17 @@ class CallsReader:
         due = self._due(began)
         step = self._connector.split_rows
         last = max(first, min(due, first + max(max_rows, 1)))
-        splits = tuple(
-            CallsSplit(self._connector, at, min(at + step, last), self._schema) for at in range(first, last, step)
-        )
+        calls = self._begun(began)
+        splits = tuple(CallsSplit(calls, at, min(at + step, last), self._schema) for at in range(first, last, step))
         after: dict[str, Any] = {"rows": last}
-        if self._connector.realtime:
+        if self._connector.realtime or self._connector.start is None:
             after["began_ns"] = began
         return Offer(splits, after, last == self._connector.rows, self._waiting(last, due))
+
+    def _begun(self, began: int) -> CallsConnector:
+        """The connector with the start of its times, a whole second."""
+        start = self._connector.start
+        return replace(self._connector, start=began // 10**9 * _MICROSECONDS if start is None else start)
 
     def _due(self, began: int) -> int:
         """How many rows there are by now."""

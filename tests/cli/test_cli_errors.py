@@ -149,7 +149,7 @@ def test_when_one_sink_fails_the_others_stop() -> None:
 
 
 def test_usage_errors_are_those_of_the_command_line() -> None:
-    assert penstock("run").exit_code == 2
+    assert penstock("scale").exit_code == 2
     assert penstock("run", "x.sql", "--nonsense").exit_code == 2
     assert penstock("bench", "--repeat", "0").exit_code == 2
 

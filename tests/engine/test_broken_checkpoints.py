@@ -93,7 +93,7 @@ def test_a_checkpoint_of_another_query_is_refused_and_unhurt(
     other = Scenario(half_done.stream.where(ps.lit(1) > 0))
     with pytest.raises(CheckpointError, match="belongs to another query") as caught:
         launch(other, place, way).wait()
-    assert "query.json" in caught.value.detail
+    assert "\n  + " in caught.value.detail, "the line that this query has and the other has not"
     finish(half_done, place, another_way(random, way))
     assert_exact(half_done, place)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import time as clock
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +38,7 @@ def chi_square(found: np.ndarray, shares: np.ndarray) -> float:
     skew=st.sampled_from(["uniform", "zipf:1.5", "bmodel:0.7"]),
 )
 def test_cuts_change_nothing(rows, split_rows, limits, skew):
-    connector = CallsConnector(rows=rows, split_rows=split_rows, skew=skew, keys=50, disorder=10**6, seed=4)
+    connector = CallsConnector(rows=rows, split_rows=split_rows, skew=skew, keys=50, disorder=10**6, seed=4, start=0)
     tables, progress, ended, epoch = [CALLS_SCHEMA.empty_table()], None, False, 0
     while not ended:
         offer = connector.open(CALLS_SCHEMA, "ts").offer(progress, limits[epoch % len(limits)])
@@ -154,3 +155,17 @@ def test_skews_by_name():
 def test_identity_leaves_out_tuning():
     assert CallsConnector(split_rows=1).identity() == CallsConnector(split_rows=2).identity()
     assert CallsConnector(seed=1).identity() != CallsConnector(seed=2).identity()
+
+
+def test_times_begin_when_rows_are_first_read_and_stay_so_after_a_restart():
+    before = clock.time()
+    connector = CallsConnector(rows=20, rate=10.0)
+    first = connector.open(CALLS_SCHEMA, "ts").offer(None, 10)
+    later = connector.open(CALLS_SCHEMA, "ts").offer(json.loads(json.dumps(first.progress)) | {"rows": 0}, 20)
+    assert before - 1 <= first_time(first) / 1e6 <= clock.time()
+    assert first_time(later) == first_time(first)
+
+
+def first_time(offer):
+    [table] = [result.rows for result in offer.splits[0].read(("ts",))]
+    return int(time_values(table["ts"])[0])

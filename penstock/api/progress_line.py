@@ -17,8 +17,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from penstock.api.above_line import AboveLine
 from penstock.api.handle import Progress
-from penstock.cli.above_line import AboveLine
 
 _RATE_SECONDS = 5.0
 _PLAIN_EVERY = 5.0
@@ -40,6 +40,10 @@ class Screen(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+    def starting(self, what: str) -> None:
+        """Show what is being waited for before the first epoch."""
+        ...
 
     def show(self, progress: Sequence[Named]) -> None: ...
 
@@ -88,6 +92,17 @@ def progress_text(named: Named, rate: float) -> str:
     return prefix + ", ".join(facts)
 
 
+@dataclass(frozen=True)
+class _Starting:
+    """A line that counts the seconds since it was first shown."""
+
+    what: str
+    began: float
+
+    def __rich__(self) -> Text:
+        return Text(f"{self.what}, {time.monotonic() - self.began:.0f} s")
+
+
 class LiveScreen:
     """One line per query that is redrawn. Rows that a query prints go above it."""
 
@@ -111,6 +126,11 @@ class LiveScreen:
             sys.stdout.finish()
         sys.stdout = self._stdout
         self._live.__exit__(kind, error, trace)
+
+    def starting(self, what: str) -> None:
+        grid = Table.grid(padding=(0, 1))
+        grid.add_row(self._spinner, _Starting(what, time.monotonic()))
+        self._live.update(grid)
 
     def show(self, progress: Sequence[Named]) -> None:
         grid = Table.grid(padding=(0, 1))
@@ -139,6 +159,9 @@ class PlainScreen:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
+
+    def starting(self, what: str) -> None:
+        self.say(what)
 
     def show(self, progress: Sequence[Named]) -> None:
         if time.monotonic() < self._next:

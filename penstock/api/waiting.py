@@ -1,0 +1,54 @@
+"""What a Python script shows while it waits for a query: the same line as the command, on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from penstock.api.handle import Progress
+
+_LOOK_EVERY = 0.1  # seconds
+_line = threading.Lock()  # two lines would overwrite each other; a second query that is waited for shows none
+
+
+class _Running(Protocol):
+    @property
+    def running(self) -> bool: ...
+    @property
+    def progress(self) -> Progress: ...
+
+
+def wanted(asked: bool | None) -> bool:
+    """Whether to show progress: as asked for, otherwise where stderr is a terminal."""
+    return sys.stderr.isatty() if asked is None else asked
+
+
+@contextmanager
+def shown_starting(what: str) -> Iterator[None]:
+    """Show what is waited for, until it is there."""
+    from penstock.api.progress_line import screen_for_stderr  # imported late: most scripts write to no terminal
+
+    with screen_for_stderr() as screen:
+        screen.starting(what)
+        yield
+
+
+def watch(run: _Running, timeout: float | None) -> None:
+    """Show the progress of a run until it is over or the time is up."""
+    from penstock.api.progress_line import Named, screen_for_stderr
+
+    if not _line.acquire(blocking=False):
+        return
+    try:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with screen_for_stderr() as screen:
+            while run.running and (deadline is None or time.monotonic() < deadline):
+                screen.show([Named("", run.progress)])
+                time.sleep(_LOOK_EVERY)
+    finally:
+        _line.release()
