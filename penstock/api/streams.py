@@ -295,6 +295,6 @@ class Ready:
         return explain(compile_query(self.sink, CompileOptions.of(settings_from(options))))
 
     def start(self, checkpoint: str | None = None, **options: Any) -> Run:
-        """Start it; options are the settings of a run (`sites=2`, `master="local[2]"`, `epoch="2s"`, ...). On a terminal
-        it shows how far it is while it is waited for, unless `progress` is False."""
+        """Start it; options are the settings of a run (`sites=2`, `master="local[2]"`, `epoch="2s"`, ...). While it is
+        waited for on a terminal it shows how far it is, unless `progress` is False."""
         return start(self.sink, checkpoint, options, self.results)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import msgspec
 from rich.console import Console
 from rich.live import Live
 
-from penstock.checkpoint.control_folder import ControlFolder
+from penstock.checkpoint.control_folder import FOLDER, STATUS, ControlFolder
+from penstock.checkpoint.lock import FILE as LOCK
 from penstock.checkpoint.lock import in_use
 from penstock.checkpoint.status import Status
 from penstock.cli.asking import Watching, read_status
@@ -22,13 +23,14 @@ from penstock.cli.which_checkpoint import running_checkpoint
 from penstock.errors import CheckpointError
 
 _LOOK_EVERY = 0.25  # seconds, as often as a run tells
-_FIRST_WAIT, _GROUPS_WAIT = 10.0, 5.0  # seconds
+_GROUPS_WAIT = 5.0  # seconds
 
 
 def watch(checkpoint: str, once: bool, as_json: bool) -> None:
-    """Where stdout is no terminal, one picture is shown."""
+    """Watch a run. Where stdout is no terminal, one picture is shown."""
     root = running_checkpoint(checkpoint)
     console = Console(highlight=False)
+    _wait_for_start(root, Console(stderr=True))
     with control_folder(root) as folder, Watching(folder) as watching:
         status = _first_status(root, folder)
         if console.is_terminal and not (once or as_json):
@@ -41,16 +43,31 @@ def watch(checkpoint: str, once: bool, as_json: bool) -> None:
             console.print(picture(status, time.time()))
 
 
+def _wait_for_start(root: Path, console: Console) -> None:
+    """Wait while the query is starting: a run holds its checkpoint, and tells of itself once Spark is there."""
+    with console.status("the query is starting") if console.is_terminal else nullcontext():
+        while not _tells(root):
+            if not in_use(root):
+                raise CheckpointError(
+                    "the run ended before it told how it is getting on",
+                    detail=f"there is no {root / FOLDER / STATUS}",
+                    hint="look at what the run printed, and start it again",
+                )
+            time.sleep(_LOOK_EVERY)
+
+
+def _tells(root: Path) -> bool:
+    """Whether the run has told of itself: a status from before it took the checkpoint is that of another run."""
+    try:
+        return (root / FOLDER / STATUS).lstat().st_mtime_ns >= (root / LOCK).lstat().st_mtime_ns
+    except FileNotFoundError:
+        return False
+
+
 def _first_status(root: Path, folder: ControlFolder) -> Status:
-    """A run tells a moment after it began."""
-    deadline = time.monotonic() + _FIRST_WAIT
+    """The status; a run may be about to replace it."""
     while (status := read_status(folder)) is None:
-        if time.monotonic() >= deadline or not in_use(root):
-            raise CheckpointError(
-                "this run has not told how it is getting on", detail=f"there is no {folder.path / 'status.json'}",
-                hint="it may still be starting: try again",
-            )  # fmt: skip
-        time.sleep(_LOOK_EVERY)
+        _wait_for_start(root, Console(stderr=True))
     return status
 
 

@@ -20,11 +20,11 @@ _BUSY, _OVERLOADED = 0.7, 0.9  # from where on a site is shown as such
 _HOTTEST = 8  # groups that are shown
 _STALE = 3.0  # seconds after which a status may not be true any more
 _SITE_COLUMNS = (
-    *(("site", 4), ("rows/s", 9), ("out/s", 9), ("utilisation", None), ("", 6)),
-    *(("backlog", None), ("", 10), ("delay", 6), ("state", 6), ("groups", 6)),
+    *(("site", 4), ("rows/s", 9), ("out/s", 9), ("", None), ("busy", 6)),
+    *(("", None), ("backlog", 10), ("delay", 6), ("state", 6), ("groups", 6)),
 )
 _WIDE, _WHERE_WIDE = 100, ("out/s", "delay")  # columns that would leave no room for bars on a narrow terminal
-_GROUP_COLUMNS = (("site", 4), ("rows/s", 9), ("hottest groups", None), ("", 6), ("pending", 10), ("state", 6))
+_GROUP_COLUMNS = (("site", 4), ("rows/s", 9), ("hottest groups", None), ("busy", 6), ("pending", 10), ("state", 6))
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -33,7 +33,7 @@ def picture(status: Status, now: float, most: int | None = None) -> RenderableTy
     parts: list[RenderableType] = [_title(status, now), _facts(status)]
     for number, subquery in enumerate(status.subqueries):
         parts += [Text(), _heading(number, subquery), _Sites(subquery, most)]
-        if hot := [group for group in subquery.hottest if group.rows_per_second or group.pending or group.utilisation]:
+        if hot := _by_load(subquery.hottest):
             parts.append(_groups(hot[: _HOTTEST if most is None else min(most, _HOTTEST)]))
         elif not status.groups_told:
             parts.append(Text("groups are told of after the next epoch", "dim"))
@@ -121,6 +121,12 @@ def _site(number: int, site: SiteStatus, full: float) -> tuple[RenderableType, .
         _size(site.state_bytes),
         f"{site.groups:,}",
     )
+
+
+def _by_load(groups: Sequence[GroupStatus]) -> list[GroupStatus]:
+    """The groups that have something to do, those that keep their site busiest first."""
+    working = [group for group in groups if group.rows_per_second or group.pending or group.utilisation]
+    return sorted(working, key=lambda group: (-group.utilisation, -group.pending, -group.rows_per_second))
 
 
 def _groups(hottest: Sequence[GroupStatus]) -> Table:

@@ -102,12 +102,39 @@ def test_a_run_that_has_ended_is_not_shown() -> None:
     assert "no run is using this checkpoint" in result.stderr
 
 
-def test_a_run_that_never_told_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.cli.top._FIRST_WAIT", 0.0)
-    with running(None):
+def test_top_waits_while_a_query_is_starting() -> None:
+    """A run holds its checkpoint before it has a control folder; the status of a run before it is not shown."""
+    with running(replace(STATUS, query="the run before")):
+        pass
+    lock = Lock(Path("checkpoint/lock"))
+    lock.acquire()
+
+    def begin() -> None:
+        control = Control(Path("checkpoint"), BEGAN)
+        control.publish(replace(STATUS, query="the run that starts"))
+        control.close()
+
+    beginning = threading.Timer(0.6, begin)
+    beginning.start()
+    try:
         result = penstock("top", "checkpoint", "--once")
+    finally:
+        beginning.join()
+        lock.release()
+    assert "the run that starts" in result.stdout
+    assert "the run before" not in result.stdout
+
+
+def test_a_run_that_ended_before_it_told_anything() -> None:
+    Path("checkpoint/manifests").mkdir(parents=True)
+    lock = Lock(Path("checkpoint/lock"))
+    lock.acquire()
+    ending = threading.Timer(0.3, lock.release)
+    ending.start()
+    result = penstock("top", "checkpoint", "--once")
+    ending.join()
     assert result.exit_code == 1
-    assert "this run has not told how it is getting on" in result.stderr
+    assert "the run ended before it told how it is getting on" in result.stderr
 
 
 def test_a_status_of_another_version_is_said_to_be_so() -> None:

@@ -159,3 +159,19 @@ def test_a_picture_fits_the_height_of_the_terminal(several: int, sites: int, dec
     subquery = SubqueryStatus("join", SITES[:1] * sites, HOTTEST)
     status = replace(STATUS, subqueries=(subquery,) * several, decisions=DECISIONS * decided)
     assert len(shown(status, most=rows_per_table(status, height))) <= height
+
+
+def test_headings_stand_over_their_figures() -> None:
+    lines = shown(STATUS, 100)
+    heading, busiest = line_with(lines, "backlog"), line_with(lines, "1.2 GB")
+    for name, figure in (("busy", "104 %"), ("backlog", "40,000"), ("state", "1.2 GB"), ("groups", "16")):
+        assert heading.index(name) + len(name) == busiest.rindex(figure) + len(figure)
+    heading, hottest = line_with(lines, "hottest groups"), line_with(lines, "900 MB")
+    assert heading.index("busy") + 4 == hottest.index("81 %") + 4
+
+
+def test_groups_are_sorted_by_load() -> None:
+    loads = {"000": 0.2, "001": 0.9, "010": 0.5}
+    groups = tuple(GroupStatus(bits, 0, 1.0, load, 0, 1) for bits, load in loads.items())
+    lines = shown(replace(STATUS, subqueries=(SubqueryStatus("join", SITES, groups),)))
+    assert [bits for line in lines for bits in loads if f" {bits} " in line] == ["001", "010", "000"]
