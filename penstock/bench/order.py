@@ -7,7 +7,7 @@ also agree with each other.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -66,21 +66,20 @@ class Comparison:
         return self.in_order, self.out_of_order
 
 
-def run_order(
+def measured_points(
     experiments: Sequence[Experiment] = tuple(EXPERIMENTS.values()),
     size: Size = FULL,
     repeat: int = 1,
     tell: Tell = print,
-) -> list[Comparison]:
-    """Measure experiments at all their points."""
+) -> Iterator[Comparison]:
+    """Measure experiments at all their points, one after another."""
     if repeat < 1:
         raise ConfigError("a benchmark needs at least one repetition", detail=f"{repeat} asked for")
     points = [(experiment, point) for experiment in experiments for point in experiment.measured_points(size)]
-    compared = []
     for number, (experiment, point) in enumerate(points, 1):
-        compared.append(_compare(experiment, point, size, repeat))
-        tell(f"[{number}/{len(points)}] {_summary(compared[-1])}")
-    return compared
+        compared = _compare(experiment, point, size, repeat)
+        tell(f"[{number}/{len(points)}] {_summary(compared)}")
+        yield compared
 
 
 def _compare(experiment: Experiment, point: int, size: Size, repeat: int) -> Comparison:

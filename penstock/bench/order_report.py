@@ -27,6 +27,11 @@ def as_json(compared: Sequence[Comparison]) -> str:
     return msgspec.json.format(msgspec.json.encode(records), indent=2).decode()
 
 
+def as_lines(compared: Comparison) -> str:
+    """Both modes at one point, a line of JSON each."""
+    return "\n".join(msgspec.json.encode(record(compared, one)).decode() for one in compared.both)
+
+
 def record(comparison: Comparison, one: Measured) -> dict[str, Any]:
     """`bar` is the largest ratio allowed at this point; null where there is none."""
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -14,7 +15,7 @@ from penstock.bench.report_page import write_report
 from penstock.bench.report_records import Record, by_workload, records, records_json
 from penstock.bench.report_verdicts import Verdict, verdicts
 
-__all__ = ["as_json", "as_table", "records", "write_report"]
+__all__ = ["as_json", "as_lines", "as_table", "records", "write_report"]
 
 CAPTION = "seconds: median of the trials; ratio: how many times this system's rows/s Penstock reaches"
 _STYLES = {"reached": "green", "missed": "bold red", "not measured": "dim"}
@@ -23,6 +24,11 @@ _STYLES = {"reached": "green", "missed": "bold red", "not measured": "dim"}
 def as_json(measurements: Sequence[Measurement]) -> str:
     """One object per workload and system."""
     return records_json(records(measurements))
+
+
+def as_lines(measurements: Sequence[Measurement]) -> str:
+    """One line of JSON per workload and system."""
+    return "\n".join(msgspec.json.encode(record).decode() for record in records(measurements))
 
 
 def as_table(measurements: Sequence[Measurement]) -> RenderableType:

@@ -7,9 +7,10 @@ system that fails is not asked again, and takes nothing from the others.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from penstock.bench.bench_stream import FILES
 from penstock.bench.child import Job, RunResult
@@ -22,7 +23,7 @@ from penstock.bench.systems import Limits
 from penstock.bench.workload import Workload
 from penstock.errors import ConfigError, PenstockError
 
-__all__ = ["DEFAULT_ROWS", "Measurement", "Trial", "check", "run_bench"]
+__all__ = ["DEFAULT_ROWS", "Measurement", "Trial", "check", "measured_workloads", "run_bench"]
 
 DEFAULT_ROWS = 4_000_000
 WARM_ROWS = 400_000
@@ -30,7 +31,12 @@ WARM_ROWS = 400_000
 Tell = Callable[[str], None]
 
 
-def run_bench(
+def run_bench(*arguments: Any, **options: Any) -> list[Measurement]:
+    """Measure as `measured_workloads` does, and return all measurements together."""
+    return [one for finished in measured_workloads(*arguments, **options) for one in finished]
+
+
+def measured_workloads(
     workloads: Sequence[str] = (),
     systems: Sequence[str] = (),
     rows: int = DEFAULT_ROWS,
@@ -40,20 +46,18 @@ def run_bench(
     limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing the default is safe
     files_per_trigger: Sequence[int] = (),
     tell: Tell = print,
-) -> list[Measurement]:
-    """Measure every system on every workload; without names, all of them. With `files_per_trigger`, Spark first tries
-    each of these batch sizes and keeps the fastest for all its trials."""
+) -> Iterator[list[Measurement]]:
+    """Measure every system on every workload; without names, all of them. Workloads come one after another, so that
+    each can be reported as it is finished; systems take turns on it. With `files_per_trigger`, Spark first tries each
+    of these batch sizes and keeps the fastest for all its trials."""
     if repeat < 1:
         raise ConfigError("a benchmark needs at least one repetition", detail=f"{repeat} asked for")
     if rows < FILES:
         raise ConfigError(f"a benchmark needs at least {FILES} rows", detail=f"{rows} asked for")
     entrants = [_Entrant(pair) for pair in chosen_pairs(workloads, systems, limits)]
     bench = _Bench(work_dir, rows, tell)
-    bench.tune(entrants, files_per_trigger)
-    for turn in range(repeat):
-        for entrant in entrants:
-            bench.take_turn(entrant, f"{turn + 1}/{repeat}")
-    return [entrant.measurement() for entrant in entrants]
+    for name in dict.fromkeys(entrant.pair.workload.name for entrant in entrants):
+        yield bench.measure([one for one in entrants if one.pair.workload.name == name], repeat, files_per_trigger)
 
 
 @dataclass
@@ -83,6 +87,14 @@ class _Bench:
 
     def __init__(self, work_dir: Path, rows: int, tell: Tell) -> None:
         self._work, self._rows, self._tell = work_dir.absolute(), rows, tell
+
+    def measure(self, entrants: Sequence[_Entrant], repeat: int, candidates: Sequence[int]) -> list[Measurement]:
+        """Let the entrants of one workload take their turns."""
+        self.tune(entrants, candidates)
+        for turn in range(repeat):
+            for entrant in entrants:
+                self.take_turn(entrant, f"{turn + 1}/{repeat}")
+        return [entrant.measurement() for entrant in entrants]
 
     def take_turn(self, entrant: _Entrant, turn: str) -> None:
         """One more trial of the entrant, or its failure."""

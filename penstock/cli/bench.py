@@ -14,11 +14,12 @@ from rich.console import Console
 from penstock.bench.measurement import Measurement
 from penstock.bench.profile import Profile
 from penstock.bench.profile_table import profile_bars, profile_table
-from penstock.bench.report import as_json, as_table
+from penstock.bench.report import as_lines, as_table
 from penstock.bench.report_page import write_report
 from penstock.bench.report_records import OURS
-from penstock.bench.runner import DEFAULT_ROWS, run_bench
+from penstock.bench.runner import DEFAULT_ROWS, measured_workloads
 from penstock.bench.systems import Limits
+from penstock.cli.bench_gather import gathered
 from penstock.cli.errors_shown import FAILED
 from penstock.errors import ConfigError
 
@@ -45,9 +46,9 @@ class BenchOptions:
 
 
 def run_and_report(options: BenchOptions) -> int:
-    """The exit code is not 0 where a system failed or gave a wrong answer."""
+    """Run workloads; the exit code is not 0 where a system failed or gave a wrong answer, or after Ctrl-C."""
     tell = partial(print, file=sys.stderr, flush=True)
-    measured = run_bench(
+    workloads = measured_workloads(
         options.names,
         words(options.systems),
         options.rows or DEFAULT_ROWS,
@@ -57,14 +58,23 @@ def run_and_report(options: BenchOptions) -> int:
         files_per_trigger=batch_sizes(options.files_per_trigger),
         tell=tell,
     )
-    profiles = {one.workload: one.profile for one in measured if one.system == OURS and one.profile is not None}
-    if options.json:
-        print(as_json(measured))
-    else:
-        _show(measured, profiles if options.profile else {})
+    finished, interrupted = gathered(workloads, as_lines if options.json else None, partial(_write_report, options))
+    measured = [one for workload in finished for one in workload]
+    if not options.json:
+        _show(measured, _profiles(measured) if options.profile else {})
     if options.report is not None:
-        tell(f"report: {write_report(measured, options.report, profiles=profiles, command=_command())}")
-    return 0 if all(one.holds for one in measured) else FAILED
+        tell(f"report: {options.report / 'index.html'}")
+    return interrupted or (0 if all(one.holds for one in measured) else FAILED)
+
+
+def _write_report(options: BenchOptions, finished: Sequence[Sequence[Measurement]]) -> None:
+    if options.report is not None:
+        measured = [one for workload in finished for one in workload]
+        write_report(measured, options.report, profiles=_profiles(measured), command=_command())
+
+
+def _profiles(measured: Sequence[Measurement]) -> dict[str, Profile]:
+    return {one.workload: one.profile for one in measured if one.system == OURS and one.profile is not None}
 
 
 def _show(measured: Sequence[Measurement], profiles: Mapping[str, Profile]) -> None:

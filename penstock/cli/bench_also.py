@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from penstock.bench.also.experiment import Setting
-from penstock.bench.also.report import Found, as_json, as_tables
+from penstock.bench.also.report import Found, as_json, as_line, as_tables
 from penstock.bench.experiments import EXPERIMENTS, experiment_names, spelled_out
 from penstock.cli.bench import console_of_width
+from penstock.cli.bench_gather import gathered
 from penstock.cli.errors_shown import FAILED
 from penstock.errors import ConfigError, did_you_mean
 
@@ -18,17 +19,28 @@ from penstock.errors import ConfigError, did_you_mean
 def run_experiments(
     names: Sequence[str], repeat: int, work: Path, json: bool, report: Path | None, quick: bool = False
 ) -> int:
-    """The exit code is not 0 where a result is wrong or a bar is missed. What was only tried quickly has no bars."""
+    """Run experiments; the exit code is not 0 where a result is wrong or a bar is missed, or after Ctrl-C."""
     tell = partial(print, file=sys.stderr, flush=True)
     setting = Setting(repeat, work, quick, report, tell=tell)
-    found = [(EXPERIMENTS[name], EXPERIMENTS[name].measure(setting)) for name in known(names)]
-    if json:
-        print(as_json(found))
-    else:
-        console_of_width().print(as_tables(found))
+    experiments = [EXPERIMENTS[name] for name in known(names)]
+    measured = ((one.as_run(quick), one.measure(setting)) for one in experiments)
+    found, interrupted = gathered(measured, as_line if json else _shown, partial(_keep, report))
     if report is not None:
         tell(f"report: {', '.join(map(str, write_report(found, report)))}")
-    return 0 if all(finding.equal if quick else finding.holds for _, finding in found) else FAILED
+    return interrupted or (0 if all(finding.holds for _, finding in found) else FAILED)
+
+
+def _shown(found: Found) -> str:
+    """One experiment as text for the terminal."""
+    console = console_of_width()
+    with console.capture() as captured:
+        console.print(as_tables([found]))
+    return captured.get()
+
+
+def _keep(report: Path | None, found: Sequence[Found]) -> None:
+    if report is not None:
+        write_report(found, report)
 
 
 def known(names: Sequence[str]) -> list[str]:

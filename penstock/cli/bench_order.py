@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from penstock.bench.order import run_order
+from penstock.bench.order import Comparison, measured_points
 from penstock.bench.order_experiments import FULL, QUICK
 from penstock.bench.order_page import write_report
-from penstock.bench.order_report import as_json, as_tables
+from penstock.bench.order_report import as_lines, as_tables
 from penstock.cli.bench import console_of_width
+from penstock.cli.bench_gather import gathered
 from penstock.cli.errors_shown import FAILED
 
 
 def run_order_and_report(quick: bool, repeat: int, report: Path | None, json: bool) -> int:
-    """The exit code is not 0 where a result is wrong or a bar is missed."""
+    """Compare in order with out of order; the exit code is not 0 where a result is wrong or a bar is missed."""
     tell = partial(print, file=sys.stderr, flush=True)
-    compared = run_order(size=QUICK if quick else FULL, repeat=repeat, tell=tell)
-    if json:
-        print(as_json(compared))
-    else:
+    points = measured_points(size=QUICK if quick else FULL, repeat=repeat, tell=tell)
+    compared, interrupted = gathered(points, as_lines if json else None, partial(_write_report, report))
+    if not json:
         console_of_width().print(as_tables(compared))
     if report is not None:
-        tell(f"report: {write_report(compared, report)}")
-    return 0 if all(comparison.holds for comparison in compared) else FAILED
+        tell(f"report: {report}")
+    return interrupted or (0 if all(comparison.holds for comparison in compared) else FAILED)
+
+
+def _write_report(folder: Path | None, compared: Sequence[Comparison]) -> None:
+    if folder is not None:
+        write_report(compared, folder)

@@ -194,7 +194,7 @@ def bench(
             autocompletion=_complete_benchmark,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the measurements as JSON on stdout.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print measurements as lines of JSON, as they come.")] = False,
     report: Annotated[
         Path | None, typer.Option("--report", metavar="DIR", help="Also write an HTML page with plots.")
     ] = None,

@@ -180,7 +180,7 @@ def test_experiments_have_names_of_their_own() -> None:
     assert all(name == experiment.name for name, experiment in EXPERIMENTS.items())
 
 
-def test_a_missed_bar_fails_unless_it_was_only_tried_quickly(
+def test_a_missed_bar_fails_also_where_it_was_only_tried_quickly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given: list[Setting] = []
@@ -192,8 +192,12 @@ def test_a_missed_bar_fails_unless_it_was_only_tried_quickly(
     monkeypatch.setitem(EXPERIMENTS, "tried", replace(TRIED, measure=measure))
     assert bench_also.run_experiments(["tried", "tried"], 2, tmp_path, True, tmp_path / "report") == 1
     assert [(one.repeat, one.quick) for one in given] == [(2, False)]
-    assert json.loads(capsys.readouterr().out)[0]["experiment"] == "tried"
+    assert json.loads(capsys.readouterr().out)["experiment"] == "tried"
     assert json.loads((tmp_path / "report" / "experiments.json").read_text())[0]["experiment"] == "tried"
+    assert bench_also.run_experiments(["tried"], 2, tmp_path, False, None, quick=True) == 1
+    assert "A quick run: little data, some cases left out" in " ".join(capsys.readouterr().out.split())
+    reached = replace(FOUND, bars=FOUND.bars[1:])
+    monkeypatch.setitem(EXPERIMENTS, "tried", replace(TRIED, measure=lambda setting: reached))
     assert bench_also.run_experiments(["tried"], 2, tmp_path, False, None, quick=True) == 0
     monkeypatch.setitem(EXPERIMENTS, "tried", replace(TRIED, measure=lambda setting: replace(FOUND, equal=False)))
     assert bench_also.run_experiments(["tried"], 2, tmp_path, False, None, quick=True) == 1
@@ -202,3 +206,16 @@ def test_a_missed_bar_fails_unless_it_was_only_tried_quickly(
 def test_an_unknown_experiment_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="`epoch-costs` is not an experiment"):
         bench_also.run_experiments(["epoch-costs"], 1, tmp_path, False, None)
+
+
+def test_an_interrupted_experiment_keeps_those_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(setting: Setting) -> Finding:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(EXPERIMENTS, "tried", replace(TRIED, measure=lambda setting: FOUND))
+    monkeypatch.setitem(EXPERIMENTS, "second", replace(TRIED, name="second", measure=interrupted))
+    assert bench_also.run_experiments(["tried", "second"], 1, tmp_path, True, tmp_path / "report") == 130
+    assert json.loads(capsys.readouterr().out)["experiment"] == "tried"
+    assert len(json.loads((tmp_path / "report" / "experiments.json").read_text())) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,19 @@ from penstock.cli.main import app
 
 
 class Asked:
-    """What `run_bench` was called with; it gives the measurements that a test wants."""
+    """What `measured_workloads` was called with; it gives the measurements that a test wants."""
 
     def __init__(self, measurements: Sequence[Measurement]) -> None:
         self.measurements = list(measurements)
         self.positional: tuple[Any, ...] = ()
         self.named: dict[str, Any] = {}
+        self.interrupted = False
 
-    def __call__(self, *positional: Any, **named: Any) -> list[Measurement]:
+    def __call__(self, *positional: Any, **named: Any) -> Iterator[list[Measurement]]:
         self.positional, self.named = positional, named
-        return self.measurements
+        yield self.measurements
+        if self.interrupted:
+            raise KeyboardInterrupt
 
 
 def measured(right: bool = True, **other: Any) -> Measurement:
@@ -42,7 +45,7 @@ def bench(*arguments: str) -> Result:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     asked = Asked([measured()])
-    monkeypatch.setattr(command, "run_bench", asked)
+    monkeypatch.setattr(command, "measured_workloads", asked)
     return asked
 
 
@@ -64,7 +67,7 @@ def test_without_options_everything_is_asked_at_full_size(asked: Asked) -> None:
 
 
 def test_json_is_all_that_is_on_stdout(asked: Asked) -> None:
-    (record,) = json.loads(bench("tumble", "--json").stdout)
+    record = json.loads(bench("tumble", "--json").stdout)
     assert (record["workload"], record["system"], record["rows_per_second"]) == ("tumble", "duckdb", 50.0)
 
 
@@ -111,3 +114,14 @@ def test_experiments_are_run_by_themselves(asked: Asked, monkeypatch: pytest.Mon
     assert called == [(["expiry", "slide-cost"], 3, Path("w"), False, None, True)]
     assert bench("expiry", "--rows", "100").exit_code == 1
     assert (len(called), asked.positional) == (1, ())
+
+
+def test_an_interrupted_benchmark_keeps_what_it_has(asked: Asked, tmp_path: Path) -> None:
+    asked.interrupted = True
+    as_lines = bench("tumble", "band", "--json", "--report", str(tmp_path / "report"))
+    assert as_lines.exit_code == 130
+    assert [json.loads(line)["workload"] for line in as_lines.stdout.splitlines()] == ["tumble"]
+    assert "interrupted: 1 finished" in as_lines.stderr
+    assert (tmp_path / "report" / "index.html").exists()
+    as_table = bench("tumble", "band")
+    assert (as_table.exit_code, "duckdb" in as_table.stdout) == (130, True)

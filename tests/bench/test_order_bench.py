@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from penstock.bench.held import Held
-from penstock.bench.order import Comparison, differing_rows, run_order
+from penstock.bench.order import Comparison, differing_rows, measured_points
 from penstock.bench.order_experiments import EXPERIMENTS, Experiment, Size, Windowed
 from penstock.bench.order_latency import Latency, latency
 from penstock.bench.order_page import write_report
@@ -32,7 +32,7 @@ def quiet(text: str) -> None:
 
 @pytest.fixture(scope="module")
 def compared() -> list[Comparison]:
-    return run_order(size=TINY, tell=quiet)
+    return list(measured_points(size=TINY, tell=quiet))
 
 
 def test_every_experiment_is_measured_at_its_last_point_and_right(compared: Sequence[Comparison]) -> None:
@@ -135,7 +135,7 @@ def test_sizes_that_make_no_sense_are_refused() -> None:
         with pytest.raises(ConfigError):
             Size(**wrong)
     with pytest.raises(ConfigError):
-        run_order(repeat=0)
+        list(measured_points(repeat=0))
 
 
 def test_the_command_prints_json_and_reports(monkeypatch: pytest.MonkeyPatch, compared: list[Comparison]) -> None:
@@ -145,17 +145,17 @@ def test_the_command_prints_json_and_reports(monkeypatch: pytest.MonkeyPatch, co
         asked.append((size, repeat))
         return compared
 
-    monkeypatch.setattr("penstock.cli.bench_order.run_order", measured)
+    monkeypatch.setattr("penstock.cli.bench_order.measured_points", measured)
     done = CliRunner().invoke(app, ["bench", "order", "--quick", "--repeat", "2", "--json"])
     assert done.exit_code == 0, done.output
-    assert len(json.loads(done.stdout)) == 2 * len(compared)
+    assert len([json.loads(line) for line in done.stdout.splitlines()]) == 2 * len(compared)
     assert asked[0][0].share < 1
     assert asked[0][1] == 2
 
 
 def test_the_command_fails_where_a_bar_is_missed(monkeypatch: pytest.MonkeyPatch, compared: list[Comparison]) -> None:
     missed = [replace(compared[0], bar=0.0)]
-    monkeypatch.setattr("penstock.cli.bench_order.run_order", lambda **_: missed)
+    monkeypatch.setattr("penstock.cli.bench_order.measured_points", lambda **_: missed)
     assert CliRunner().invoke(app, ["bench", "order", "--json"]).exit_code == 1
 
 

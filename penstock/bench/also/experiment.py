@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+_QUICK_NOTE = (
+    "A quick run: little data, some cases left out, one turn where turns are taken. It tries the method; its bars are "
+    "those of the whole experiment, which is:"
+)
 Tell = Callable[[str], None]
 Value = str | int | float | bool | None
 Record = Mapping[str, Value]
@@ -88,3 +92,7 @@ class Experiment:
     note: str
     columns: tuple[Column, ...]
     measure: Callable[[Setting], Finding]
+
+    def as_run(self, quick: bool) -> Experiment:
+        """The experiment with a note that tells of what was run: of a quick one, that it was not the whole."""
+        return replace(self, note=f"{_QUICK_NOTE} {self.note}") if quick else self

@@ -21,6 +21,11 @@ def as_json(found: Sequence[Found]) -> str:
     return msgspec.json.format(msgspec.json.encode(records), indent=2).decode()
 
 
+def as_line(found: Found) -> str:
+    """One experiment as one line of JSON."""
+    return msgspec.json.encode(record(*found)).decode()
+
+
 def record(experiment: Experiment, finding: Finding) -> dict[str, Any]:
     return {
         "experiment": experiment.name,
