@@ -33,9 +33,10 @@ def run_demo(seconds: int, rate: int, sites: int, master: str) -> int:
     script = folder / "suspicious.sql"
     script.write_text(demo_script(folder, rate))
     query = read_script(script.read_text(), str(script)).queries[0]
-    job = Job(query.name, query.ready, folder / "checkpoint")
+    checkpoint = folder / "checkpoint"
+    job = Job(query.name, query.ready, checkpoint)
     options = {"sites": sites, "master": master, "epoch": _EPOCH, "until": f"{seconds}s"}
-    screen = demo_screen(Results(folder / "results"), threshold(rate), seconds)
+    screen = demo_screen(Results(folder / "results"), threshold(rate), seconds, checkpoint)
     ended, code = run_jobs([job], {**options, "rows_per_epoch": rate * _CATCH_UP}, screen)
     _conclude(ended[0], script, sites, master)
     return code
@@ -43,7 +44,8 @@ def run_demo(seconds: int, rate: int, sites: int, master: str) -> int:
 
 def _introduce(rate: int, folder: Path) -> None:
     print(f"{rate:,} call records a second, up to 2 s out of order: who makes suspiciously many calls within")
-    print(f"{WINDOW_SECONDS} s? The query, its results and its checkpoint are in {folder}.", flush=True)
+    print(f"{WINDOW_SECONDS} s? About 1 % of the rows are late on purpose: the watermark waits a little too short.")
+    print(f"The query, its results and its checkpoint are in {folder}.", flush=True)
 
 
 @contextmanager

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 
 from rich.box import ROUNDED, SIMPLE
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
@@ -16,23 +17,30 @@ from rich.text import Text
 
 from penstock.api.handle import Progress
 from penstock.api.progress_line import Named, PlainScreen, Rate, Screen, shown_mark
+from penstock.checkpoint.status import Status
 from penstock.cli.demo_query import WINDOW_SECONDS
 from penstock.cli.demo_results import Results, Suspect
+from penstock.cli.demo_sites import DemoSites
+from penstock.cli.top_screen import decision_lines, plain, sites_table
 
 _MOST = 12
 _BAR = 24
-_LINES_AROUND = 10  # of the screen, besides the rows of the table
+_LINES_AROUND = 19  # of the screen, besides the rows of the table
+_SITES, _DECISIONS = 4, 2  # that are shown
 _PLAIN_EVERY = 5.0
 
 
 class DemoScreen:
     """Drawn on stdout, a terminal."""
 
-    def __init__(self, results: Results, threshold: int, seconds: int, console: Console | None = None) -> None:
-        self._results, self._threshold, self._seconds = results, threshold, seconds
+    def __init__(
+        self, results: Results, threshold: int, seconds: int, sites: DemoSites, console: Console | None = None
+    ) -> None:
+        self._results, self._threshold, self._seconds, self._sites = results, threshold, seconds, sites
         self._console = console or Console(highlight=False)
         self._live = Live(console=self._console, refresh_per_second=8)
         self._rate = Rate()
+        self._shown: tuple[RenderableType, ...] = ()  # of the sites, as last told
 
     def __enter__(self) -> DemoScreen:
         self._live.__enter__()
@@ -42,6 +50,7 @@ class DemoScreen:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._live.__exit__(kind, error, trace)
+        self._sites.close()
 
     def starting(self, what: str) -> None:
         """Show nothing: the demo has started Spark before its query."""
@@ -54,7 +63,10 @@ class DemoScreen:
         most = max(3, min(_MOST, self._console.height - _LINES_AROUND))
         suspects = self._results.suspects(most)
         body = self._table(suspects, most) if suspects else Text("\n  the first window is still open ...\n", "dim")
-        return Panel(Group(self._header(p), body), title=self._title(p), box=ROUNDED, border_style="cyan")
+        status = self._sites.look(p.elapsed) if p.state == "running" else None
+        self._shown = sites_and_moves(status) if status is not None else self._shown
+        parts = (self._header(p), *self._shown, body)
+        return Panel(Group(*parts), title=self._title(p), box=ROUNDED, border_style="cyan")
 
     def say(self, text: str) -> None:
         self._console.print(Text(text, "yellow"))
@@ -69,7 +81,7 @@ class DemoScreen:
             "rows in": f"{p.rows_in:,}",
             "rows/s": f"{self._rate.now(p.rows_in):,.0f}",
             "low-water mark": shown_mark(p.low_water_mark),
-            "late rows": f"{p.late_rows:,}",
+            "late on purpose": late_share(p),
             "results": f"{p.rows_out:,}",
         }
         grid = Table.grid(expand=True)
@@ -91,6 +103,18 @@ class DemoScreen:
         return table
 
 
+def late_share(p: Progress) -> str:
+    """The late rows, and which part of all rows they are."""
+    return f"{p.late_rows:,} ({p.late_rows / p.rows_in:.1%})" if p.rows_in else "0"
+
+
+def sites_and_moves(status: Status) -> tuple[RenderableType, ...]:
+    """The sites of the query, and the latest decisions about their groups."""
+    newest = status.decisions[::-1][:_DECISIONS]
+    heading = Text("decisions, by epoch" if newest else "no group has moved yet", "dim")
+    return Text(), sites_table(status.subqueries[0], _SITES), heading, decision_lines(newest)
+
+
 def _cells(suspect: Suspect, top: int) -> list[str | Text]:
     change = suspect.calls - suspect.before
     arrow = Text("new", "yellow") if not suspect.before else Text(f"{change:+,}", "red" if change > 0 else "blue")
@@ -103,12 +127,19 @@ def _cells(suspect: Suspect, top: int) -> list[str | Text]:
 class PlainDemoScreen(PlainScreen):
     """The same in lines, where stdout is not a terminal."""
 
-    def __init__(self, results: Results) -> None:
+    def __init__(self, results: Results, sites: DemoSites) -> None:
         super().__init__()
-        self._results, self._demo_rate, self._due = results, Rate(), time.monotonic() + _PLAIN_EVERY
+        self._results, self._sites = results, sites
+        self._demo_rate, self._due, self._told = Rate(), time.monotonic() + _PLAIN_EVERY, 0
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._sites.close()
 
     def show(self, progress: Sequence[Named]) -> None:
         p = progress[0].progress
+        self._tell_moves(p)
         if time.monotonic() < self._due or not p.epochs:
             return
         self._due = time.monotonic() + _PLAIN_EVERY
@@ -117,12 +148,21 @@ class PlainDemoScreen(PlainScreen):
         rate = self._demo_rate.now(p.rows_in)
         self.say(
             f"epoch {p.epoch}, {p.rows_in:,} rows in, {rate:,.0f} rows/s, low-water mark "
-            f"{shown_mark(p.low_water_mark)}, {p.late_rows:,} late, {p.rows_out:,} results; busiest: {top}"
+            f"{shown_mark(p.low_water_mark)}, {late_share(p)} late on purpose, {p.rows_out:,} results; busiest: {top}"
         )
+
+    def _tell_moves(self, p: Progress) -> None:
+        """Say what was decided since it was last looked at."""
+        status = self._sites.look(p.elapsed) if p.state == "running" else None
+        decisions = status.decisions if status is not None else ()
+        for decision in decisions[self._told :]:
+            self.say(f"epoch {decision.epoch}: {plain(decision.what)}: {plain(decision.why)}")
+        self._told = max(self._told, len(decisions))
 
     def say(self, text: str) -> None:
         print(text, flush=True)
 
 
-def demo_screen(results: Results, threshold: int, seconds: int) -> Screen:
-    return DemoScreen(results, threshold, seconds) if sys.stdout.isatty() else PlainDemoScreen(results)
+def demo_screen(results: Results, threshold: int, seconds: int, checkpoint: Path) -> Screen:
+    sites = DemoSites(checkpoint, seconds / 3)
+    return DemoScreen(results, threshold, seconds, sites) if sys.stdout.isatty() else PlainDemoScreen(results, sites)

@@ -32,14 +32,14 @@ def picture(status: Status, now: float, most: int | None = None) -> RenderableTy
     """`most` bounds the rows of each table, for a terminal that is not higher."""
     parts: list[RenderableType] = [_title(status, now), _facts(status)]
     for number, subquery in enumerate(status.subqueries):
-        parts += [Text(), _heading(number, subquery), _Sites(subquery, most)]
+        parts += [Text(), _heading(number, subquery), sites_table(subquery, most)]
         if hot := _by_load(subquery.hottest):
             parts.append(_groups(hot[: _HOTTEST if most is None else min(most, _HOTTEST)]))
         elif not status.groups_told:
             parts.append(Text("groups are told of after the next epoch", "dim"))
     if status.decisions:
         newest = status.decisions[::-1][: None if most is None else max(1, most // 2)]  # of two lines each
-        parts += [Text("\ndecisions", "bold"), _decisions(newest, len(status.subqueries) > 1)]
+        parts += [Text("\ndecisions", "bold"), decision_lines(newest, len(status.subqueries) > 1)]
     return Group(*parts)
 
 
@@ -80,6 +80,11 @@ def _heading(number: int, subquery: SubqueryStatus) -> Text:
     if subquery.spread_keys:
         about += f", {counted(subquery.spread_keys, 'key')} at several sites"
     return _line(Text.assemble((f"subquery {number}: {plain(subquery.name)}", "bold"), (about, "dim")))
+
+
+def sites_table(subquery: SubqueryStatus, most: int | None) -> RenderableType:
+    """The sites of a subquery, at most `most` of them."""
+    return _Sites(subquery, most)
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,7 @@ def _groups(hottest: Sequence[GroupStatus]) -> Table:
     return table
 
 
-def _decisions(decisions: Sequence[DecisionStatus], several: bool) -> Table:
+def decision_lines(decisions: Sequence[DecisionStatus], several: bool = False) -> Table:
     """The newest first: what, and below it what came of it and why."""
     table = Table.grid(expand=True, padding=(0, 1))
     table.add_column(justify="right", no_wrap=True)

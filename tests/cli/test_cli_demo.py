@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from datetime import datetime
@@ -18,9 +19,12 @@ from rich.console import Console
 import penstock as package
 from penstock.api.handle import Progress
 from penstock.api.script import read_script
+from penstock.checkpoint.control import MoveRequest
+from penstock.checkpoint.status import GroupStatus, SiteStatus, SubqueryStatus
 from penstock.cli.demo_query import demo_script, new_folder
 from penstock.cli.demo_results import Results, Suspect
 from penstock.cli.demo_screen import DemoScreen
+from penstock.cli.demo_sites import DemoSites, busiest_move
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +65,8 @@ def test_a_window_that_comes_in_two_files_is_one() -> None:
 def test_the_screen_has_the_facts_and_the_callers() -> None:
     publish("e1", (4711, 10, 12_345))
     console = Console(file=StringIO(), width=100, height=40)
-    screen = DemoScreen(Results(Path("results")), threshold=5000, seconds=30, console=console)
+    sites = DemoSites(Path("nowhere"), 10.0)
+    screen = DemoScreen(Results(Path("results")), threshold=5000, seconds=30, sites=sites, console=console)
     console.print(screen.drawn(Progress(epoch=7, epochs=7, rows_in=1_234_567, late_rows=89, rows_out=1)))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     for fact in (
@@ -70,7 +75,7 @@ def test_the_screen_has_the_facts_and_the_callers() -> None:
         "new",
         "1,234,567",
         "89",
-        "late rows",
+        "late on purpose",
         "more than 5,000 calls",
         "12:00:10",
         "s left",
@@ -91,6 +96,8 @@ def test_the_script_of_the_demo_is_a_script() -> None:
 def check_demo(output: str) -> None:
     assert list(Path("demo-out/run-1/results").glob("*.parquet"))
     assert list(Path("demo-out/run-1/checkpoint/late").glob("*.parquet"))
+    assert "late on purpose" in output
+    assert re.search(r"move [01]+ from site \d to site \d", output), "a group that moves"
     for fact in ("demo-out/run-1/results", "demo-out/run-1/checkpoint/late", "Next:", "penstock run demo-out/run-1/"):
         assert fact in output
 
@@ -110,3 +117,11 @@ def test_the_demo_on_spark_and_nothing_of_sparks_chatter() -> None:
     done = subprocess.run([*command, "--master", "local[2]"], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     check_demo(done.stdout)
+
+
+def test_the_busiest_group_moves_to_the_least_busy_site() -> None:
+    sites = (SiteStatus(1.0, 0.9, 0.0, 1, 2), SiteStatus(1.0, 0.5, 0.0, 1, 1), SiteStatus(1.0, 0.1, 0.0, 1, 1))
+    groups = (GroupStatus("00", 0, 1.0, 0.2, 0, 1), GroupStatus("01", 0, 1.0, 0.7, 0, 1))
+    assert busiest_move(SubqueryStatus("aggregate", sites, groups)) == MoveRequest("01", 2, 0)
+    assert busiest_move(SubqueryStatus("aggregate", sites[:1], groups)) is None
+    assert busiest_move(SubqueryStatus("aggregate", sites)) is None
