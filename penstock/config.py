@@ -56,6 +56,9 @@ class Settings:
     `exchange` "direct" keeps workers between epochs and hands blobs over in memory where all workers are on this host;
     "spark" makes every epoch a job of its own. `hash_bits` below 64 provokes collisions, for tests.
 
+    `on_missing_results` "accept" lets a run start where published results, late or bad rows are gone that no reader can
+    have taken, as with a folder that was removed: the run goes on without them. Give it for one start only.
+
     `cache` is a local folder in which each host keeps copies of what it needs of the state, of about `cache_bytes`; or
     "executor", one for each executor of Spark, in the folder that Spark gives it. Empty: state is read where the
     checkpoint is.
@@ -74,6 +77,7 @@ class Settings:
     flush: str = "eager"
     max_delay: int = 1
     on_bad_row: str = "stop"
+    on_missing_results: str = "stop"
     late: str = ""
     bad: str = ""
     order: str = "any"
@@ -93,6 +97,8 @@ class Settings:
         for name in (*_COUNTS, "attempts_per_epoch", "cache_bytes"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above zero")
         _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
+        known_missing = self.on_missing_results in ("stop", "accept")
+        _require(known_missing, "on_missing_results", self.on_missing_results, "'stop' or 'accept'")
         _require(self.flush in ("eager", "slow", "lazy"), "flush", self.flush, "'eager', 'slow' or 'lazy'")
         _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
         _require(self.exchange in ("direct", "spark"), "exchange", self.exchange, "'direct' or 'spark'")

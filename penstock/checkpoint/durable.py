@@ -40,21 +40,27 @@ def write_new(path: Path, data: bytes | memoryview) -> None:
         os.fsync(file.fileno())
 
 
-def create_exclusive(path: Path, data: bytes) -> bool:
+def create_exclusive(
+    path: Path,
+    data: bytes,
+    staged: FaultPoint = FaultPoint.MANIFEST_STAGED,
+    linked: FaultPoint = FaultPoint.MANIFEST_LINKED,
+) -> bool:
     """Create `path` with `data` atomically and durably. False where the path exists already: nothing is changed then.
+    `staged` and `linked` are the fault points of whoever writes the file.
 
     A link is the operation of POSIX that fails on an existing name; a rename would replace it silently.
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     write_new(temporary, data)
     try:
-        reach(FaultPoint.MANIFEST_STAGED)
+        reach(staged)
         os.link(temporary, path)
     except FileExistsError:
         return False
     finally:
         temporary.unlink(missing_ok=True)
-    reach(FaultPoint.MANIFEST_LINKED)
+    reach(linked)
     sync_folder(path.parent)
     return True
 

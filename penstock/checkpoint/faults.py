@@ -32,10 +32,14 @@ class FaultPoint(Enum):
     MANIFEST_STAGED = "manifest.staged"  # the manifest is durable under a temporary name
     MANIFEST_LINKED = "manifest.linked"  # the manifest is visible, the driver has not heard of it
     COMMITTED = "manifest.done"  # the epoch is committed, nothing is published
+    PUBLISH_NOTED = "publish.noted"  # the name of a file that is about to be published is noted
     PUBLISHED_ONE = "publish.one"  # one file is published, more may follow
+    RECORDED = "publish.recorded"  # the record of an output knows that the epoch is published
     PUBLISHED = "publish.done"  # all results are visible, nothing is collected
     COLLECTED_ONE = "gc.one"  # one unnamed file is deleted, more may follow
     COLLECTED = "gc.done"  # the epoch is over
+    CLAIM_STAGED = "claim.staged"  # the first record of an output is durable under a temporary name
+    CLAIM_LINKED = "claim.linked"  # an output has its first record, its name may not be durable yet
     RECOVERED = "recover.done"  # a restarted driver holds the newest manifest, nothing has run
 
 

@@ -7,7 +7,7 @@ creation of one file. The file is JSON: a checksum and the body it covers.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from penstock.state.directory import Directory, groups_of_depths
 from penstock.state.ranges import HASH_END, HashRange
 from penstock.state.runs import Slice
 
-FORMAT = 3
+FORMAT = 4
 Kind = TypeVar("Kind")
 _FILE_NAME = re.compile(r"(\d{12})\.json")
 
@@ -83,11 +83,14 @@ class SourceState:
 
 @dataclass(frozen=True)
 class Staged:
-    """A file of rows that waits to be published, or has been. `output` is "results", "late" or "bad"."""
+    """A file of rows that waits to be published, or has been. `output` is "results", "late" or "bad". `size` and
+    `checksum` are those of the bytes that were written."""
 
     output: str
     name: str
     rows: int
+    size: int
+    checksum: str
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,20 @@ class Manifest:
     folders: dict[str, str]  # where each output is staged, on this machine
     totals: Totals
     finished: bool
+    published: dict[str, int] = field(default_factory=dict)  # of each output the newest epoch with rows before this one
     asked_sites: int = 0  # the setting that the directories began with: they stay as they are until it changes
 
     def run_names(self) -> set[str]:
         return {piece.run.name for sub in self.subqueries for site in sub.sites for piece in site.all_slices()}
 
+    def last_with_rows(self, output: str) -> int:
+        """The newest epoch that has put rows out to an output; 0 where none has."""
+        return self.epoch if any(file.output == output for file in self.staged) else self.published.get(output, 0)
+
     def next(self, **changes: Any) -> Manifest:
-        return replace(self, epoch=self.epoch + 1, **changes)
+        """A manifest for the next epoch. It can only come to be when all of this one is published."""
+        published = self.published | {file.output: self.epoch for file in self.staged}
+        return replace(self, epoch=self.epoch + 1, published=published, **changes)
 
 
 @dataclass(frozen=True)

@@ -84,11 +84,12 @@ class Checkpoint:
             sync_folder(folder)
         manifests.commit(self.manifests, manifest)
 
-    def collect(self, staging: Iterable[Path]) -> None:
+    def collect(self, staging: Iterable[Path], recovering: bool = False) -> None:
         """Delete old manifests, and files of committed epochs that none of the kept manifests names.
 
         What is kept is read from the manifests on disk, which are the truth and never change; so each is read once.
-        Files of epochs that are not committed yet are left alone, for they may be in the making.
+        Files of epochs that are not committed yet are left alone, for they may be in the making; except by a driver
+        that is `recovering`, has run nothing yet, and holds the lock: then a driver that died has left them.
         """
         known = manifests.epochs(self.manifests)
         for epoch in known[:-KEPT_MANIFESTS]:
@@ -97,12 +98,13 @@ class Checkpoint:
         self._named = {epoch: read[epoch] if epoch in read else names_in(self.manifests, epoch) for epoch in kept}
         names = set[str]().union(*self._named.values())
         for folder in (self.runs, *staging):
-            self._collect_folder(folder, names, known[-1])
+            self._collect_folder(folder, names, None if recovering else known[-1])
 
-    def _collect_folder(self, folder: Path, names: set[str], committed: int) -> None:
+    def _collect_folder(self, folder: Path, names: set[str], upto: int | None) -> None:
+        """Delete what no manifest names, up to an epoch or of all (None)."""
         for entry in os.scandir(folder) if folder.exists() else ():
             epoch = epoch_of_name(entry.name)
-            if epoch is not None and epoch <= committed and entry.name not in names:
+            if epoch is not None and (upto is None or epoch <= upto) and entry.name not in names:
                 _delete(Path(entry.path))
 
     def _sweep_temporary(self) -> None:

@@ -145,7 +145,7 @@ class EpochLoop:
         manifest = self._begin() if found is None else self._continue(found)
         self.outputs.prepare(manifest)
         self.outputs.publish(manifest)
-        self.checkpoint.collect(self.outputs.staging().values())
+        self.checkpoint.collect(self.outputs.staging().values(), recovering=True)
         reach(FaultPoint.RECOVERED)
         return replace(manifest, folders=self.outputs.folders())
 
@@ -200,7 +200,7 @@ class EpochLoop:
         reach(FaultPoint.JOB_DONE)
         watch.lap("run")
         before, after = self.manifest, next_manifest(self.manifest, job, intake.offers, reports)
-        self._make_true(job, after, watch)
+        self._make_true(after, watch)
         self._inlet.concluded(after.totals.rows_in - before.totals.rows_in, watch.seconds, reports)
         self._leisure = self._leisure.after(watch.seconds, flushed_seconds(reports))
         self._tell_of(before, after, intake.waiting, watch.seconds, reports)
@@ -232,9 +232,9 @@ class EpochLoop:
         self.watched, self.figures_epoch = False, job.epoch
         self._adaptation.heard(job.epoch, self.figures)
 
-    def _make_true(self, job: EpochJob, after: Manifest, watch: Stopwatch) -> None:
+    def _make_true(self, after: Manifest, watch: Stopwatch) -> None:
         """Commit, publish, and clean up behind."""
-        self.checkpoint.commit(after, {job.outputs[file.output].folder for file in after.staged})
+        self.checkpoint.commit(after, self.outputs.to_sync(self.manifest, after))
         reach(FaultPoint.COMMITTED)
         self.manifest = after
         watch.lap("commit")

@@ -5,20 +5,24 @@ The late rows of several sources have different columns: each source then has a 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.checkpoint.faults import FaultPoint, reach
-from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.manifest import Manifest, Staged
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.job import Output
-from penstock.errors import CheckpointError
+from penstock.engine.standing import Found, published_upto
+from penstock.errors import CorruptCheckpointError
 from penstock.plan.naming import unique_name
 from penstock.plan.subqueries import Query
 from penstock.sinks.base import SinkConnector
 from penstock.sinks.files import FilesSink
+from penstock.sinks.hashed_file import what_is_wrong
+from penstock.sinks.record import Record, advance, claim, read_record, sweep
 
 RESULTS, LATE, BAD = "results", "late", "bad"
 
@@ -33,6 +37,8 @@ class Outputs:
         self._late = FilesSink(settings.late)
         self._diverted = {BAD: FilesSink(settings.bad), **{name: self._of_source(name) for name in self.late}}
         self._sinks: dict[str, SinkConnector] = {RESULTS: results, **self._diverted}
+        self._accept_missing = settings.on_missing_results == "accept"
+        self._upto: dict[str, int] = {}  # the newest epoch that the record of each output has
 
     def _of_source(self, output: str) -> FilesSink:
         """A folder inside the one for late rows, where each source has its own."""
@@ -57,34 +63,77 @@ class Outputs:
         """What the manifest remembers, to notice when an output has moved."""
         return {output: str(folder) for output, folder in self.staging().items()}
 
+    def to_sync(self, before: Manifest, after: Manifest) -> set[Path]:
+        """The staging folders whose names an epoch relies on: those of its own files, and those whose records were
+        renamed when the epoch before was published."""
+        return {self.staging()[file.output] for file in (*before.staged, *after.staged)}
+
     def check(self) -> None:
         """Before a new checkpoint is begun: a refusal must leave no trace of it."""
         for output, sink in self._sinks.items():
-            sink.check(self._root, output)
+            sink.check(self._root, output, None)
 
     def prepare(self, manifest: Manifest) -> None:
+        """Make the folders ready, after all of them have been found fit."""
         for output, sink in self._sinks.items():
-            self._refuse_moved(output, manifest)
-            sink.prepare(self._root, output, manifest.query_id, manifest.epoch)
+            sink.check(self._root, output, manifest.query_id)
+            self._upto[output] = published_upto(self._found(output, manifest), manifest, self._accept_missing)
+        for output, sink in self._sinks.items():
+            sink.prepare(self._root, output)
+            self._claim(output, manifest.query_id)
 
     def publish(self, manifest: Manifest) -> None:
-        for output, sink in self._sinks.items():
-            staged = [file for file in manifest.staged if file.output == output]
-            sink.publish(self._root, output, manifest.epoch, staged)
+        """Publish what waits for it. All files of the epoch are checked before the first of them is seen."""
+        waiting = {output: self._waiting(output, manifest) for output in self._sinks}
+        for output, files in waiting.items():
+            if self._upto[output] < manifest.last_with_rows(output):
+                self._sinks[output].publish(self._root, output, manifest.epoch, files)
+                advance(self.staging()[output], self._upto[output], manifest.epoch)
+                self._upto[output] = manifest.epoch
         reach(FaultPoint.PUBLISHED)
 
-    def _refuse_moved(self, output: str, manifest: Manifest) -> None:
-        """Results in two places would be half an answer each, and rows that are staged elsewhere would stay there."""
-        before, now = Path(manifest.folders[output]), self.staging()[output]
-        if before == now or not before.exists():
-            return
-        waiting = [f.name for f in manifest.staged if f.output == output and (before / f.name).exists()]
-        if output == RESULTS or waiting:
-            raise CheckpointError(
-                f"the {output} rows of this query go to another folder",
-                detail=f"so far it was {before.parent}, and now it is {now.parent}",
-                hint="start it in the working folder it was started in before, with the same paths",
-            )
+    def _found(self, output: str, manifest: Manifest) -> Found:
+        now, before = self.staging()[output], Path(manifest.folders.get(output, ""))
+        there = read_record(before) if before != now else None
+        seen = self._sinks[output].newest(self._root, output)
+        return Found(output, now.parent, read_record(now), before.parent, there, seen)
+
+    def _claim(self, output: str, query_id: str) -> None:
+        """Give the folder its record, where it has none or an older one."""
+        staging, upto = self.staging()[output], self._upto[output]
+        sweep(staging)
+        found = read_record(staging)
+        if found is not None:
+            advance(staging, found.epoch, upto)
+        elif not claim(staging, Record(query_id, upto)):
+            self._sinks[output].check(self._root, output, query_id)  # somebody else was faster, and is named
+
+    def _waiting(self, output: str, manifest: Manifest) -> list[Staged]:
+        """The files that are still to be published: of an epoch that is not published for sure, those that are not seen
+        yet."""
+        if self._upto[output] >= manifest.epoch:
+            return []
+        files = [file for file in manifest.staged if file.output == output]
+        return [file for file in files if self._is_whole(output, manifest.epoch, file)]
+
+    def _is_whole(self, output: str, epoch: int, file: Staged) -> bool:
+        path = self.staging()[output] / file.name
+        if not os.path.lexists(path):
+            if self._sinks[output].is_published(self._root, output, file) or self._accept_missing:
+                return False
+            raise _unpublishable(path, epoch, file, "the file is missing, and was not published")
+        if wrong := what_is_wrong(path, file):
+            raise _unpublishable(path, epoch, file, wrong)
+        return True
+
+
+def _unpublishable(path: Path, epoch: int, file: Staged, detail: str) -> CorruptCheckpointError:
+    return CorruptCheckpointError(
+        f"{file.rows:,} {file.output} rows of epoch {epoch} cannot be published",
+        detail=f"{path}: {detail}",
+        hint="nothing more of this epoch is published; restore the file from a backup and start again; to go on "
+        "without these rows, remove the file and start with the setting on_missing_results = 'accept'",
+    )
 
 
 def late_outputs(sources: Sequence[str]) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ repeated after a crash, so it must be idempotent, or the sink must say that it i
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 from penstock.checkpoint.durable import Sync, make_private_folder, sync_file
 from penstock.checkpoint.manifest import Staged
 from penstock.plan.nodes import Connector
+from penstock.sinks.hashed_file import HashedFile
 
 _SAMPLE = 2048
 
@@ -38,15 +38,25 @@ class SinkConnector(Connector, Protocol):
         """Where tasks write, on the file system that the sink publishes to."""
         ...
 
-    def check(self, checkpoint: Path, output: str) -> None:
-        """Called before a new checkpoint is made: refuse a place that holds other results, and change nothing."""
+    def check(self, checkpoint: Path, output: str, query_id: str | None) -> None:
+        """Refuse a place that holds results of others, and change nothing. A query that is new has no id yet."""
         ...
 
-    def prepare(self, checkpoint: Path, output: str, query_id: str, committed: int) -> None:
-        """Called before the first epoch of a run: make folders, refuse a place that holds something else's results."""
+    def prepare(self, checkpoint: Path, output: str) -> None:
+        """Make the folders, before the first epoch of a run."""
         ...
 
-    def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None: ...
+    def newest(self, checkpoint: Path, output: str) -> int:
+        """The newest epoch of which rows can be seen; 0 where there are none, or nobody can tell."""
+        ...
+
+    def is_published(self, checkpoint: Path, output: str, file: Staged) -> bool:
+        """Whether a file that is no longer staged has been published, as far as the sink can tell."""
+        ...
+
+    def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
+        """Let readers see staged files, which are whole."""
+        ...
 
 
 class RowWriter:
@@ -54,7 +64,7 @@ class RowWriter:
 
     def __init__(self, path: Path, schema: pa.Schema, compression: str = "lz4", sync: Sync = sync_file) -> None:
         self._path, self._schema, self._compression, self._sync = path, schema, compression, sync
-        self._file: pa.NativeFile | None = None
+        self._file: HashedFile | None = None
         self._writer: pq.ParquetWriter | pa.RecordBatchFileWriter | None = None
         self.rows = 0
 
@@ -68,17 +78,17 @@ class RowWriter:
 
     def _open(self, first: pa.Table) -> None:
         make_private_folder(self._path.parent)
-        self._file = pa.OSFile(os.fspath(self._path), "wb")
+        self._file = HashedFile(self._path)
         if self._path.suffix == ".parquet":
             self._writer = pq.ParquetWriter(
-                self._file,
+                pa.PythonFile(self._file, "w"),
                 self._schema,
                 compression=self._compression,
                 use_dictionary=_repeating(first),
                 write_statistics=False,
             )
         else:
-            self._writer = pa.ipc.new_file(self._file, self._schema)
+            self._writer = pa.ipc.new_file(pa.PythonFile(self._file, "w"), self._schema)
 
     def finish(self, output: str) -> Staged | None:
         """Make the file durable, or begin to, and describe it."""
@@ -87,7 +97,7 @@ class RowWriter:
         self._writer.close()
         self._file.close()
         self._sync(self._path)
-        return Staged(output, self._path.name, self.rows)
+        return Staged(output, self._path.name, self.rows, self._file.size, self._file.checksum)
 
 
 def _repeating(rows: pa.Table) -> list[str]:

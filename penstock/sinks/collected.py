@@ -1,12 +1,11 @@
 """Sinks that hand rows to the process of the driver: in memory, to a Python callback, or to the terminal.
 
-Rows are staged in the checkpoint and read back after the commit. What has been handed over is noted; a crash between
-the hand-over and the note repeats the last epoch, so these sinks are at-least-once.
+Rows are staged in the checkpoint and read back after the commit. A crash between the hand-over and its record repeats
+the last epoch, so these sinks are at-least-once.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,6 @@ import pyarrow as pa
 from penstock.checkpoint.durable import make_private_folder
 from penstock.checkpoint.manifest import Staged
 
-_NOTE = "delivered"  # holds the last epoch that was handed over
 Deliver = Callable[[int, pa.Table], None]
 
 
@@ -36,25 +34,23 @@ class CollectedSink:
     def staging(self, checkpoint: Path, output: str) -> Path:
         return checkpoint / output
 
-    def check(self, checkpoint: Path, output: str) -> None:
+    def check(self, checkpoint: Path, output: str, query_id: str | None) -> None:
         """Nothing: the rows lie in the checkpoint."""
 
-    def prepare(self, checkpoint: Path, output: str, query_id: str, committed: int) -> None:
+    def prepare(self, checkpoint: Path, output: str) -> None:
         make_private_folder(self.staging(checkpoint, output))
+
+    def newest(self, checkpoint: Path, output: str) -> int:
+        return 0
+
+    def is_published(self, checkpoint: Path, output: str, file: Staged) -> bool:
+        """No: what has been handed over stays staged until it is collected."""
+        return False
 
     def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
         folder = self.staging(checkpoint, output)
-        note = folder / _NOTE
-        if not staged or (note.exists() and int(note.read_text()) >= epoch):
-            return
-        self.deliver(epoch, pa.concat_tables([_read(folder / file.name) for file in staged]))
-        _replace(note, str(epoch))
-
-
-def _replace(path: Path, content: str) -> None:
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(content)
-    os.replace(temporary, path)
+        if staged:
+            self.deliver(epoch, pa.concat_tables([_read(folder / file.name) for file in staged]))
 
 
 def _read(path: Path) -> pa.Table:

@@ -1,7 +1,7 @@
 """A folder of Parquet or Arrow files. A reader of the folder never sees a row twice nor a file half written.
 
 Tasks write under `_penstock/` inside the folder (readers skip names that begin with an underscore); publishing renames
-a file into the folder, which is atomic and, since only a rename empties the staging folder, repeatable.
+a file into the folder, which is atomic. Readers may take published files away at any time, also while no query runs.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.checkpoint.durable import sync_folder, write_new
+from penstock.checkpoint.durable import sync_folder
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import Staged
+from penstock.checkpoint.plain_file import read_plain
 from penstock.checkpoint.store import epoch_of_name
-from penstock.errors import ConfigError, CorruptCheckpointError, SinkError, did_you_mean
+from penstock.errors import ConfigError, SinkError, did_you_mean
+from penstock.sinks.record import read_record
 
-_OWNER = "query_id"
+_MOST_NOTES = 1 << 26  # bytes
 COMPRESSIONS = ("lz4", "snappy", "zstd", "none")
 FORMATS = ("parquet", "arrow")
 
@@ -57,53 +59,61 @@ class FilesSink:
     def staging(self, checkpoint: Path, output: str) -> Path:
         return self.folder(checkpoint, output) / "_penstock"
 
-    def check(self, checkpoint: Path, output: str) -> None:
-        _refuse_occupied(self.folder(checkpoint, output), self.staging(checkpoint, output) / _OWNER, None)
+    def check(self, checkpoint: Path, output: str, query_id: str | None) -> None:
+        """Results of two queries in one folder would be two answers in one."""
+        folder, record = self.folder(checkpoint, output), read_record(self.staging(checkpoint, output))
+        if record is None and any(path.suffix[1:] in FORMATS for path in folder.glob("*")):
+            raise _occupied(folder, "it holds Parquet or Arrow files that no known query wrote")
+        if record is not None and record.query_id != query_id:
+            raise _occupied(folder, f"it belongs to query {record.query_id}, and this is {query_id or 'a new one'}")
 
-    def prepare(self, checkpoint: Path, output: str, query_id: str, committed: int) -> None:
-        folder, staging = self.folder(checkpoint, output), self.staging(checkpoint, output)
+    def prepare(self, checkpoint: Path, output: str) -> None:
         try:
-            staging.mkdir(parents=True, exist_ok=True)
+            self.staging(checkpoint, output).mkdir(parents=True, exist_ok=True)
         except OSError as error:
+            folder = self.folder(checkpoint, output)
             raise SinkError(f"cannot write to {folder}", detail=str(error), hint="choose a writable folder") from error
-        _claim(folder, staging / _OWNER, query_id)
-        _refuse_from_the_future(self.files(folder), folder, committed)
+
+    def newest(self, checkpoint: Path, output: str) -> int:
+        names = [path.name for path in self.files(self.folder(checkpoint, output))]
+        return max((epoch for name in names if (epoch := epoch_of_name(name)) is not None), default=0)
+
+    def is_published(self, checkpoint: Path, output: str, file: Staged) -> bool:
+        """Whether it is in the folder, or has been and somebody has taken it: its name was noted before the rename."""
+        seen = (self.folder(checkpoint, output) / file.name).exists()
+        return seen or file.name in _noted(self.staging(checkpoint, output), epoch_of_name(file.name) or 0)
 
     def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
         folder, staging = self.folder(checkpoint, output), self.staging(checkpoint, output)
-        for file in staged:
-            if (staging / file.name).exists():
+        with open(_notes(staging, epoch), "a", buffering=1) as notes:
+            for file in staged:
+                notes.write(f"{file.name}\n")
+                reach(FaultPoint.PUBLISH_NOTED)
                 os.rename(staging / file.name, folder / file.name)
                 reach(FaultPoint.PUBLISHED_ONE)
-        if staged:
-            sync_folder(folder)
+        sync_folder(folder)
 
 
 def published_by(staging: Path, query_id: str) -> list[Path] | None:
     """The files that a query has published in the folder around `staging`; None where the folder is not its own."""
-    owner = staging / _OWNER
-    if not owner.is_file() or owner.read_text().strip() != query_id:
+    record = read_record(staging)
+    if record is None or record.query_id != query_id:
         return None
     files = (path for kind in FORMATS for path in staging.parent.glob(f"*.{kind}"))
     return sorted(path for path in files if epoch_of_name(path.name) is not None)
 
 
-def _claim(folder: Path, owner: Path, query_id: str) -> None:
-    """Mark the folder as this query's."""
-    if not _refuse_occupied(folder, owner, query_id):
-        owner.unlink(missing_ok=True)  # left by a process that died before it had written its name
-        write_new(owner, query_id.encode())
+def _notes(staging: Path, epoch: int) -> Path:
+    """The names of the files of an epoch that are about to be published, for whoever starts after a crash. It is named
+    like the files of the epoch, and collected with them."""
+    return staging / f"e{epoch:012d}-publishing"
 
 
-def _refuse_occupied(folder: Path, owner: Path, query_id: str | None) -> bool:
-    """Results of two queries in one folder would be two answers in one. Gives whether the folder is claimed already;
-    a query without an id yet has claimed nothing."""
-    found = owner.read_text().strip() if owner.exists() else ""
-    if not found and any(path.suffix[1:] in FORMATS for path in folder.glob("*")):
-        raise _occupied(folder, "it holds Parquet or Arrow files that no known query wrote")
-    if found and found != query_id:
-        raise _occupied(folder, f"it belongs to query {found}, and this is {query_id or 'a new one'}")
-    return bool(found)
+def _noted(staging: Path, epoch: int) -> set[str]:
+    try:
+        return set(read_plain(_notes(staging, epoch), _MOST_NOTES).decode(errors="replace").splitlines())
+    except OSError:
+        return set()
 
 
 def _occupied(folder: Path, detail: str) -> SinkError:
@@ -120,15 +130,4 @@ def _require_known(option: str, value: str, known: Sequence[str]) -> None:
             f"unknown {option} `{value}` of a files sink",
             detail=f"there are {', '.join(known)}",
             hint=did_you_mean(value, known),
-        )
-
-
-def _refuse_from_the_future(files: Sequence[Path], folder: Path, committed: int) -> None:
-    """A published epoch that the checkpoint does not know means that manifests were lost: going on would repeat it."""
-    published = [e for p in files if (e := epoch_of_name(p.name)) is not None]
-    if published and max(published) > committed:
-        raise CorruptCheckpointError(
-            "the newest manifests of the checkpoint are missing",
-            detail=f"epoch {max(published)} is published in {folder}, but the checkpoint ends at epoch {committed}",
-            hint="restore the manifests from a backup, or start again with a new checkpoint and a new folder",
         )

@@ -30,11 +30,17 @@ class TerminalSink:
     def staging(self, checkpoint: Path, output: str) -> Path:
         return self._collected.staging(checkpoint, output)
 
-    def check(self, checkpoint: Path, output: str) -> None:
-        self._collected.check(checkpoint, output)
+    def check(self, checkpoint: Path, output: str, query_id: str | None) -> None:
+        self._collected.check(checkpoint, output, query_id)
 
-    def prepare(self, checkpoint: Path, output: str, query_id: str, committed: int) -> None:
-        self._collected.prepare(checkpoint, output, query_id, committed)
+    def prepare(self, checkpoint: Path, output: str) -> None:
+        self._collected.prepare(checkpoint, output)
+
+    def newest(self, checkpoint: Path, output: str) -> int:
+        return self._collected.newest(checkpoint, output)
+
+    def is_published(self, checkpoint: Path, output: str, file: Staged) -> bool:
+        return self._collected.is_published(checkpoint, output, file)
 
     def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
         self._collected.publish(checkpoint, output, epoch, staged)

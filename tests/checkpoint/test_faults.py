@@ -68,4 +68,4 @@ def test_a_marker_lets_a_fault_fire_once(tmp_path: Path, monkeypatch: pytest.Mon
 def test_every_point_is_reached_by_some_line_of_the_code() -> None:
     root = Path(penstock.__file__).parent
     code = "\n".join(p.read_text() for p in root.rglob("*.py") if "testing" not in p.parts and p.name != "faults.py")
-    assert set(re.findall(r"reach\(FaultPoint\.(\w+)\)", code)) == {point.name for point in FaultPoint}
+    assert set(re.findall(r"\bFaultPoint\.(\w+)", code)) == {point.name for point in FaultPoint}

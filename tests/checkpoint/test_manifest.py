@@ -42,7 +42,7 @@ def _manifest(epoch: int = 7) -> Manifest:
         epoch=epoch,
         sources=(SourceState({"batches": 3}, {"memory": at(12), "other": BEGIN}, False), SourceState(None, {}, True)),
         subqueries=(SubqueryState(uniform(1, 4), (site,)),),
-        staged=(Staged("results", "e000000000007-x.parquet", 2),),
+        staged=(Staged("results", "e000000000007-x.parquet", 2, 3, "c0ffee"),),
         folders={"results": "out/_penstock"},
         totals=Totals(1, 2, 3, 4),
         finished=False,
@@ -152,7 +152,7 @@ def test_a_manifest_cannot_name_files_elsewhere(name: str, tmp_path: Path) -> No
     bad_run = replace(_manifest().subqueries[0].sites[0].slices[0].run, name=name)
     site = SiteState((Slice(bad_run, EVERYTHING),), ())
     for broken in (
-        replace(_manifest(), staged=(Staged("results", name, 1),)),
+        replace(_manifest(), staged=(Staged("results", name, 1, 1, ""),)),
         replace(_manifest(), subqueries=(SubqueryState(uniform(1), (site,)),)),
     ):
         (tmp_path / manifests.file_name(7)).write_bytes(manifests.encode(broken))

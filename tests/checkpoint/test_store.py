@@ -19,7 +19,7 @@ from penstock.state.runs import Run, Slice
 def _manifest(epoch: int, runs: list[str], staged: list[str]) -> Manifest:
     slices = tuple(Slice(Run(name, 0, 1, 1, "", 0, 0, 0), EVERYTHING) for name in runs)
     state = SubqueryState(uniform(1), (SiteState(slices, ()),))
-    files = tuple(Staged("results", name, 1) for name in staged)
+    files = tuple(Staged("results", name, 1, 1, "") for name in staged)
     return Manifest(FORMAT, "query", "print", epoch, (), (state,), files, {}, Totals(), False)
 
 
@@ -91,7 +91,7 @@ def test_collection_deletes_what_no_kept_manifest_names(tmp_path: Path) -> None:
     rows = [staged_name(epoch, "split-0", "t", "parquet") for epoch in range(8)]
     for name in runs:
         (checkpoint.runs / name).touch()
-    for name in (*rows, "notes.txt", "query_id"):
+    for name in (*rows, "notes.txt", "published-000000000006"):
         (staging / name).touch()
     for epoch in range(7):  # epoch 7 is in the making
         checkpoint.commit(_manifest(epoch, [runs[epoch], runs[1]], [rows[epoch]]))
@@ -99,7 +99,23 @@ def test_collection_deletes_what_no_kept_manifest_names(tmp_path: Path) -> None:
     kept = range(7 - KEPT_MANIFESTS, 7)
     assert sorted(os.listdir(checkpoint.manifests)) == [f"{epoch:012d}.json" for epoch in kept]
     assert sorted(os.listdir(checkpoint.runs)) == sorted([runs[1], *(runs[e] for e in kept), runs[7]])
-    assert sorted(os.listdir(staging)) == sorted([*(rows[e] for e in kept), rows[7], "notes.txt", "query_id"])
+    assert sorted(os.listdir(staging)) == sorted(
+        [*(rows[e] for e in kept), rows[7], "notes.txt", "published-000000000006"]
+    )
+    checkpoint.close()
+
+
+def test_a_recovering_driver_deletes_what_an_uncommitted_epoch_has_left(tmp_path: Path) -> None:
+    checkpoint = Checkpoint.open(tmp_path / "ck")
+    runs = [staged_name(epoch, "q0-s0", "t", "arrow") for epoch in range(4)]
+    for name in (*runs, "notes.txt"):
+        (checkpoint.runs / name).touch()
+    for epoch in range(2):  # epoch 2 and, read ahead, epoch 3 were in the making
+        checkpoint.commit(_manifest(epoch, [runs[epoch]], []))
+    checkpoint.collect([])
+    assert sorted(os.listdir(checkpoint.runs)) == sorted([*runs, "notes.txt"])
+    checkpoint.collect([], recovering=True)
+    assert sorted(os.listdir(checkpoint.runs)) == sorted([*runs[:2], "notes.txt"])
     checkpoint.close()
 
 
@@ -119,4 +135,4 @@ def test_collection_believes_the_disk_and_nothing_else(tmp_path: Path) -> None:
 
 def test_names_carry_their_epoch() -> None:
     assert epoch_of_name(staged_name(12, "q0-s1", "token", "arrow")) == 12
-    assert epoch_of_name("query_id") is None
+    assert epoch_of_name("published-000000000006") is None

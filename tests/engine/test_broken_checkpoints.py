@@ -115,7 +115,7 @@ def test_a_new_checkpoint_does_not_mix_into_the_results_of_an_old_one(
 def test_a_claim_on_the_results_that_was_cut_short_does_not_lock_the_query_out(place: Place, random: Random) -> None:
     scenario = random_scenario(random)
     (place.results / "_penstock").mkdir(parents=True)
-    (place.results / "_penstock" / "query_id").touch()
+    (place.results / "_penstock" / ".published-000000000000.0123").touch()
     finish(scenario, place, Way())
     assert_exact(scenario, place)
 

@@ -20,6 +20,8 @@ from penstock.testing.crashes import (
     assert_exact,
     die_again_and_again,
     finish,
+    kept_manifests,
+    launch,
     newest_manifest,
     random_scenario,
     run_until_death,
@@ -108,3 +110,29 @@ def test_start_again_and_again(case: int, random: Random, scenario: Scenario, pl
     assert newest_manifest(place.checkpoint).finished
     finish(scenario, place, another_way(random, way))
     assert_exact(scenario, place)
+
+
+@pytest.mark.parametrize("point", [FaultPoint.RUN_TORN, FaultPoint.SITE_DONE, FaultPoint.MANIFEST_STAGED], ids=_is)
+def test_a_crash_loop_does_not_fill_the_disk(point: FaultPoint, scenario: Scenario, place: Place, way: Way) -> None:
+    """What an epoch that is never committed leaves behind is gone when the query starts again."""
+    launch(scenario, place, way, until="4 epochs").wait()
+    left = []
+    for _ in range(5):
+        nth = 1 if point is FaultPoint.MANIFEST_STAGED else 2  # of runs and sites there are several in an epoch
+        assert run_until_death(scenario, place, way, Fault(point, nth)) == "epochs"
+        assert newest_manifest(place.checkpoint).epoch == 4
+        left.append(len(_unnamed(place)))
+    assert any(left), "nothing was left behind"
+    assert max(left) <= left[0] + 1, "what is left behind gets more and more"
+    assert run_until_death(scenario, place, way, Fault(FaultPoint.RECOVERED)) == "recovery"
+    assert not _unnamed(place)
+    finish(scenario, place, way)
+    assert_exact(scenario, place)
+
+
+def _unnamed(place: Place) -> list[str]:
+    """The files of epochs that no manifest names."""
+    named = {n for m in kept_manifests(place.checkpoint) for n in m.run_names() | {file.name for file in m.staged}}
+    folders = [place.results, place.checkpoint / "late", place.checkpoint / "bad"]
+    here = [*(place.checkpoint / "runs").iterdir(), *(p for f in folders for p in (f / "_penstock").iterdir())]
+    return [p.name for p in here if p.name not in named and not p.name.startswith("published-")]

@@ -51,7 +51,7 @@ from penstock.testing.ways import Way
 WITHOUT_ROWS = [  # the points that an epoch of nothing but punctuation reaches
     p
     for p in FaultPoint
-    if p.name.split("_")[0] not in ("ROUTE", "RUN", "RECOVERED") and p is not FaultPoint.COLLECTED_ONE
+    if p.name.split("_")[0] not in ("ROUTE", "RUN", "RECOVERED", "CLAIM") and p is not FaultPoint.COLLECTED_ONE
 ]
 
 
@@ -277,22 +277,35 @@ def test_a10_a_file_of_results_that_is_half_written_is_never_published(
 def test_a11_what_a_manifest_names_is_durable_before_it(
     scenario: Scenario, place: Place, way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Content is synced, then the folder that holds the name, then the manifest becomes visible."""
+    """Content is synced, then the folder that holds the name, then the manifest becomes visible. So is the record of
+    what the epoch before has published."""
     order: list[str] = []
-    link, checked = os.link, Counter[str]()
+    link, rename, checked = os.link, os.rename, Counter[str]()
+
+    def noting(source: Path, target: Path, **folders: int) -> None:
+        rename(source, target, **folders)
+        order.append(str(target))
 
     def watching(source: Path, target: Path) -> None:
+        if Path(target).suffix != ".json":
+            return link(source, target)
         manifest = manifests.decode(Path(target), Path(source).read_bytes())
         fresh = [n for n in manifest.run_names() if epoch_of_name(n) == manifest.epoch]
         for name in (*fresh, *(file.name for file in manifest.staged)):
             file = next(n for n, path in enumerate(order) if path.endswith("/" + name))
             assert os.path.dirname(order[file]) in order[file:], f"the name {name} could be lost"
             checked[name.rpartition(".")[2]] += 1
+        records = [n for n, path in enumerate(order) if "/published-" in path]
+        for record in records:
+            assert os.path.dirname(order[record]) in order[record:], "what is published could be forgotten"
+        checked["record"] += len(records)
         link(source, target)
 
     monkeypatch.setattr(os, "fsync", lambda descriptor: order.append(os.readlink(f"/proc/self/fd/{descriptor}")))
     monkeypatch.setattr(os, "link", watching)
+    monkeypatch.setattr(os, "rename", noting)
     finish(scenario, place, way)
+    assert checked["record"]
     assert checked["arrow"]
     assert checked["parquet"]
 

@@ -5,12 +5,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xxhash
 
 import penstock as ps
-from penstock.errors import ConfigError, CorruptCheckpointError, SinkError
+from penstock.errors import ConfigError, SinkError
 from penstock.sinks.base import RowWriter
 from penstock.sinks.collected import CollectedSink, MemoryResults
 from penstock.sinks.files import COMPRESSIONS, FilesSink
+from penstock.sinks.hashed_file import what_is_wrong
+from penstock.sinks.record import Record, advance, claim, read_record
 from penstock.sinks.terminal import rows_as_table
 
 ROWS = pa.table({"k": [1, 2], "s": ["a", None]})
@@ -22,18 +25,37 @@ def staged(sink: FilesSink, tmp_path: Path, name: str):  # type: ignore[no-untyp
     return writer.finish("results")
 
 
-def test_publishing_twice_is_publishing_once(tmp_path: Path) -> None:
+def test_a_published_file_is_known_as_such_also_when_a_reader_has_taken_it(tmp_path: Path) -> None:
     sink = FilesSink(str(tmp_path / "out"))
-    sink.prepare(tmp_path, "results", "q", 0)
-    file = staged(sink, tmp_path, "e000000000001-a.parquet")
-    for _ in range(2):
-        sink.publish(tmp_path, "results", 1, [file])
+    sink.prepare(tmp_path, "results")
+    first, second = (staged(sink, tmp_path, f"e000000000001-{part}.parquet") for part in "ab")
+    sink.publish(tmp_path, "results", 1, [first])
     assert pq.read_table(tmp_path / "out").equals(ROWS)
+    (tmp_path / "out" / first.name).unlink()
+    assert sink.is_published(tmp_path, "results", first)
+    assert not sink.is_published(tmp_path, "results", second)
+
+
+@pytest.mark.parametrize("extension", ["parquet", "arrow"])
+def test_the_checksum_of_a_staged_file_covers_all_its_bytes(extension: str, tmp_path: Path) -> None:
+    writer = RowWriter(tmp_path / f"x.{extension}", ROWS.schema)
+    writer.write(ROWS)
+    writer.write(ROWS)
+    file = writer.finish("results")
+    assert file is not None
+    content = (tmp_path / file.name).read_bytes()
+    assert (file.rows, file.size, file.checksum) == (4, len(content), xxhash.xxh3_64_hexdigest(content))
+    assert what_is_wrong(tmp_path / file.name, file) == ""
+    for place in range(len(content)):
+        (tmp_path / file.name).write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        assert "checksum" in what_is_wrong(tmp_path / file.name, file)
+    (tmp_path / file.name).write_bytes(content[:-1])
+    assert f"{len(content) - 1:,} bytes" in what_is_wrong(tmp_path / file.name, file)
 
 
 def test_a_reader_of_the_folder_does_not_see_what_is_only_staged(tmp_path: Path) -> None:
     sink = FilesSink(str(tmp_path / "out"))
-    sink.prepare(tmp_path, "results", "q", 0)
+    sink.prepare(tmp_path, "results")
     staged(sink, tmp_path, "e000000000001-a.parquet")
     assert list((tmp_path / "out").glob("*.parquet")) == []
     assert pq.read_table(tmp_path / "out").num_rows == 0
@@ -80,41 +102,51 @@ def test_a_format_is_known_and_part_of_the_query() -> None:
     assert FilesSink("x", format="arrow").identity() != FilesSink("x").identity()
 
 
-def test_arrow_files_of_others_and_of_lost_epochs_are_refused(tmp_path: Path) -> None:
+def test_arrow_files_of_others_are_refused_and_their_epochs_seen(tmp_path: Path) -> None:
     sink = FilesSink(str(tmp_path / "out"), format="arrow")
-    sink.prepare(tmp_path, "results", "q", 0)
+    sink.prepare(tmp_path, "results")
     sink.publish(tmp_path, "results", 7, [staged(sink, tmp_path, "e000000000007-a.arrow")])
-    with pytest.raises(CorruptCheckpointError, match="newest manifests"):
-        sink.prepare(tmp_path, "results", "q", 6)
+    assert sink.newest(tmp_path, "results") == 7
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "x.arrow").touch()
     with pytest.raises(SinkError, match="already holds other results"):
-        FilesSink(str(tmp_path / "foreign")).prepare(tmp_path, "results", "one", 0)
+        FilesSink(str(tmp_path / "foreign")).check(tmp_path, "results", "one")
 
 
 def test_a_folder_of_other_results_is_refused(tmp_path: Path) -> None:
-    FilesSink(str(tmp_path / "out")).prepare(tmp_path, "results", "one", 0)
-    with pytest.raises(SinkError, match="already holds other results"):
-        FilesSink(str(tmp_path / "out")).prepare(tmp_path, "results", "two", 0)
+    sink = FilesSink(str(tmp_path / "out"))
+    sink.prepare(tmp_path, "results")
+    assert claim(sink.staging(tmp_path, "results"), Record("one", 0))
+    sink.check(tmp_path, "results", "one")
+    for other in ("two", None):
+        with pytest.raises(SinkError, match="already holds other results"):
+            sink.check(tmp_path, "results", other)
     (tmp_path / "foreign").mkdir()
     pq.write_table(ROWS, tmp_path / "foreign" / "x.parquet")
     with pytest.raises(SinkError, match="already holds other results"):
-        FilesSink(str(tmp_path / "foreign")).prepare(tmp_path, "results", "one", 0)
+        FilesSink(str(tmp_path / "foreign")).check(tmp_path, "results", "one")
 
 
-def test_results_the_checkpoint_does_not_know_of_are_refused(tmp_path: Path) -> None:
-    sink = FilesSink(str(tmp_path / "out"))
-    sink.prepare(tmp_path, "results", "q", 0)
-    sink.publish(tmp_path, "results", 7, [staged(sink, tmp_path, "e000000000007-a.parquet")])
-    sink.prepare(tmp_path, "results", "q", 7)
-    with pytest.raises(CorruptCheckpointError, match="newest manifests"):
-        sink.prepare(tmp_path, "results", "q", 6)
+def test_a_record_says_whose_a_folder_is_and_what_is_published(tmp_path: Path) -> None:
+    assert read_record(tmp_path / "absent") is None
+    assert claim(tmp_path, Record("one", 0))
+    assert not claim(tmp_path, Record("two", 0))
+    advance(tmp_path, 0, 7)
+    assert read_record(tmp_path) == Record("one", 7)
+    assert [path.name for path in tmp_path.iterdir()] == ["published-000000000007"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 32, b"one\n", b"x" * 100, b"\xff"])
+def test_a_damaged_record_is_named(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "published-000000000007").write_bytes(content)
+    with pytest.raises(SinkError, match="record published-000000000007"):
+        read_record(tmp_path)
 
 
 def test_collected_rows_are_handed_over_once_per_epoch(tmp_path: Path) -> None:
     results = MemoryResults(ROWS.schema)
     sink = CollectedSink("memory", results.deliver)
-    sink.prepare(tmp_path, "results", "q", 0)
+    sink.prepare(tmp_path, "results")
     files = []
     for part in "ab":
         writer = RowWriter(sink.staging(tmp_path, "results") / f"e000000000001-{part}.arrow", ROWS.schema)
