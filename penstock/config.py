@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from penstock.errors import ConfigError, did_you_mean
+from penstock.paths import local_path
 
 _UNITS = {
     "us": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "second": 1_000_000, "m": 60_000_000, "min": 60_000_000,
@@ -103,6 +104,8 @@ class Settings:
         _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
         _require(self.exchange in ("direct", "spark"), "exchange", self.exchange, "'direct' or 'spark'")
         _require(_GRID.fullmatch(self.grid) is not None, "grid", self.grid, "rows x columns, as in '2x3'")
+        for name, what in (("late", "the late rows"), ("bad", "the bad rows"), ("cache", "a cache")):
+            object.__setattr__(self, name, local_path(getattr(self, name), what))
         known = self.cache in ("", "executor") or PurePath(self.cache).is_absolute()
         _require(known, "cache", self.cache, "an absolute path, or 'executor'")
         for optional in ("rows_per_epoch", "items", "most_sites", "buffer_rows", "state_bytes"):

@@ -26,7 +26,8 @@ BASE: dict[str, set[str]] = {
     "cores": set(),
     "expressions": set(),
     "schema": {"errors"},
-    "config": {"errors"},
+    "paths": {"errors"},
+    "config": {"errors", "paths"},
     "functions": {"errors"},
     "expressions_text": {"expressions", "functions"},
 }

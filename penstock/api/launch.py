@@ -6,18 +6,20 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from penstock.api.handle import Ears, Run
 from penstock.api.until import parse_until
 from penstock.api.waiting import shown_starting, wanted
 from penstock.balance.pace import Pace
 from penstock.balance.policies import policy_named
-from penstock.checkpoint.store import Checkpoint
+from penstock.checkpoint.store import Checkpoint, checkpoint_path
 from penstock.config import Settings, span
+from penstock.engine.apart import Footprint, check_apart
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor
 from penstock.engine.steering import Steering
@@ -30,6 +32,7 @@ from penstock.sources.base import AttachedConnector
 
 INLINE = "inline"
 HANDOFF_PACE = 0.02  # a source that hands rows over sets the pace itself, and is looked at often
+_NOT_SETTINGS = ("until", "on_event", "progress")
 MASTER_VARIABLE = "PENSTOCK_MASTER"  # names the master of runs that are not given one
 
 
@@ -39,7 +42,9 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     shows = wanted(options.pop("progress", None))
     settings = settings_from(options)
     query = compile_query(sink, CompileOptions.of(settings))
-    store = Checkpoint.open(checkpoint or _temporary_checkpoint())
+    root = checkpoint_path(checkpoint or _temporary_checkpoint())
+    check_apart([Footprint(query, settings, root)])
+    store = Checkpoint.open(root)
     ears = Ears([listener] if listener else [])
     executor: Executor | None = None
     try:
@@ -62,6 +67,22 @@ def _starting(settings: Settings, ears: Ears, shows: bool) -> AbstractContextMan
         return nullcontext()
     ears.hear(SparkStarting(settings.master))
     return shown_starting(f"starting Spark {settings.master}") if shows else nullcontext()
+
+
+def check_together(queries: Sequence[tuple[str, Sink, str | Path | None]], options: Mapping[str, Any]) -> None:
+    """Refuse queries that are to be started together, each with its name and its checkpoint, if they would get into
+    each other's way. A checkpoint that nobody names is not in anybody's way."""
+    settings = settings_from({name: value for name, value in options.items() if name not in _NOT_SETTINGS})
+    compile_options = CompileOptions.of(settings)
+    footprints = [
+        Footprint(compile_query(sink, compile_options), settings, checkpoint_path(checkpoint or _nowhere(name)), name)
+        for name, sink, checkpoint in queries
+    ]
+    check_apart(footprints)
+
+
+def _nowhere(name: str) -> Path:
+    return Path(tempfile.gettempdir()) / "penstock-nowhere" / quote(f"q{name}", safe="")
 
 
 def _temporary_checkpoint() -> str:

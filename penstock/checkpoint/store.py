@@ -24,6 +24,7 @@ from penstock.checkpoint.lock import FILE, Lock
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.named import names_in
 from penstock.errors import CheckpointError, CorruptCheckpointError
+from penstock.paths import local_path
 
 KEPT_MANIFESTS = 3
 _EPOCH_OF_NAME = re.compile(r"e(\d+)-")
@@ -51,7 +52,7 @@ class Checkpoint:
 
     @classmethod
     def open(cls, location: str | os.PathLike[str]) -> Checkpoint:
-        root = _local_path(location)
+        root = checkpoint_path(location)
         make_private_folder(root)
         _refuse_unsafe(root)
         checkpoint = cls(root)
@@ -117,16 +118,9 @@ def _delete(path: Path) -> None:
     reach(FaultPoint.COLLECTED_ONE)
 
 
-def _local_path(location: str | os.PathLike[str]) -> Path:
-    text = os.fspath(location)
-    scheme, separator, rest = text.partition("://")
-    if separator and scheme != "file":
-        raise CheckpointError(
-            f"a checkpoint cannot be on {scheme}://",
-            detail="committing an epoch needs a file system that can create a file only if it does not exist yet",
-            hint="use a folder on a local or POSIX network file system that all hosts see",
-        )
-    return Path(rest if separator else text).expanduser().absolute()
+def checkpoint_path(location: str | os.PathLike[str]) -> Path:
+    """The folder of a checkpoint, from the root of the file system."""
+    return Path(local_path(os.fspath(location), "a checkpoint", CheckpointError)).expanduser().absolute()
 
 
 def _refuse_unsafe(root: Path) -> None:

@@ -17,6 +17,7 @@ from penstock.api.streams import Ready, Stream
 from penstock.cli.module_streams import streams_in
 from penstock.cli.which_checkpoint import DEFAULT_CHECKPOINTS
 from penstock.errors import ConfigError, PenstockError, did_you_mean
+from penstock.paths import local_path
 
 _HOW = "name a script, as in busy.sql, or a stream of a module, as in busy:calls; or give the SQL itself, with -c"
 STDIN = "-"
@@ -65,7 +66,7 @@ def load_target(text: str) -> Target:
     """The queries of a script, of stdin (`-`), or of a Python module."""
     if text == STDIN:
         return _queries(sys.stdin.read(), "stdin", "stdin")
-    path = Path(text)
+    path = Path(local_path(text, "a script"))
     if path.suffix.lower() == ".py":
         raise _not_a_script(path)
     if path.suffix.lower() == ".sql" or path.is_file():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from penstock.checkpoint.lock import FILE, in_use
 from penstock.errors import ConfigError, did_you_mean
+from penstock.paths import local_path
 
 DEFAULT_CHECKPOINTS = Path(".penstock")  # where `penstock run` puts them
 _LISTED = 5
@@ -30,7 +31,7 @@ def running_checkpoint(text: str) -> Path:
 
 
 def _meant(text: str) -> list[Path]:
-    path = Path(text).expanduser()
+    path = Path(local_path(text, "a checkpoint")).expanduser()
     for folder in (path, DEFAULT_CHECKPOINTS / text):
         if _is_checkpoint(folder):
             return [folder]

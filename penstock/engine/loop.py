@@ -90,7 +90,7 @@ class EpochLoop:
             query, checkpoint, executor, settings, tell,
         )  # fmt: skip
         self._fingerprint = fingerprint(query.sink, query.options)
-        self.outputs = Outputs(query, settings, checkpoint)
+        self.outputs = Outputs(query, settings, checkpoint.root)
         self.abandoned = False
         self._ahead: Intake | None = None
         self.watched, self.last = False, LastEpoch()

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import Manifest, Staged
-from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.job import Output
 from penstock.engine.standing import Found, published_upto
@@ -30,8 +29,8 @@ RESULTS, LATE, BAD = "results", "late", "bad"
 class Outputs:
     """Invariant: late and bad rows go to folders of files, whatever the results go to."""
 
-    def __init__(self, query: Query, settings: Settings, checkpoint: Checkpoint) -> None:
-        self._root = checkpoint.root
+    def __init__(self, query: Query, settings: Settings, checkpoint: Path) -> None:
+        self._root = checkpoint
         results: SinkConnector = query.sink.connector  # type: ignore[assignment]
         self.late = late_outputs([source.name for source in query.sources])
         self._late = FilesSink(settings.late)
@@ -48,6 +47,11 @@ class Outputs:
     def diverted_folder(self, output: str) -> Path:
         """Where the rows of "late" or "bad" are published."""
         return self._diverted.get(output, self._late).folder(self._root, output)
+
+    def visible_folders(self) -> dict[str, Path]:
+        """Where readers find the rows of each output that has a folder."""
+        files = {output: sink for output, sink in self._sinks.items() if isinstance(sink, FilesSink)}
+        return {output: sink.folder(self._root, output) for output, sink in files.items()}
 
     def staging(self) -> dict[str, Path]:
         return {output: sink.staging(self._root, output) for output, sink in self._sinks.items()}
@@ -94,7 +98,7 @@ class Outputs:
 
     def _found(self, output: str, manifest: Manifest) -> Found:
         now, before = self.staging()[output], Path(manifest.folders.get(output, ""))
-        there = read_record(before) if before != now else None
+        there = read_record(before) if os.path.realpath(before) != os.path.realpath(now) else None
         seen = self._sinks[output].newest(self._root, output)
         return Found(output, now.parent, read_record(now), before.parent, there, seen)
 

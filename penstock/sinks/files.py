@@ -18,6 +18,7 @@ from penstock.checkpoint.manifest import Staged
 from penstock.checkpoint.plain_file import read_plain
 from penstock.checkpoint.store import epoch_of_name
 from penstock.errors import ConfigError, SinkError, did_you_mean
+from penstock.paths import local_path
 from penstock.sinks.record import read_record
 
 _MOST_NOTES = 1 << 26  # bytes
@@ -37,6 +38,7 @@ class FilesSink:
     compression: str = "lz4"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "path", local_path(self.path, "a files sink"))
         _require_known("compression", self.compression, COMPRESSIONS)
         _require_known("format", self.format, FORMATS)
 
@@ -50,7 +52,10 @@ class FilesSink:
         return {"path": self.path, **({} if self.format == "parquet" else {"format": self.format})}
 
     def folder(self, checkpoint: Path, output: str) -> Path:
-        return Path(self.path).expanduser().absolute() if self.path else checkpoint / output
+        if not self.path:
+            return checkpoint / output
+        path = Path(self.path).expanduser()
+        return Path(os.path.realpath(path)) if ".." in path.parts else path.absolute()
 
     def files(self, folder: Path) -> list[Path]:
         """The published files in a folder, in the order of epochs."""

@@ -114,6 +114,15 @@ class SourceConnector(Connector, Protocol):
 
 
 @runtime_checkable
+class ListingConnector(Protocol):
+    """A source that reads the files which it finds in folders."""
+
+    def would_list(self, path: str) -> bool:
+        """Whether it would find a file of this path, in which links are resolved, if there was one."""
+        ...
+
+
+@runtime_checkable
 class AttachedConnector(Protocol):
     """A source that something else drives: it is attached when a run begins, and detached when it ends."""
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from penstock.errors import ConfigError, SourceError, did_you_mean
+from penstock.paths import local_path
 from penstock.schema import normalise
 from penstock.sources.arrow_ipc import ArrowFormat
 from penstock.sources.csv import CsvFormat
@@ -23,7 +24,7 @@ from penstock.sources.file_format import FileFormat
 from penstock.sources.file_split import unreadable
 from penstock.sources.files_reader import FilesReader, no_match
 from penstock.sources.json_lines import JsonFormat
-from penstock.sources.listing import FileId, list_files
+from penstock.sources.listing import FileId, list_files, would_match
 from penstock.sources.parquet import ParquetFormat
 
 SUBSTREAMS = ("one", "files")
@@ -51,8 +52,11 @@ class FilesConnector:
 
     def __post_init__(self) -> None:
         several = not isinstance(self.path, str | os.PathLike)
-        paths = tuple(map(os.fspath, self.path)) if several else os.fspath(cast(str, self.path))
-        object.__setattr__(self, "path", paths)  # so that a Path or a list will do, and the value can be hashed
+        given = tuple(map(os.fspath, self.path)) if several else (os.fspath(cast(str, self.path)),)
+        paths = tuple(local_path(path, "a files source") for path in given)
+        object.__setattr__(
+            self, "path", paths if several else paths[0]
+        )  # so that a Path or a list will do, and the value can be hashed
         if not self.patterns or not all(self.patterns):
             raise ConfigError("a files source needs a path", hint="name a folder, a file or a glob such as data/*.csv")
         if self.format is not None and self.format not in FORMATS:
@@ -99,6 +103,9 @@ class FilesConnector:
             "header": self.header,
             "substreams": self.substreams,
         }
+
+    def would_list(self, path: str) -> bool:
+        return any(would_match(pattern, path) for pattern in self.patterns)
 
     def discover(self) -> pa.Schema:
         """The schema of the first file that is not empty."""

@@ -6,11 +6,13 @@ A file counts as the same file while its path, size and modification time are th
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import glob
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from penstock.errors import SourceError
 
@@ -72,6 +74,26 @@ def natural_key(path: str) -> tuple[tuple[int | str, ...], str]:
     """Orders numbers inside names by value; the path itself breaks ties such as `1` and `01`."""
     parts = _DIGITS.split(path)  # text and digits take turns, so equal places compare as equal kinds
     return tuple(part if i % 2 == 0 else int(part) for i, part in enumerate(parts)), path
+
+
+def would_match(pattern: str, path: str) -> bool:
+    """Whether a file of this path, in which links are resolved, would be listed if there was one."""
+    parts = Path(os.path.abspath(pattern)).parts
+    plain = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    resolved = Path(os.path.realpath(Path(*parts[:plain]))).parts
+    return _leads_to((*resolved, *parts[plain:]), Path(path).parts)
+
+
+def _leads_to(pattern: Sequence[str], path: Sequence[str]) -> bool:
+    """A folder that matches is read with all that is in it."""
+    match pattern, path:
+        case (), _:
+            return not any(_ignored(name) for name in path)
+        case ("**", *rest), _:
+            return _leads_to(rest, path) or (bool(path) and not _ignored(path[0]) and _leads_to(pattern, path[1:]))
+        case (one, *rest), (name, *inside):
+            return fnmatch.fnmatchcase(name, one) and (one == name or not _ignored(name)) and _leads_to(rest, inside)
+    return False
 
 
 def _matching(pattern: str) -> Iterator[FileId]:

@@ -35,6 +35,15 @@ def test_results_under_a_relative_path_do_not_move_with_the_working_folder(
     assert pq.read_table("out").column("n").to_pylist() == [1, 1]
 
 
+def test_a_folder_that_has_moved_behind_a_link_is_the_same_folder(tmp_path: Path) -> None:
+    ready = query([1], [20]).to.files(str(tmp_path / "out"))
+    ready.start(str(tmp_path / "ck"), master="inline", until="1 epochs").wait()
+    (tmp_path / "out").rename(tmp_path / "larger disk")
+    (tmp_path / "out").symlink_to(tmp_path / "larger disk")
+    ready.start(str(tmp_path / "ck"), master="inline").wait()
+    assert pq.read_table(tmp_path / "out").num_rows == 2
+
+
 def test_after_a_refused_folder_another_can_be_chosen(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     pq.write_table(pa.table({"x": [1]}), tmp_path / "taken" / "x.parquet")
