@@ -61,6 +61,8 @@ _MEANING = {
     "least_sites": "a policy goes down to so many sites",
     "most_sites": "a policy goes up to so many sites; None: to `sites`",
     "on_bad_row": "`stop` ends the run at a malformed row, `divert` sends it to the bad output",
+    "on_missing_results": "`stop` refuses to start where published rows are gone with their folder, `accept` goes on "
+    "without them",
     "late": "folder of the late rows; empty: `late` in the checkpoint",
     "bad": "folder of the bad rows; empty: `bad` in the checkpoint",
     "order": "`in`: rows reach operators, Python functions and the sink in order of time; fixed for a checkpoint",

@@ -13,7 +13,8 @@ from itertools import combinations
 from pathlib import Path
 
 from penstock.config import Settings
-from penstock.engine.outputs import RESULTS, Outputs
+from penstock.engine.outputs import Outputs
+from penstock.engine.standing import rows_of
 from penstock.errors import ConfigError
 from penstock.plan.subqueries import Query
 from penstock.sources.base import ListingConnector
@@ -61,7 +62,7 @@ class Footprint:
         return [
             Folder(self._of("the checkpoint"), self.checkpoint, private=True),
             *(
-                Folder(self._of(_called(output)), path, at_home=Path(os.path.realpath(path)) == home / output)
+                Folder(self._of(f"the {rows_of(output)}"), path, at_home=Path(os.path.realpath(path)) == home / output)
                 for output, path in outputs.items()
             ),
         ]
@@ -90,10 +91,6 @@ def check_apart(footprints: Sequence[Footprint]) -> None:
     for footprint in footprints:
         for source, folder in footprint.read_back():
             raise _read_back(source, folder)
-
-
-def _called(output: str) -> str:
-    return "the results" if output == RESULTS else f"the {output} rows"
 
 
 def _overlap(one: Folder, other: Folder) -> ConfigError:

@@ -14,7 +14,7 @@ from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import Manifest, Staged
 from penstock.config import Settings
 from penstock.engine.job import Output
-from penstock.engine.standing import Found, published_upto
+from penstock.engine.standing import BAD, LATE, RESULTS, Found, published_upto, rows_of
 from penstock.errors import CorruptCheckpointError
 from penstock.plan.naming import unique_name
 from penstock.plan.subqueries import Query
@@ -22,8 +22,6 @@ from penstock.sinks.base import SinkConnector
 from penstock.sinks.files import FilesSink
 from penstock.sinks.hashed_file import what_is_wrong
 from penstock.sinks.record import Record, advance, claim, read_record, sweep
-
-RESULTS, LATE, BAD = "results", "late", "bad"
 
 
 class Outputs:
@@ -133,7 +131,7 @@ class Outputs:
 
 def _unpublishable(path: Path, epoch: int, file: Staged, detail: str) -> CorruptCheckpointError:
     return CorruptCheckpointError(
-        f"{file.rows:,} {file.output} rows of epoch {epoch} cannot be published",
+        f"{file.rows:,} {rows_of(file.output)} of epoch {epoch} cannot be published",
         detail=f"{path}: {detail}",
         hint="nothing more of this epoch is published; restore the file from a backup and start again; to go on "
         "without these rows, remove the file and start with the setting on_missing_results = 'accept'",

@@ -14,6 +14,13 @@ from penstock.checkpoint.manifest import Manifest
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.sinks.record import Record
 
+RESULTS, LATE, BAD = "results", "late", "bad"
+
+
+def rows_of(output: str) -> str:
+    """What the rows of an output are called in messages."""
+    return "result rows" if output == RESULTS else f"{output} rows"
+
 
 @dataclass(frozen=True)
 class Found:
@@ -45,9 +52,9 @@ def _refuse_moved(found: Found, manifest: Manifest) -> None:
     there = found.there
     if there is None or there.query_id != manifest.query_id:
         return
-    if found.output == "results" or there.epoch < manifest.last_with_rows(found.output):
+    if found.output == RESULTS or there.epoch < manifest.last_with_rows(found.output):
         raise CheckpointError(
-            f"the {found.output} rows of this query go to another folder",
+            f"the {rows_of(found.output)} of this query go to another folder",
             detail=f"so far it was {found.before}, and now it is {found.folder}",
             hint="start it in the working folder it was started in before, with the same paths",
         )
@@ -66,7 +73,7 @@ def _behind(found: Found, published: int, committed: int) -> CorruptCheckpointEr
 
 def _missing(found: Found, expected: int) -> CheckpointError:
     return CheckpointError(
-        f"the {found.output} rows that this query has published are missing",
+        f"the {rows_of(found.output)} that this query has published are missing",
         detail=f"it has published up to epoch {expected} in {found.folder}, and the record of that is gone: the folder "
         "has been removed, emptied, or replaced by an older one",
         hint="restore the folder with all that is in it; or start with the setting on_missing_results = 'accept' to go "

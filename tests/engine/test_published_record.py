@@ -15,6 +15,7 @@ import pytest
 import penstock as ps
 from penstock.checkpoint.faults import FaultPoint
 from penstock.checkpoint.manifest import file_name
+from penstock.engine.standing import rows_of
 from penstock.errors import CheckpointError, CorruptCheckpointError, SinkError
 from penstock.testing.crashes import Fault, Place, Scenario, newest_manifest, run_until_death
 from penstock.testing.ways import Way
@@ -70,7 +71,9 @@ def test_a_folder_that_was_removed_or_emptied_is_noticed_and_there_is_a_choice(
     shutil.copytree(folder, place.root / "backup")
     for choice in ("restore", "accept"):
         harm(folder)
-        with pytest.raises(CheckpointError, match=f"the {output} rows that this query has published are missing") as e:
+        with pytest.raises(
+            CheckpointError, match=f"the {rows_of(output)} that this query has published are missing"
+        ) as e:
             start(place)
         assert str(folder) in e.value.detail
         assert "restore the folder" in e.value.hint
@@ -108,7 +111,7 @@ def test_a_folder_put_back_from_an_older_backup_is_noticed(place: Place) -> None
     start(place, 2)
     shutil.rmtree(place.results)
     (place.root / "older").rename(place.results)
-    with pytest.raises(CheckpointError, match="results rows that this query has published are missing"):
+    with pytest.raises(CheckpointError, match="result rows that this query has published are missing"):
         start(place)
 
 

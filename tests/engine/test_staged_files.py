@@ -14,6 +14,7 @@ from penstock.checkpoint.faults import FaultPoint
 from penstock.checkpoint.manifest import Manifest, Staged
 from penstock.engine import outputs
 from penstock.engine.outputs import Outputs
+from penstock.engine.standing import rows_of
 from penstock.errors import CorruptCheckpointError
 from penstock.testing.crashes import (
     Fault,
@@ -109,7 +110,7 @@ def test_a_staged_file_that_is_damaged_before_a_restart_is_named_and_its_epoch_i
     for _ in range(2):
         with pytest.raises(CorruptCheckpointError) as caught:
             launch(scenario, place, WAY)
-        assert caught.value.what == f"{file.rows} {output} rows of epoch 2 cannot be published"
+        assert caught.value.what == f"{file.rows} {rows_of(output)} of epoch 2 cannot be published"
         assert file.name in caught.value.detail
         assert "restore the file" in caught.value.hint
         assert _seen(place) == seen
@@ -166,7 +167,7 @@ def test_rows_in_memory_are_read_from_whole_files_only(scenario: Scenario, tmp_p
     assert run_until_death(memory, crash, WAY, Fault(FaultPoint.COMMITTED, 2))
     file = next(f for f in newest_manifest(crash.checkpoint).staged if f.output == "results")
     flip(crash.checkpoint / "results" / file.name)
-    with pytest.raises(CorruptCheckpointError, match="results rows of epoch 2 cannot be published"):
+    with pytest.raises(CorruptCheckpointError, match="result rows of epoch 2 cannot be published"):
         launch(memory, crash, WAY)
     assert given == [1]
 
