@@ -78,8 +78,10 @@ class Outputs:
     def prepare(self, manifest: Manifest) -> None:
         """Make the folders ready, after all of them have been found fit."""
         for output, sink in self._sinks.items():
-            sink.check(self._root, output, manifest.query_id)
-            self._upto[output] = published_upto(self._found(output, manifest), manifest, self._accept_missing)
+            found = self._found(output, manifest)
+            if found.has_record or not manifest.published.get(output):  # otherwise files may be the query's own
+                sink.check(self._root, output, manifest.query_id)
+            self._upto[output] = published_upto(found, manifest, self._accept_missing)
         for output, sink in self._sinks.items():
             sink.prepare(self._root, output)
             self._claim(output, manifest.query_id)
@@ -97,8 +99,9 @@ class Outputs:
     def _found(self, output: str, manifest: Manifest) -> Found:
         now, before = self.staging()[output], Path(manifest.folders.get(output, ""))
         there = read_record(before) if os.path.realpath(before) != os.path.realpath(now) else None
+        mine = there if there is not None and there.query_id == manifest.query_id else None
         seen = self._sinks[output].newest(self._root, output)
-        return Found(output, now.parent, read_record(now), before.parent, there, seen)
+        return Found(output, now.parent, read_record(now), before.parent, mine, seen)
 
     def _claim(self, output: str, query_id: str) -> None:
         """Give the folder its record, where it has none or an older one."""

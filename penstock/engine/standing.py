@@ -24,8 +24,8 @@ def rows_of(output: str) -> str:
 
 @dataclass(frozen=True)
 class Found:
-    """What is there of an output: its record here and, where it was somewhere else before, the one there; and the
-    newest epoch of which files are seen."""
+    """What is there of an output: the record here and, where the query published somewhere else before, its record
+    there; and the newest epoch of which files are seen."""
 
     output: str
     folder: Path
@@ -33,6 +33,10 @@ class Found:
     before: Path
     there: Record | None = None
     seen: int = 0
+
+    @property
+    def has_record(self) -> bool:
+        return self.here is not None or self.there is not None
 
 
 def published_upto(found: Found, manifest: Manifest, accept_missing: bool) -> int:
@@ -50,9 +54,7 @@ def published_upto(found: Found, manifest: Manifest, accept_missing: bool) -> in
 def _refuse_moved(found: Found, manifest: Manifest) -> None:
     """Results in two places would be half an answer each, and rows that are staged elsewhere would stay there."""
     there = found.there
-    if there is None or there.query_id != manifest.query_id:
-        return
-    if found.output == RESULTS or there.epoch < manifest.last_with_rows(found.output):
+    if there is not None and (found.output == RESULTS or there.epoch < manifest.last_with_rows(found.output)):
         raise CheckpointError(
             f"the {rows_of(found.output)} of this query go to another folder",
             detail=f"so far it was {found.before}, and now it is {found.folder}",

@@ -55,12 +55,16 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
+def forget(folder: Path) -> None:
+    shutil.rmtree(folder / "_penstock")
+
+
 def empty(folder: Path) -> None:
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-@pytest.mark.parametrize("harm", [remove, empty], ids=lambda harm: harm.__name__)
+@pytest.mark.parametrize("harm", [remove, empty, forget], ids=lambda harm: harm.__name__)
 @pytest.mark.parametrize("output", ["results", "late"])
 @pytest.mark.parametrize("epochs", [3, None], ids=["half done", "finished"])
 def test_a_folder_that_was_removed_or_emptied_is_noticed_and_there_is_a_choice(
@@ -81,11 +85,11 @@ def test_a_folder_that_was_removed_or_emptied_is_noticed_and_there_is_a_choice(
         if choice == "restore":
             shutil.copytree(place.root / "backup", folder, dirs_exist_ok=True)
             start(place, 1)
-    before = newest_manifest(place.checkpoint).totals
+    before, left = newest_manifest(place.checkpoint).totals, rows(folder)
     start(place, on_missing_results="accept")
     after = newest_manifest(place.checkpoint).totals
     counted = after.rows_out - before.rows_out if output == "results" else after.late_rows - before.late_rows
-    assert rows(folder) == counted
+    assert rows(folder) == left + counted
     start(place)  # what was accepted is not asked again
 
 
@@ -207,6 +211,16 @@ def test_a_damaged_record_is_named_and_can_be_written_anew(place: Place) -> None
     record.write_text(newest_manifest(place.checkpoint).query_id)
     start(place)
     assert rows(place.results) == EPOCHS
+
+
+def test_a_folder_that_another_query_has_taken_meanwhile_is_refused(place: Place) -> None:
+    start(place, 3)
+    shutil.rmtree(place.results)
+    other = ps.read.batches([_times(1)], time="ts").to.files(str(place.results))
+    other.start(str(place.root / "other"), master="inline").wait()
+    for choice in ("stop", "accept"):
+        with pytest.raises(SinkError, match="already holds other results"):
+            start(place, on_missing_results=choice)
 
 
 def test_late_rows_may_go_elsewhere_and_back_again(place: Place) -> None:
