@@ -79,5 +79,5 @@ def _missing(found: Found, expected: int) -> CheckpointError:
         detail=f"it has published up to epoch {expected} in {found.folder}, and the record of that is gone: the folder "
         "has been removed, emptied, or replaced by an older one",
         hint="restore the folder with all that is in it; or start with the setting on_missing_results = 'accept' to go "
-        "on without those rows; or remove the checkpoint, too, to begin anew",
+        "on without those rows; or remove the checkpoint, too, to begin anew, as `penstock run --fresh` does",
     )

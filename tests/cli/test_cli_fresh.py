@@ -57,7 +57,8 @@ def test_a_checkpoint_in_use_is_not_deleted() -> None:
 
 
 def test_results_of_another_query_stay() -> None:
-    Path("out/_penstock/query_id").write_text("somebody-else")
+    (record,) = Path("out/_penstock").glob("published-*")
+    record.write_text("somebody-else")
     before = sorted(Path("out").glob("*.parquet"))
     run("busy.sql", "--fresh", "--yes")
     assert sorted(Path("out").glob("*.parquet")) == before
