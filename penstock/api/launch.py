@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from penstock.api.handle import Ears, Run
+from penstock.api.process_end import prepare_process_end
 from penstock.api.until import parse_until
 from penstock.api.waiting import shown_starting, wanted
 from penstock.balance.pace import Pace
@@ -25,6 +23,7 @@ from penstock.events import Event, SparkStarting
 from penstock.plan.nodes import Sink
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import Query, compile_query
+from penstock.scratch import scratch_folder
 from penstock.sinks.collected import MemoryResults
 from penstock.sources.base import AttachedConnector
 
@@ -34,6 +33,7 @@ MASTER_VARIABLE = "PENSTOCK_MASTER"  # names the master of runs that are not giv
 
 
 def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], results: MemoryResults | None) -> Run:
+    prepare_process_end()
     until = parse_until(options.pop("until", None))
     listener: Callable[[Event], None] | None = options.pop("on_event", None)
     shows = wanted(options.pop("progress", None))
@@ -66,9 +66,7 @@ def _starting(settings: Settings, ears: Ears, shows: bool) -> AbstractContextMan
 
 def _temporary_checkpoint() -> str:
     """For a run that nobody will continue: it is gone with the process."""
-    folder = tempfile.mkdtemp(prefix="penstock-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return str(scratch_folder("checkpoint"))
 
 
 def _attached(query: Query) -> list[AttachedConnector]:

@@ -19,6 +19,7 @@ from multiprocessing.connection import Client, Connection, Listener, wait
 from pyspark import InheritableThread, SparkContext, cloudpickle
 
 from penstock.runtime.crew_member import Broken, Done, Request, Settled, Shared, serve
+from penstock.scratch import scratch_folder
 
 NOBODY = -1
 PATIENCE = 10.0  # seconds to wait for all members: the cores may be taken by other jobs
@@ -79,11 +80,11 @@ def hire(context: SparkContext, members: int) -> Crew | None:
     """A crew of as many members; None where they do not come, for the cores are taken."""
     group, key = f"penstock-crew-{secrets.token_hex(8)}", secrets.token_bytes(32)
     with (
-        tempfile.TemporaryDirectory(prefix="penstock-") as folder,  # for this user alone
+        tempfile.TemporaryDirectory(dir=scratch_folder("crew")) as folder,  # for this user alone
         Listener(os.path.join(folder, "line"), authkey=key, backlog=members) as listener,
     ):
         job = partial(_host, context, group, listener.address, key, members)
-        host = InheritableThread(target=job, name="penstock-crew", daemon=True)
+        host = _HostThread(target=job, name="penstock-crew", daemon=True)
         host.start()
         lines = _arrived(listener, key, members)
     crew = Crew([lines[number] for number in sorted(lines)], group, host)
@@ -92,6 +93,14 @@ def hire(context: SparkContext, members: int) -> Crew | None:
     crew.dismiss()
     context.cancelJobGroup(group)
     return None
+
+
+class _HostThread(InheritableThread):  # type: ignore[misc]
+    """A thread of Spark that says nothing when Spark dies: whoever waits for its workers notices."""
+
+    def run(self) -> None:
+        with suppress(Exception):
+            super().run()
 
 
 def _host(context: SparkContext, group: str, address: str, key: bytes, members: int) -> None:

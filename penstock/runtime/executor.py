@@ -28,6 +28,7 @@ from penstock.runtime.failures import cannot_travel, task_failed
 from penstock.runtime.hosts import on_one_host
 from penstock.runtime.parcels import Parcel
 from penstock.runtime.shuffles import forget_shuffles
+from penstock.scratch import scratch_folder
 
 
 class SparkExecutor:
@@ -37,6 +38,7 @@ class SparkExecutor:
         self._context = context
         self._group = f"penstock-{uuid.uuid4().hex}"
         self._pickled: Program | None = None  # a program that is known to travel
+        self._scratch = scratch_folder("parcels")
         self._anchors = None if on_one_host(context) else Anchors(context)
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
@@ -44,7 +46,7 @@ class SparkExecutor:
         self._require_that_it_travels(job.program)
         if not on_one_host(self._context):
             return self._run(job, routes, None)
-        with TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True) as folder:
+        with TemporaryDirectory(dir=self._scratch, ignore_cleanup_errors=True) as folder:
             return self._run(job, routes, folder)
 
     def _run(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> list[Report]:

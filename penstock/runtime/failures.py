@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from penstock.errors import PenstockError, QueryError
 
 
@@ -21,6 +23,22 @@ def task_failed(epoch: int, told: str) -> PenstockError:
         detail=_python_part(told)[:500],
         hint="the checkpoint is unhurt: mend the cause and start the query again",
     )
+
+
+def spark_died(last_words: str) -> PenstockError:
+    """Describe a JVM that ended under a running query."""
+    return PenstockError(
+        "Spark has died under the query",
+        detail=last_words,
+        hint="the checkpoint is intact: run the same query again, and it goes on from the last committed epoch; "
+        "if this happens again, look whether the machine runs out of memory (`dmesg`, or the limits of the container)",
+    )
+
+
+def first_line(text: str) -> str:
+    """Return the first line of what Java has to say, without the name of its exception."""
+    line = text.strip().partition("\n")[0]
+    return re.sub(r"^(?:[\w.$]+(?:Exception|Error): )+", "", line)[:500]
 
 
 def _python_part(message: str) -> str:
