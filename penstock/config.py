@@ -15,6 +15,10 @@ _UNITS = {
 }  # fmt: skip
 _COUNTS = ("sites", "item_rows", "groups_per_site", "least_sites", "max_delay")
 _GRID = re.compile(r"[1-9]\d{0,2}x[1-9]\d{0,2}")
+_MASTER = re.compile(
+    r"inline|local|local\[(\*|[1-9]\d{0,3})(\s*,\s*[1-9]\d*)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
+    r"|yarn|[a-z][a-z0-9+.-]*://\S+"
+)
 _SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
 
@@ -92,6 +96,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in (*_COUNTS, "attempts_per_epoch", "cache_bytes"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above zero")
+        check_master(self.master)
         _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
         _require(self.flush in ("eager", "slow", "lazy"), "flush", self.flush, "'eager', 'slow' or 'lazy'")
         _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
@@ -129,6 +134,17 @@ class Settings:
             if name not in known:
                 raise ConfigError(f"unknown setting `{name}`", hint=did_you_mean(name, known))
         return replace(self, **options)
+
+
+def check_master(master: str) -> None:
+    """Refuse what is no master of Spark's, before anything is started for it."""
+    if not isinstance(master, str) or _MASTER.fullmatch(master) is None:
+        raise ConfigError(
+            f"`{master}` is not a Spark master",
+            detail="a master is `local[2]` or `local[*]` for cores of this machine, `spark://host:7077`, `yarn` or "
+            "`k8s://...` for a cluster, or `inline` for the engine in this process, without Spark",
+            hint=did_you_mean(str(master), ["inline", "local[*]", "local[2]", "yarn", "spark://host:7077"]),
+        )
 
 
 def _require(holds: bool, name: str, value: object, wanted: str) -> None:

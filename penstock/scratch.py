@@ -31,6 +31,7 @@ def scratch_folder(name: str, base: str | Path | None = None) -> Path:
 def _own_folder(base: Path) -> Path:
     key = os.getpid(), base
     if key not in _folders or not _folders[key].is_dir():
+        base.mkdir(parents=True, exist_ok=True)
         remove_abandoned(base)
         _folders[key] = _make(base)
         atexit.register(_remove_own, os.getpid(), _folders[key])

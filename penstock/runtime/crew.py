@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import socket
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Client, Connection, Listener, wait
+from pathlib import Path
 
 from pyspark import InheritableThread, SparkContext, cloudpickle
 
@@ -22,6 +23,7 @@ from penstock.runtime.crew_member import Broken, Done, Request, Settled, Shared,
 from penstock.scratch import scratch_folder
 
 NOBODY = -1
+_LONGEST_FOLDER = 95  # bytes: the path of a socket has room for 107
 PATIENCE = 10.0  # seconds to wait for all members: the cores may be taken by other jobs
 
 
@@ -80,8 +82,8 @@ def hire(context: SparkContext, members: int) -> Crew | None:
     """A crew of as many members; None where they do not come, for the cores are taken."""
     group, key = f"penstock-crew-{secrets.token_hex(8)}", secrets.token_bytes(32)
     with (
-        tempfile.TemporaryDirectory(dir=scratch_folder("crew")) as folder,  # for this user alone
-        Listener(os.path.join(folder, "line"), authkey=key, backlog=members) as listener,
+        _socket_folder() as folder,
+        Listener(str(folder / "line"), authkey=key, backlog=members) as listener,
     ):
         job = partial(_host, context, group, listener.address, key, members)
         host = _HostThread(target=job, name="penstock-crew", daemon=True)
@@ -93,6 +95,18 @@ def hire(context: SparkContext, members: int) -> Crew | None:
     crew.dismiss()
     context.cancelJobGroup(group)
     return None
+
+
+@contextmanager
+def _socket_folder() -> Iterator[Path]:
+    """A folder for this user alone, with a path that is short enough for a socket."""
+    folder = scratch_folder("crew")
+    if len(os.fsencode(folder)) > _LONGEST_FOLDER:
+        folder = scratch_folder("crew", "/tmp")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _HostThread(InheritableThread):  # type: ignore[misc]

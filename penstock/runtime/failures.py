@@ -6,6 +6,8 @@ import re
 
 from penstock.errors import PenstockError, QueryError
 
+TRIES = 4  # as often as Spark tries a task on a cluster
+
 
 def cannot_travel(error: Exception) -> QueryError:
     return QueryError(
@@ -16,9 +18,13 @@ def cannot_travel(error: Exception) -> QueryError:
     )
 
 
-def task_failed(epoch: int, told: str) -> PenstockError:
+class TaskFailed(PenstockError):
+    """A task of an epoch failed, as often as it was tried."""
+
+
+def task_failed(epoch: int, told: str) -> TaskFailed:
     """`told` may hold a Python traceback, inside of what Java has to say."""
-    return PenstockError(
+    return TaskFailed(
         f"a task of epoch {epoch} failed again and again",
         detail=_python_part(told)[:500],
         hint="the checkpoint is unhurt: mend the cause and start the query again",

@@ -52,4 +52,4 @@ class GuardedExecutor:
         deadline = time.monotonic() + _NOTICED_WITHIN
         while not jvm_is_dead(self._context) and time.monotonic() < deadline:
             time.sleep(_LOOK_EVERY)
-        return jvm_is_dead(self._context) or isinstance(error, OSError | Py4JNetworkError)
+        return jvm_is_dead(self._context) or isinstance(error, ConnectionError | Py4JNetworkError)

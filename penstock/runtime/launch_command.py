@@ -13,6 +13,7 @@ from pathlib import Path
 
 from penstock.runtime.class_archive import ClassArchive
 from penstock.runtime.java import Java
+from penstock.scratch import scratch_folder
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -76,6 +77,7 @@ def direct_command(java: Java, home: Path, properties: Mapping[str, str], archiv
         f"-Xmx{memory}",
         *_STEADY_MEMORY,
         *_LATE_COMPILER,
+        f"-Djava.io.tmpdir={scratch_folder('java')}",
         "-XX:-UsePerfData",  # a file that only tools for developers read
         *archive.options(),
         f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",

@@ -79,7 +79,7 @@ def slow(rows):
     time.sleep(300)
     return rows
 
-busy = ps.read.calls(rows=5000, rate=1000).map_batches(slow).to.files("out")
+busy = ps.read.calls(rows=5000, rate=1000).map_batches(slow, {"caller": "BIGINT", "ts": "TIMESTAMP"}).to.files("out")
 """
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psutil
 
+import penstock
+
 MARK = "PENSTOCK_TEST_MARK"
 PATIENCE = 90.0  # seconds, on a machine with much else to do
 
@@ -73,7 +75,8 @@ def driver(folder: Path, command: list[str] | None = None, **environment: str) -
     """Start a driver, by default the command line with a query that does not end; end all that is left of it."""
     (folder / "endless.sql").write_text(ENDLESS)
     mark = uuid.uuid4().hex
-    around = {**os.environ, MARK: mark, "SPARK_LOCAL_IP": "127.0.0.1", **environment}
+    here = str(Path(penstock.__file__).parent.parent)
+    around = {**os.environ, MARK: mark, "PYTHONPATH": here, "SPARK_LOCAL_IP": "127.0.0.1", **environment}
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     process = subprocess.Popen(command or CLI, cwd=folder, env=around, text=True, **streams)  # type: ignore[call-overload]
     started = Driver(process, mark, folder)
