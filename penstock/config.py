@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, fields, replace
 from pathlib import PurePath
@@ -9,6 +10,8 @@ from typing import Any
 
 from penstock.errors import ConfigError, did_you_mean
 
+INLINE = "inline"  # the master of runs in this process, without Spark
+MASTER_VARIABLE = "PENSTOCK_MASTER"  # names the master of runs that are not given one
 _UNITS = {
     "us": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "second": 1_000_000, "m": 60_000_000, "min": 60_000_000,
     "minute": 60_000_000, "h": 3_600_000_000, "hour": 3_600_000_000, "d": 86_400_000_000, "day": 86_400_000_000,
@@ -134,6 +137,16 @@ class Settings:
             if name not in known:
                 raise ConfigError(f"unknown setting `{name}`", hint=did_you_mean(name, known))
         return replace(self, **options)
+
+
+def default_master() -> str:
+    """Return the master of a run that names none: from the environment variable PENSTOCK_MASTER if it is set."""
+    return named_master() or Settings().master
+
+
+def named_master() -> str | None:
+    """Return the master that the environment names, if it does."""
+    return os.environ.get(MASTER_VARIABLE) or None
 
 
 def check_master(master: str) -> None:

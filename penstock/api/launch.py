@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -14,8 +13,8 @@ from penstock.api.until import parse_until
 from penstock.api.waiting import shown_starting, wanted
 from penstock.balance.pace import Pace
 from penstock.balance.policies import policy_named
-from penstock.checkpoint.store import Checkpoint
-from penstock.config import Settings, span
+from penstock.checkpoint.store import Checkpoint, has_finished
+from penstock.config import INLINE, Settings, default_master, span
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor
 from penstock.engine.steering import Steering
@@ -27,9 +26,7 @@ from penstock.scratch import scratch_folder
 from penstock.sinks.collected import MemoryResults
 from penstock.sources.base import AttachedConnector
 
-INLINE = "inline"
 HANDOFF_PACE = 0.02  # a source that hands rows over sets the pace itself, and is looked at often
-MASTER_VARIABLE = "PENSTOCK_MASTER"  # names the master of runs that are not given one
 
 
 def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], results: MemoryResults | None) -> Run:
@@ -43,8 +40,12 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     ears = Ears([listener] if listener else [])
     executor: Executor | None = None
     try:
-        with _starting(settings, ears, shows):
-            executor = executor_for(settings, handed_over=bool(_attached(query)))
+        # No Spark is started to say that nothing is left to do.
+        if has_finished(store.root):
+            executor = InlineExecutor()
+        else:
+            with _starting(settings, ears, shows):
+                executor = executor_for(settings, handed_over=bool(_attached(query)))
         loop = EpochLoop(query, store, executor, settings, ears.hear)
         for source in _attached(query):
             source.attach(store.root)
@@ -92,16 +93,6 @@ def settings_from(options: dict[str, Any]) -> Settings:
     settings = Settings().with_options(**options)
     policy_named(settings.policy)  # one that nobody knows is refused before there is a checkpoint or a Spark
     return settings
-
-
-def default_master() -> str:
-    """The master of a run that names none: from the environment variable PENSTOCK_MASTER if it is set."""
-    return named_master() or Settings().master
-
-
-def named_master() -> str | None:
-    """The master that the environment names, if it does."""
-    return os.environ.get(MASTER_VARIABLE) or None
 
 
 def executor_for(settings: Settings, handed_over: bool = False) -> Executor:

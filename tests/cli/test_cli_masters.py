@@ -72,3 +72,12 @@ def test_a_machine_without_java_is_told_how_to_get_one(folder: Path, monkeypatch
     with pytest.raises(ConfigError, match="there is no Java") as caught:
         find_java()
     assert "install Java 17" in caught.value.hint
+
+
+def test_a_finished_checkpoint_says_so_without_starting_spark(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert penstock("run", "busy.sql", "--master", "inline").exit_code == 0
+    monkeypatch.setenv("JAVA_HOME", str(folder / "no java"))  # Spark could not even be started
+    again = penstock("run", "busy.sql", "--master", "local[1]")
+    assert again.exit_code == 0, again.output
+    assert "this query has finished; nothing was done" in again.stderr
+    assert "starting Spark" not in again.stderr
