@@ -58,6 +58,17 @@ install_package() {
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' ||
     stop "pip could not install the package" "see its message above; setup can be repeated"
   touch "$STAMP"
+  prepare_spark
+}
+
+# The first embedded Spark of a user writes a class archive when it ends, so that later ones start faster.
+prepare_spark() {
+  echo "starting Spark once, so that it starts faster from now on"
+  SPARK_LOCAL_IP=127.0.0.1 .venv/bin/python -c "
+import penstock as ps
+calls = ps.read.calls(rows=1000, rate=100).group_by('district').window(ps.tumbling('1s'))
+calls.agg(n=ps.count()).to.memory().start(master='local[2]', sites=2).wait()
+" >/dev/null 2>&1 || true # it starts without one, too
 }
 
 ensure_java

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import atexit
-import signal
 import sys
-import threading
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -45,13 +44,12 @@ def stop_at_process_end(run: Stoppable) -> None:
 
 
 def _stop_all() -> None:
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends already
     running = [run for run in _runs if run.running]
-    for run in running:
-        run.request_stop(now=True)
-    for run in running:
-        run.join(_PATIENCE)
+    with suppress(KeyboardInterrupt):  # the process ends already
+        for run in running:
+            run.request_stop(now=True)
+        for run in running:
+            run.join(_PATIENCE)
 
 
 def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

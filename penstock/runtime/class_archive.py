@@ -1,12 +1,14 @@
 """The class archive: Spark's classes as the JVM has them in memory, so that it need not read them from jars again.
 
 The first embedded Spark of a user writes the archive when it ends; later ones map it. It lies in the user's cache
-folder, under a name that changes with Java and with Spark's jars. A JVM that cannot use it starts without it.
+folder, under a name that changes with Java and with Spark's jars, and that says what its bytes must be, for a JVM
+crashes on an archive that is cut off. One that is not as it was written is removed, and Spark starts without it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import stat
 import uuid
@@ -14,6 +16,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import xxhash
 
 from penstock.runtime.java import Java
 
@@ -25,11 +29,12 @@ _QUIET = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")  # no word 
 
 @dataclass(frozen=True)
 class ClassArchive:
-    """`path` is the archive, None where there is to be none. `draft` is where this JVM writes it when it ends, None
-    where it is there already."""
+    """`path` is the archive, None where there is none. `draft` is where this JVM writes it when it ends, and `key`
+    what it will be called by; None where it is there already, or is not wanted."""
 
     path: Path | None = None
     draft: Path | None = None
+    key: str = ""
 
     def options(self) -> list[str]:
         """Return the options of a JVM that uses the archive, or writes it."""
@@ -39,17 +44,18 @@ class ClassArchive:
 
     def publish(self) -> None:
         """Give the archive its name, once the JVM that wrote it has ended."""
-        if self.path is None or self.draft is None:
-            return
-        with suppress(OSError):
-            os.replace(self.draft, self.path)
-            _remove_old(self.path)
-
-    def discard(self) -> None:
-        """Remove what a JVM has written that did not end in order."""
         if self.draft is not None:
             with suppress(OSError):
-                self.draft.unlink(missing_ok=True)
+                path = self.draft.with_name(f"{self.key}-{_digest(self.draft)}{_SUFFIX}")
+                os.replace(self.draft, path)
+                _remove_old(path)
+
+    def discard(self) -> None:
+        """Remove what a JVM has written that did not end in order, or what it could not start with."""
+        for path in (self.draft, self.path):
+            if path is not None:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
 
 
 def class_archive(java: Java, jars: Sequence[Path]) -> ClassArchive:
@@ -58,12 +64,14 @@ def class_archive(java: Java, jars: Sequence[Path]) -> ClassArchive:
         return ClassArchive()
     try:
         folder = _private_cache()
-        path = folder / f"spark-{_key(java, jars)}{_SUFFIX}"
-        if _is_ours(path):
-            return ClassArchive(path)
-    except OSError:  # no home, a full disk, a folder of somebody else
+        key = f"spark-{_key(java, jars)}"
+        for path in sorted(folder.glob(f"{key}-*{_SUFFIX}")):
+            if _is_intact(path):
+                return ClassArchive(path)
+            path.unlink(missing_ok=True)
+    except (OSError, RuntimeError):  # no home, a full disk, a folder of somebody else
         return ClassArchive()
-    return ClassArchive(path, folder / f"draft-{uuid.uuid4().hex}{_SUFFIX}")
+    return ClassArchive(draft=folder / f"draft-{uuid.uuid4().hex}{_SUFFIX}", key=key)
 
 
 def _private_cache() -> Path:
@@ -76,15 +84,17 @@ def _private_cache() -> Path:
     return folder
 
 
-def _is_ours(path: Path) -> bool:
-    """Whoever could write the archive could run code in the JVM."""
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return False
+def _is_intact(path: Path) -> bool:
+    """Whoever could write the archive could run code in the JVM, so that it must be the user's own, too."""
+    found = path.lstat()
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        raise PermissionError(f"{path} belongs to somebody else")
-    return True
+        return False
+    return path.stem.endswith(f"-{_digest(path)}")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return xxhash.xxh3_128_hexdigest(content)
 
 
 def _key(java: Java, jars: Sequence[Path]) -> str:

@@ -41,7 +41,7 @@ _PROPERTIES = {
     "spark.shuffle.spill.compress": "false",
     "spark.broadcast.compress": "false",
 }
-_WRITING_ARCHIVE = 60.0  # seconds that a JVM may take for its class archive
+_WRITING_ARCHIVE = 30.0  # seconds that a JVM may take for its class archive
 
 
 def properties_for(master: str, name: str, options: dict[str, str] | None) -> dict[str, str]:
@@ -60,15 +60,26 @@ class Embedded:
     properties: dict[str, str]
     archive: ClassArchive
 
+    def give_up(self) -> None:
+        """End a JVM that did not become a context. Its class archive may be to blame where it died by itself."""
+        if self.jvm.dead or self.archive.draft:
+            self.archive.discard()
+        self.jvm.kill()
+
     def close(self, in_order: bool) -> None:
         """End the JVM: at once, unless somebody relies on an orderly end or an archive is to be written."""
         if self.jvm.dead or not (in_order or self.archive.draft):
             self.jvm.kill()
         else:
+            if self.archive.draft and sys.stderr.isatty():
+                print("writing a class archive, once: Spark starts faster from now on", file=sys.stderr, flush=True)
             self.jvm.end(_WRITING_ARCHIVE)
+        if self.archive.draft is None:
+            return
         if self.jvm.process.returncode == 0:
             self.archive.publish()
-        self.archive.discard()
+        else:
+            self.archive.discard()
 
 
 _early: list[Embedded] = []  # started, and not taken yet

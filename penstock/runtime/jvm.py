@@ -45,6 +45,7 @@ class Jvm:
             self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
+                stdout=write_end,  # stdout is for results
                 stderr=write_end,
                 env={**environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection_file)},
                 process_group=0,  # Ctrl-C is for the driver, which decides what becomes of the JVM
@@ -92,7 +93,7 @@ class Jvm:
         if self.process.stdin is not None:
             with suppress(OSError):
                 self.process.stdin.close()
-        with suppress(subprocess.TimeoutExpired):
+        with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
             self.process.wait(seconds)
         self.kill()
 

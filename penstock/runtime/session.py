@@ -42,7 +42,7 @@ def spark_context(master: str, name: str = "penstock", options: dict[str, str] |
     try:
         return _context_on(started)
     except BaseException:
-        started.jvm.kill()
+        started.give_up()
         _forget(SparkContext._active_spark_context)
         raise
 

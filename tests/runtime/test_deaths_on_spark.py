@@ -67,6 +67,27 @@ def test_nothing_stays_behind_when_spark_is_still_starting_and_the_driver_gets(
         assert not started.survivors()
 
 
+KILL_AND_GO_ON = """
+import time, psutil
+while run.progress.epochs < 2: time.sleep(0.05)
+[child.kill() for child in psutil.Process().children() if child.name() == "java"]
+try:
+    run.wait()
+except ps.PenstockError as error:
+    print(error.what, file=sys.stderr)
+again = busy.to.files("busy").start(checkpoint=".penstock/endless", epoch="200ms", until="2 epochs").wait()
+print("then", again.progress.state, again.progress.epochs, file=sys.stderr)
+"""
+
+
+def test_a_script_goes_on_with_a_new_spark_after_the_jvm_was_killed(tmp_path: Path) -> None:
+    with driver(tmp_path, _script(tmp_path, KILL_AND_GO_ON)) as started:
+        code, told = started.ended()
+        assert code == 0, told
+        assert told.splitlines()[-2:] == ["Spark has died under the query", "then stopped 2"]
+        assert not started.survivors()
+
+
 def test_nothing_stays_behind_when_a_script_ends_with_an_exception(tmp_path: Path) -> None:
     with driver(tmp_path, _script(tmp_path, "raise ValueError('a mistake')")) as started:
         code, told = started.ended()
