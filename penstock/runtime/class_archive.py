@@ -1,6 +1,6 @@
 """The class archive: Spark's classes as the JVM has them in memory, so that it need not read them from jars again.
 
-The first embedded Spark of a user writes the archive when it ends; later ones map it. It lies in the user's cache
+`python -m penstock.runtime.prepare` writes the archive once, and embedded Sparks map it. It lies in the user's cache
 folder, under a name that changes with Java and with Spark's jars, and that says what its bytes must be, for a JVM
 crashes on an archive that is cut off. One that is not as it was written is removed, and Spark starts without it.
 """
@@ -8,7 +8,6 @@ crashes on an archive that is cut off. One that is not as it was written is remo
 from __future__ import annotations
 
 import hashlib
-import mmap
 import os
 import stat
 import uuid
@@ -21,7 +20,8 @@ import xxhash
 
 from penstock.runtime.java import Java
 
-SWITCH = "PENSTOCK_CLASS_ARCHIVE"  # "off": none is written, none is used
+SWITCH = "PENSTOCK_CLASS_ARCHIVE"  # "off": none is used; "write": one is written when the JVM ends in order
+OFF, WRITE = "off", "write"
 _SUFFIX = ".jsa"
 _KEPT = 3  # archives of other versions
 _QUIET = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")  # no word of an archive that cannot be used
@@ -60,7 +60,8 @@ class ClassArchive:
 
 def class_archive(java: Java, jars: Sequence[Path]) -> ClassArchive:
     """Return the archive for a Java and the jars of its class path."""
-    if os.environ.get(SWITCH, "").lower() == "off":
+    wanted = os.environ.get(SWITCH, "").lower()
+    if wanted == OFF:
         return ClassArchive()
     try:
         folder = _private_cache()
@@ -70,6 +71,8 @@ def class_archive(java: Java, jars: Sequence[Path]) -> ClassArchive:
                 return ClassArchive(path)
             path.unlink(missing_ok=True)
     except (OSError, RuntimeError):  # no home, a full disk, a folder of somebody else
+        return ClassArchive()
+    if wanted != WRITE:  # a JVM that is left alone must end at once, and writing takes seconds
         return ClassArchive()
     return ClassArchive(draft=folder / f"draft-{uuid.uuid4().hex}{_SUFFIX}", key=key)
 
@@ -93,8 +96,8 @@ def _is_intact(path: Path) -> bool:
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return xxhash.xxh3_128_hexdigest(content)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()
 
 
 def _key(java: Java, jars: Sequence[Path]) -> str:

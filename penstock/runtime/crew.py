@@ -11,7 +11,7 @@ import secrets
 import shutil
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Client, Connection, Listener, wait
@@ -24,7 +24,8 @@ from penstock.scratch import scratch_folder
 
 NOBODY = -1
 _LONGEST_FOLDER = 95  # bytes: the path of a socket has room for 107
-PATIENCE = 10.0  # seconds to wait for all members: the cores may be taken by other jobs
+PATIENCE = 10.0  # seconds to wait for all members while other jobs may have taken the cores
+STARTING = 60.0  # seconds to wait for them while there are none: a busy machine starts processes slowly
 
 
 class CrewLost(Exception):
@@ -88,7 +89,7 @@ def hire(context: SparkContext, members: int) -> Crew | None:
         job = partial(_host, context, group, listener.address, key, members)
         host = _HostThread(target=job, name="penstock-crew", daemon=True)
         host.start()
-        lines = _arrived(listener, key, members)
+        lines = _arrived(listener, key, members, partial(_has_other_jobs, context, group))
     crew = Crew([lines[number] for number in sorted(lines)], group, host)
     if len(lines) == members:
         return crew
@@ -131,11 +132,19 @@ def _hosted(address: str, key: bytes, members: int, number: int, _: object) -> I
     return iter(())
 
 
-def _arrived(listener: Listener, key: bytes, members: int) -> dict[int, Connection]:
+def _has_other_jobs(context: SparkContext, group: str) -> bool:
+    tracker = context.statusTracker()
+    return not set(tracker.getJobIdsForGroup(group)).issuperset(tracker.getActiveJobsIds())
+
+
+def _arrived(
+    listener: Listener, key: bytes, members: int, cores_are_taken: Callable[[], bool]
+) -> dict[int, Connection]:
     """The lines of the members that come in time, by their numbers."""
     lines: dict[int, Connection] = {}
-    timer = threading.Timer(PATIENCE, _ring, args=(listener.address, key))
-    timer.start()
+    arrived = threading.Event()
+    address = listener.address
+    threading.Thread(target=_give_up, args=(arrived, cores_are_taken, address, key), daemon=True).start()
     while len(lines) < members:
         with suppress(EOFError):  # one that came, and died
             line = listener.accept()
@@ -143,8 +152,20 @@ def _arrived(listener: Listener, key: bytes, members: int) -> dict[int, Connecti
             if number == NOBODY:
                 break
             lines[number] = line
-    timer.cancel()
+    arrived.set()
     return lines
+
+
+def _give_up(arrived: threading.Event, cores_are_taken: Callable[[], bool], address: str, key: bytes) -> None:
+    """Wake whoever waits for members when they will not come, or not soon."""
+    waited = 0.0
+    with suppress(Exception):  # a JVM that has died has no members either
+        while waited < STARTING and not arrived.wait(PATIENCE):
+            waited += PATIENCE
+            if cores_are_taken():
+                break
+    if not arrived.is_set():
+        _ring(address, key)
 
 
 def _ring(address: str, key: bytes) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import atexit
 import gc
 
-import pyspark.worker  # noqa: F401  # imported for the workers that are forked from here
+import pandas  # noqa: F401  # what follows is imported for the workers that are forked from here
+import pyarrow.pandas_compat  # noqa: F401  # Arrow imports both when it first makes an array
+import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import penstock.engine.level  # noqa: F401

@@ -41,7 +41,7 @@ _PROPERTIES = {
     "spark.shuffle.spill.compress": "false",
     "spark.broadcast.compress": "false",
 }
-_WRITING_ARCHIVE = 30.0  # seconds that a JVM may take for its class archive
+_WRITING_ARCHIVE = 300.0  # seconds that a JVM may take for its class archive
 
 
 def properties_for(master: str, name: str, options: dict[str, str] | None) -> dict[str, str]:
@@ -71,8 +71,6 @@ class Embedded:
         if self.jvm.dead or not (in_order or self.archive.draft):
             self.jvm.kill()
         else:
-            if self.archive.draft and sys.stderr.isatty():
-                print("writing a class archive, once: Spark starts faster from now on", file=sys.stderr, flush=True)
             self.jvm.end(_WRITING_ARCHIVE)
         if self.archive.draft is None:
             return

@@ -10,6 +10,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -61,6 +62,7 @@ def last_words(context: SparkContext) -> str:
 
 
 def _context_on(started: Embedded) -> SparkContext:
+    threading.Thread(target=_first_array, name="penstock-warm-up", daemon=True).start()
     gateway = _connected(started.jvm.connection())
     gateway.proc = started.jvm.process
     _jvms[started.jvm.process.pid] = started.jvm
@@ -78,6 +80,11 @@ def _context_on(started: Embedded) -> SparkContext:
     started.jvm.show_errors()
     atexit.register(_close, context, started)
     return context
+
+
+def _first_array() -> None:
+    """Make Arrow import what it imports when it makes the first array: pandas, while the JVM is at work."""
+    pa.array([0]).to_numpy()
 
 
 def _connected(connection: Connection) -> Any:

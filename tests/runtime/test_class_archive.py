@@ -15,7 +15,7 @@ JAVA = Java(Path("/usr/bin/java"), 'JAVA_VERSION="17.0.1"')
 @pytest.fixture
 def jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv(SWITCH, raising=False)
+    monkeypatch.setenv(SWITCH, "write")
     jar = tmp_path / "spark.jar"
     jar.write_bytes(b"classes")
     return [jar]
@@ -47,7 +47,7 @@ def test_one_that_is_damaged_is_removed_and_written_again(damage: bytes, jars: l
     path.write_bytes(damage)
     again = class_archive(JAVA, jars)
     assert again.path is None
-    assert not path.exists() or damage == b""
+    assert not path.exists()
 
 
 def test_another_java_or_another_jar_has_another_one(jars: list[Path]) -> None:
@@ -70,6 +70,11 @@ def test_a_cache_that_cannot_be_written_means_no_archive(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert class_archive(JAVA, jars).options() == []
+
+
+def test_only_who_asks_for_it_writes_one(jars: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(SWITCH)
     assert class_archive(JAVA, jars).options() == []
 
 

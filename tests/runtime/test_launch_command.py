@@ -23,8 +23,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("master", "directly"), [("local", True), ("local[2,4]", True), ("local-cluster[1,1,1]", False),
-                                                  ("spark://host:7077", False), ("yarn", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("master", "directly"),
+    [
+        ("local", True),
+        ("local[2,4]", True),
+        ("local-cluster[1,1,1]", False),
+        ("spark://host:7077", False),
+        ("yarn", False),
+    ],
+)
 def test_only_a_spark_on_this_host_is_started_at_once(master: str, directly: bool, home: Path) -> None:
     assert starts_directly(home, properties_for(master, "name", None)) is directly
 
