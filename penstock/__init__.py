@@ -7,35 +7,25 @@ run = busy.to.files("out/busy").start(checkpoint="ck", sites=2)
 run.wait()
 """
 
-from penstock.api import policies, read
-from penstock.api.aggregates import (
-    avg,
-    count,
-    count_distinct,
-    first,
-    last,
-    max,
-    min,
-    stddev,
-    stddev_pop,
-    sum,
-    var_pop,
-    variance,
-)
-from penstock.api.columns import call, col, lit, when
-from penstock.api.handle import Progress, Run
-from penstock.api.joins import join_all
-from penstock.api.policies import register_policy
-from penstock.api.progress import punctuated
-from penstock.api.row_nodes import asc, desc
-from penstock.api.streams import Stream
-from penstock.api.windows import ordered, rows, session, slack, sliding, tumbling
-from penstock.errors import PenstockError
-from penstock.version import __version__
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "PenstockError", "Progress", "Run", "Stream", "__version__", "asc", "avg", "call", "col", "count",
-    "count_distinct", "desc", "first", "join_all", "last", "lit", "max", "min", "ordered", "policies", "punctuated",
-    "read", "register_policy", "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum", "tumbling",
-    "var_pop", "variance", "when",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from penstock.api.public import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public names when the first of them is used: a worker needs none, and the command line starts Spark
+    before it imports anything large."""
+    if name.startswith("_") and name not in ("__all__", "__version__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    public = import_module("penstock.api.public")
+    if name == "__all__" or name in public.__all__:
+        return globals().setdefault(name, getattr(public, name))
+    if name in globals():  # a module of the package, imported by now
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *import_module("penstock.api.public").__all__})

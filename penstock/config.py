@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, fields, replace
 from pathlib import PurePath
@@ -10,12 +11,18 @@ from typing import Any
 from penstock.errors import ConfigError, did_you_mean
 from penstock.paths import local_path
 
+INLINE = "inline"  # the master of runs in this process, without Spark
+MASTER_VARIABLE = "PENSTOCK_MASTER"  # names the master of runs that are not given one
 _UNITS = {
     "us": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "second": 1_000_000, "m": 60_000_000, "min": 60_000_000,
     "minute": 60_000_000, "h": 3_600_000_000, "hour": 3_600_000_000, "d": 86_400_000_000, "day": 86_400_000_000,
 }  # fmt: skip
 _COUNTS = ("sites", "item_rows", "groups_per_site", "least_sites", "max_delay")
 _GRID = re.compile(r"[1-9]\d{0,2}x[1-9]\d{0,2}")
+_MASTER = re.compile(
+    r"inline|local|local\[(\*|[1-9]\d{0,3})(\s*,\s*[1-9]\d*)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
+    r"|yarn|[a-z][a-z0-9+.-]*://\S+"
+)
 _SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
 
@@ -97,6 +104,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in (*_COUNTS, "attempts_per_epoch", "cache_bytes"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above zero")
+        check_master(self.master)
         _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
         known_missing = self.on_missing_results in ("stop", "accept")
         _require(known_missing, "on_missing_results", self.on_missing_results, "'stop' or 'accept'")
@@ -138,6 +146,27 @@ class Settings:
             if name not in known:
                 raise ConfigError(f"unknown setting `{name}`", hint=did_you_mean(name, known))
         return replace(self, **options)
+
+
+def default_master() -> str:
+    """Return the master of a run that names none: from the environment variable PENSTOCK_MASTER if it is set."""
+    return named_master() or Settings().master
+
+
+def named_master() -> str | None:
+    """Return the master that the environment names, if it does."""
+    return os.environ.get(MASTER_VARIABLE) or None
+
+
+def check_master(master: str) -> None:
+    """Refuse what is no master of Spark's, before anything is started for it."""
+    if not isinstance(master, str) or _MASTER.fullmatch(master) is None:
+        raise ConfigError(
+            f"`{master}` is not a Spark master",
+            detail="a master is `local[2]` or `local[*]` for cores of this machine, `spark://host:7077`, `yarn` or "
+            "`k8s://...` for a cluster, or `inline` for the engine in this process, without Spark",
+            hint=did_you_mean(str(master), ["inline", "local[*]", "local[2]", "yarn", "spark://host:7077"]),
+        )
 
 
 def _require(holds: bool, name: str, value: object, wanted: str) -> None:

@@ -24,10 +24,10 @@ from typing import Any
 
 import pytest
 
-from penstock.api.launch import MASTER_VARIABLE, settings_from
+from penstock.api.launch import settings_from
 from penstock.balance import policies
 from penstock.checkpoint.faults import FaultPoint
-from penstock.config import Settings
+from penstock.config import MASTER_VARIABLE, Settings
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -24,6 +24,7 @@ BASE: dict[str, set[str]] = {
     "events": set(),
     "version": set(),
     "cores": set(),
+    "scratch": set(),
     "expressions": set(),
     "schema": {"errors"},
     "paths": {"errors"},

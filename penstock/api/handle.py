@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.api.process_end import stop_at_process_end
 from penstock.api.until import Until
 from penstock.api.waiting import watch
 from penstock.balance.pace import Pace
@@ -125,6 +126,7 @@ class Run:
         ears.listeners.append(self._note)
         self._thread = threading.Thread(target=self._drive, name="penstock-run", daemon=True)
         self._thread.start()
+        stop_at_process_end(self)
 
     # -- what users ask ------------------------------------------------------------------------------------------
 
@@ -211,6 +213,10 @@ class Run:
     @property
     def running(self) -> bool:
         return self._thread.is_alive()
+
+    def join(self, timeout: float) -> None:
+        """Wait so many seconds at most for the end, whatever that is."""
+        self._thread.join(timeout)
 
     # -- the thread ----------------------------------------------------------------------------------------------
 

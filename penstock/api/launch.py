@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import os
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -13,12 +10,13 @@ from typing import Any
 from urllib.parse import quote
 
 from penstock.api.handle import Ears, Run
+from penstock.api.process_end import prepare_process_end
 from penstock.api.until import parse_until
 from penstock.api.waiting import shown_starting, wanted
 from penstock.balance.pace import Pace
 from penstock.balance.policies import policy_named
-from penstock.checkpoint.store import Checkpoint, checkpoint_path
-from penstock.config import Settings, span
+from penstock.checkpoint.store import Checkpoint, checkpoint_path, has_finished
+from penstock.config import INLINE, Settings, default_master, span
 from penstock.engine.apart import Footprint, check_apart
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor
@@ -27,16 +25,16 @@ from penstock.events import Event, SparkStarting
 from penstock.plan.nodes import Sink
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import Query, compile_query
+from penstock.scratch import scratch_folder
 from penstock.sinks.collected import MemoryResults
 from penstock.sources.base import AttachedConnector
 
-INLINE = "inline"
 HANDOFF_PACE = 0.02  # a source that hands rows over sets the pace itself, and is looked at often
 _NOT_SETTINGS = ("until", "on_event", "progress")
-MASTER_VARIABLE = "PENSTOCK_MASTER"  # names the master of runs that are not given one
 
 
 def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], results: MemoryResults | None) -> Run:
+    prepare_process_end()
     until = parse_until(options.pop("until", None))
     listener: Callable[[Event], None] | None = options.pop("on_event", None)
     shows = wanted(options.pop("progress", None))
@@ -48,8 +46,12 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     ears = Ears([listener] if listener else [])
     executor: Executor | None = None
     try:
-        with _starting(settings, ears, shows):
-            executor = executor_for(settings, handed_over=bool(_attached(query)))
+        # No Spark is started to say that nothing is left to do.
+        if has_finished(store.root):
+            executor = InlineExecutor()
+        else:
+            with _starting(settings, ears, shows):
+                executor = executor_for(settings, handed_over=bool(_attached(query)))
         loop = EpochLoop(query, store, executor, settings, ears.hear)
         for source in _attached(query):
             source.attach(store.root)
@@ -87,9 +89,7 @@ def _nowhere(name: str) -> Path:
 
 def _temporary_checkpoint() -> str:
     """For a run that nobody will continue: it is gone with the process."""
-    folder = tempfile.mkdtemp(prefix="penstock-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return str(scratch_folder("checkpoint"))
 
 
 def _attached(query: Query) -> list[AttachedConnector]:
@@ -115,16 +115,6 @@ def settings_from(options: dict[str, Any]) -> Settings:
     settings = Settings().with_options(**options)
     policy_named(settings.policy)  # one that nobody knows is refused before there is a checkpoint or a Spark
     return settings
-
-
-def default_master() -> str:
-    """The master of a run that names none: from the environment variable PENSTOCK_MASTER if it is set."""
-    return named_master() or Settings().master
-
-
-def named_master() -> str | None:
-    """The master that the environment names, if it does."""
-    return os.environ.get(MASTER_VARIABLE) or None
 
 
 def executor_for(settings: Settings, handed_over: bool = False) -> Executor:

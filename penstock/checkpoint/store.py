@@ -15,6 +15,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from penstock.checkpoint import manifest as manifests
@@ -23,7 +24,7 @@ from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.lock import FILE, Lock
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.named import names_in
-from penstock.errors import CheckpointError, CorruptCheckpointError
+from penstock.errors import CheckpointError, CorruptCheckpointError, PenstockError
 from penstock.paths import local_path
 
 KEPT_MANIFESTS = 3
@@ -130,3 +131,12 @@ def _refuse_unsafe(root: Path) -> None:
             detail=f"{root} has mode {stat.filemode(os.stat(root).st_mode)}",
             hint=f"chmod o-w {root}",
         )
+
+
+def has_finished(root: Path) -> bool:
+    """Return whether the query of a checkpoint has nothing left to do. What cannot be read is for those who open it."""
+    folder = root / "manifests"
+    with suppress(PenstockError, OSError):
+        known = manifests.epochs(folder) if folder.is_dir() else []
+        return bool(known) and manifests.read(folder, known[-1]).finished
+    return False

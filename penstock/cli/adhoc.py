@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 from rich.console import Console
 
-from penstock.api.launch import INLINE, default_master, named_master
 from penstock.api.script import NamedQuery
 from penstock.api.streams import Ready
 from penstock.cli.target import Target
+from penstock.config import INLINE, default_master, named_master
 from penstock.plan.nodes import Node, Source, inputs_of
 from penstock.plan.subqueries import node_schema
 from penstock.sinks.collected import CollectedSink

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 import penstock as ps
-from penstock.api.launch import INLINE
 from penstock.api.script import read_script
 from penstock.cli.demo_query import WINDOW_SECONDS, demo_script, new_folder, threshold
 from penstock.cli.demo_results import Results
@@ -19,6 +18,7 @@ from penstock.cli.demo_screen import demo_screen
 from penstock.cli.running import Ended, run_jobs
 from penstock.cli.summary import summary_lines
 from penstock.cli.target import Job
+from penstock.config import INLINE
 
 _EPOCH = "1s"
 _CATCH_UP = 3  # epochs may take in this many seconds of rows: a slow moment is made up for

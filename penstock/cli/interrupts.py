@@ -11,7 +11,7 @@ _PATIENCE = 2  # after this many, Python's own way
 
 
 class Interrupts:
-    """Counts signals while it is entered. Enter it once Spark is up: Spark's context sets a handler of its own."""
+    """Counts signals while it is entered."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -83,6 +83,9 @@ def run(
 ) -> None:
     """Run a query until its input ends, --until is reached, or Ctrl-C. It goes on from its checkpoint."""
     with ending_well(as_json):
+        from penstock.cli.early_start import start_spark_early
+
+        start_spark_early(target, master, checkpoint)
         from penstock.cli.run import RunRequest, run_target
         from penstock.cli.run_options import run_options
 
@@ -114,8 +117,8 @@ def demo(
 ) -> None:
     """Watch a live query on embedded Spark: callers with suspiciously many calls, among generated call records."""
     with ending_well():
-        from penstock.api.launch import default_master
         from penstock.cli.demo import run_demo
+        from penstock.config import default_master
 
         code = run_demo(seconds, rate, sites, master or default_master())
     raise typer.Exit(code)

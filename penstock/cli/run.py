@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.api.launch import INLINE
 from penstock.api.progress_line import screen_for_stderr
 from penstock.cli.adhoc import collecting, master_of
 from penstock.cli.first_rows import first_rows
@@ -16,6 +15,7 @@ from penstock.cli.fresh import begin_anew
 from penstock.cli.running import Ended, run_jobs
 from penstock.cli.summary import json_line, summary_lines
 from penstock.cli.target import Target, load_command, load_target
+from penstock.config import INLINE
 from penstock.errors import ConfigError
 
 

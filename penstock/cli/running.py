@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
 
@@ -17,6 +19,7 @@ from penstock.cli.target import Job
 from penstock.events import Event, SparkStarting
 
 _LOOK_EVERY = 0.1  # seconds
+_STOPS_WITHIN = 1.5  # seconds after the second Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -70,12 +73,15 @@ def _age_of_process() -> float:
 
 def _watch(jobs: Sequence[Job], runs: Sequence[Run], interrupts: Interrupts, screen: Screen) -> None:
     names = [job.name if len(jobs) > 1 else "" for job in jobs]
-    obeyed = 0
+    obeyed, stop_by = 0, float("inf")
     while any(run.running for run in runs):
         screen.show([Named(name, run.progress) for name, run in zip(names, runs, strict=True)])
         if interrupts.count > obeyed:
             obeyed = interrupts.count
             _obey(runs, obeyed, screen)
+            stop_by = time.monotonic() + _STOPS_WITHIN if obeyed > 1 else stop_by
+        if time.monotonic() > stop_by:
+            _leave(interrupts.exit_code, screen)
         if any(run.progress.state == "failed" for run in runs):
             _request_stop(runs)
         time.sleep(_LOOK_EVERY)
@@ -87,6 +93,15 @@ def _obey(runs: Iterable[Run], count: int, screen: Screen) -> None:
     else:
         screen.say("stopping now")
     _request_stop(runs, now=count > 1)
+
+
+def _leave(code: int, screen: Screen) -> NoReturn:
+    """End the process in the middle of a long step: what is not committed has not happened."""
+    screen.__exit__(None, None, None)
+    print("stopped in the middle of an epoch; the same command goes on from the last committed one", file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _request_stop(runs: Iterable[Run], now: bool = False) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from penstock.api.launch import INLINE
 from penstock.cli.counted import counted
 from penstock.cli.running import Ended
+from penstock.config import INLINE
 from penstock.sinks.files import FilesSink
 
 _SUMMED = ("epochs", "rows_in", "rows_out", "late_rows", "bad_rows")

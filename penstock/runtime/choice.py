@@ -8,12 +8,14 @@ from penstock.engine.loop import Executor
 from penstock.runtime import parcels
 from penstock.runtime.crew_executor import CrewExecutor
 from penstock.runtime.executor import SparkExecutor
+from penstock.runtime.guarded import GuardedExecutor
 from penstock.runtime.hosts import on_one_host
 from penstock.runtime.quarters import quarters_of
 
 
 def executor_on(context: SparkContext, direct: bool) -> Executor:
     """One that hands blobs over in memory, if that is wanted and possible."""
+    jobs = SparkExecutor(context)
     if direct and parcels.available() and on_one_host(context):
-        return CrewExecutor(quarters_of(context), SparkExecutor(context))
-    return SparkExecutor(context)
+        return GuardedExecutor(CrewExecutor(quarters_of(context), jobs), context)
+    return GuardedExecutor(jobs, context)

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import socket
-import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Client, Connection, Listener, wait
+from pathlib import Path
 
 from pyspark import InheritableThread, SparkContext, cloudpickle
 
 from penstock.runtime.crew_member import Broken, Done, Request, Settled, Shared, serve
+from penstock.scratch import scratch_folder
 
 NOBODY = -1
-PATIENCE = 10.0  # seconds to wait for all members: the cores may be taken by other jobs
+_LONGEST_FOLDER = 95  # bytes: the path of a socket has room for 107
+PATIENCE = 10.0  # seconds to wait for all members while other jobs may have taken the cores
+STARTING = 60.0  # seconds to wait for them while there are none: a busy machine starts processes slowly
 
 
 class CrewLost(Exception):
@@ -79,19 +83,39 @@ def hire(context: SparkContext, members: int) -> Crew | None:
     """A crew of as many members; None where they do not come, for the cores are taken."""
     group, key = f"penstock-crew-{secrets.token_hex(8)}", secrets.token_bytes(32)
     with (
-        tempfile.TemporaryDirectory(prefix="penstock-") as folder,  # for this user alone
-        Listener(os.path.join(folder, "line"), authkey=key, backlog=members) as listener,
+        _socket_folder() as folder,
+        Listener(str(folder / "line"), authkey=key, backlog=members) as listener,
     ):
         job = partial(_host, context, group, listener.address, key, members)
-        host = InheritableThread(target=job, name="penstock-crew", daemon=True)
+        host = _HostThread(target=job, name="penstock-crew", daemon=True)
         host.start()
-        lines = _arrived(listener, key, members)
+        lines = _arrived(listener, key, members, partial(_has_other_jobs, context, group))
     crew = Crew([lines[number] for number in sorted(lines)], group, host)
     if len(lines) == members:
         return crew
     crew.dismiss()
     context.cancelJobGroup(group)
     return None
+
+
+@contextmanager
+def _socket_folder() -> Iterator[Path]:
+    """A folder for this user alone, with a path that is short enough for a socket."""
+    folder = scratch_folder("crew")
+    if len(os.fsencode(folder)) > _LONGEST_FOLDER:
+        folder = scratch_folder("crew", "/tmp")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _HostThread(InheritableThread):  # type: ignore[misc]
+    """A thread of Spark that says nothing when Spark dies: whoever waits for its workers notices."""
+
+    def run(self) -> None:
+        with suppress(Exception):
+            super().run()
 
 
 def _host(context: SparkContext, group: str, address: str, key: bytes, members: int) -> None:
@@ -108,11 +132,19 @@ def _hosted(address: str, key: bytes, members: int, number: int, _: object) -> I
     return iter(())
 
 
-def _arrived(listener: Listener, key: bytes, members: int) -> dict[int, Connection]:
+def _has_other_jobs(context: SparkContext, group: str) -> bool:
+    tracker = context.statusTracker()
+    return not set(tracker.getJobIdsForGroup(group)).issuperset(tracker.getActiveJobsIds())
+
+
+def _arrived(
+    listener: Listener, key: bytes, members: int, cores_are_taken: Callable[[], bool]
+) -> dict[int, Connection]:
     """The lines of the members that come in time, by their numbers."""
     lines: dict[int, Connection] = {}
-    timer = threading.Timer(PATIENCE, _ring, args=(listener.address, key))
-    timer.start()
+    arrived = threading.Event()
+    address = listener.address
+    threading.Thread(target=_give_up, args=(arrived, cores_are_taken, address, key), daemon=True).start()
     while len(lines) < members:
         with suppress(EOFError):  # one that came, and died
             line = listener.accept()
@@ -120,8 +152,20 @@ def _arrived(listener: Listener, key: bytes, members: int) -> dict[int, Connecti
             if number == NOBODY:
                 break
             lines[number] = line
-    timer.cancel()
+    arrived.set()
     return lines
+
+
+def _give_up(arrived: threading.Event, cores_are_taken: Callable[[], bool], address: str, key: bytes) -> None:
+    """Wake whoever waits for members when they will not come, or not soon."""
+    waited = 0.0
+    with suppress(Exception):  # a JVM that has died has no members either
+        while waited < STARTING and not arrived.wait(PATIENCE):
+            waited += PATIENCE
+            if cores_are_taken():
+                break
+    if not arrived.is_set():
+        _ring(address, key)
 
 
 def _ring(address: str, key: bytes) -> None:

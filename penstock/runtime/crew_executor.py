@@ -11,9 +11,7 @@ from penstock.engine.loop import Executor
 from penstock.errors import PenstockError
 from penstock.runtime.crew import Crew, CrewLost
 from penstock.runtime.crew_shift import Shift
-from penstock.runtime.failures import task_failed
-
-TRIES = 4  # as often as Spark tries a task on a cluster
+from penstock.runtime.failures import TRIES, task_failed
 
 
 class Housing(Protocol):

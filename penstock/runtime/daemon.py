@@ -9,9 +9,13 @@ from __future__ import annotations
 import atexit
 import gc
 
+import pandas  # noqa: F401  # what follows is imported for the workers that are forked from here
+import pyarrow.pandas_compat  # noqa: F401  # Arrow imports both when it first makes an array
+import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
-import penstock.engine.level  # noqa: F401  # imported for the workers that are forked from here
+import penstock.engine.level  # noqa: F401
+from penstock.runtime.crew_member import Member  # noqa: F401
 
 if __name__ == "__main__":
     atexit.register(gc.unfreeze)  # or extension modules complain of leaks when the daemon ends

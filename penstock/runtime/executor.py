@@ -24,10 +24,12 @@ from penstock.runtime.addressed import Addressed, addressed, opened
 from penstock.runtime.allocator import keep_freed_memory
 from penstock.runtime.anchors import Anchors
 from penstock.runtime.batch_route import routed_batch, routes_by_batch
-from penstock.runtime.failures import cannot_travel, task_failed
-from penstock.runtime.hosts import on_one_host
+from penstock.runtime.failures import TRIES, TaskFailed, cannot_travel, task_failed
+from penstock.runtime.hosts import on_one_host, tries_tasks_once
 from penstock.runtime.parcels import Parcel
+from penstock.runtime.session import jvm_is_dead
 from penstock.runtime.shuffles import forget_shuffles
+from penstock.scratch import scratch_folder
 
 
 class SparkExecutor:
@@ -37,14 +39,27 @@ class SparkExecutor:
         self._context = context
         self._group = f"penstock-{uuid.uuid4().hex}"
         self._pickled: Program | None = None  # a program that is known to travel
+        self._scratch = scratch_folder("parcels")
+        self._tries = TRIES if tries_tasks_once(context) else 1
+        self._cancelled = False
         self._anchors = None if on_one_host(context) else Anchors(context)
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        self._cancelled = False
         self._context.setJobGroup(self._group, f"epoch {job.epoch}", interruptOnCancel=False)
         self._require_that_it_travels(job.program)
+        for _ in range(self._tries - 1):
+            try:
+                return self._attempt(job, routes)
+            except TaskFailed:
+                if self._cancelled or jvm_is_dead(self._context):
+                    raise
+        return self._attempt(job, routes)
+
+    def _attempt(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
         if not on_one_host(self._context):
             return self._run(job, routes, None)
-        with TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True) as folder:
+        with TemporaryDirectory(dir=self._scratch, ignore_cleanup_errors=True) as folder:
             return self._run(job, routes, folder)
 
     def _run(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> list[Report]:
@@ -89,6 +104,7 @@ class SparkExecutor:
         return parts[0] if len(parts) == 1 else self._context.union(parts)
 
     def cancel(self) -> None:
+        self._cancelled = True
         self._context.cancelJobGroup(self._group)
 
     def close(self) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from penstock.errors import PenstockError, QueryError
+
+TRIES = 4  # as often as Spark tries a task on a cluster
 
 
 def cannot_travel(error: Exception) -> QueryError:
@@ -14,13 +18,33 @@ def cannot_travel(error: Exception) -> QueryError:
     )
 
 
-def task_failed(epoch: int, told: str) -> PenstockError:
+class TaskFailed(PenstockError):
+    """A task of an epoch failed, as often as it was tried."""
+
+
+def task_failed(epoch: int, told: str) -> TaskFailed:
     """`told` may hold a Python traceback, inside of what Java has to say."""
-    return PenstockError(
+    return TaskFailed(
         f"a task of epoch {epoch} failed again and again",
         detail=_python_part(told)[:500],
         hint="the checkpoint is unhurt: mend the cause and start the query again",
     )
+
+
+def spark_died(last_words: str) -> PenstockError:
+    """Describe a JVM that ended under a running query."""
+    return PenstockError(
+        "Spark has died under the query",
+        detail=last_words,
+        hint="the checkpoint is intact: run the same query again, and it goes on from the last committed epoch; "
+        "if this happens again, look whether the machine runs out of memory (`dmesg`, or the limits of the container)",
+    )
+
+
+def first_line(text: str) -> str:
+    """Return the first line of what Java has to say, without the name of its exception."""
+    line = text.strip().partition("\n")[0]
+    return re.sub(r"^(?:[\w.$]+(?:Exception|Error): )+", "", line)[:500]
 
 
 def _python_part(message: str) -> str:

@@ -3,70 +3,125 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
-import shutil
-import sys
-import tempfile
-from pathlib import Path
+import signal
+import threading
+from contextlib import suppress
+from typing import Any
 
-import pyspark
+import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 
-from penstock.runtime.gateway import jvm_options, quiet_gateway
+from penstock.errors import PenstockError
+from penstock.runtime.embedded import Embedded, properties_for, start_embedded
+from penstock.runtime.failures import first_line
+from penstock.runtime.jvm import Connection, Jvm
 
-_EMBEDDED = {
-    "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.python.worker.reuse": "true",
-    "spark.python.daemon.module": "penstock.runtime.daemon",
-    "spark.driver.memory": "2g",
-    # A stream runs for months: what the JVM keeps per finished job must stay small, and weakly held leftovers must be
-    # looked for often enough to be cleaned.
-    "spark.ui.retainedJobs": "20",
-    "spark.ui.retainedStages": "20",
-    "spark.ui.retainedTasks": "200",
-    "spark.cleaner.periodicGC.interval": "30s",
-    # Blobs are large binaries already; compressing them costs more than it saves on one host.
-    "spark.shuffle.compress": "false",
-    "spark.shuffle.spill.compress": "false",
-    "spark.broadcast.compress": "false",
-}
+_jvms: dict[int, Jvm] = {}  # those of contexts, by process
+_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+
+_PY4J = f"{os.sep}py4j{os.sep}"
+# Py4J logs the trace of every call to a JVM that has gone, by the root logger: here that is an error of our own.
+logging.getLogger().addFilter(lambda record: _PY4J not in record.pathname)
 
 
 def spark_context(master: str, name: str = "penstock", options: dict[str, str] | None = None) -> SparkContext:
-    """The running context if there is one, otherwise a new one on `master`."""
+    """Return the running context if there is one, otherwise a new one on `master`."""
     running = SparkContext._active_spark_context
-    if running is not None:
+    if running is not None and jvm_is_dead(running):
+        _forget(running)
+    elif running is not None:
         return running
-    if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if master.startswith("local-cluster") and "SPARK_HOME" not in os.environ:
-        os.environ["SPARK_HOME"] = _home_of_its_own()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    conf = SparkConf().setMaster(master).setAppName(name)
-    if master.startswith("local"):
-        conf.setIfMissing("spark.executorEnv.PYTHONPATH", _module_folders())
-    for key, value in {**_EMBEDDED, **(options or {})}.items():
-        conf.setIfMissing(key, value)
-    if SparkContext._gateway is not None:
-        return SparkContext(conf=conf)  # the JVM of an earlier context is still there
-    conf.setIfMissing("spark.driver.extraJavaOptions", jvm_options())
-    return SparkContext(conf=conf, gateway=quiet_gateway(conf))
+    properties = properties_for(master, name, options)
+    if SparkContext._gateway is not None or _PORT in os.environ:  # the JVM of an earlier context, or of somebody else
+        return SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(properties.items())))
+    started = start_embedded(properties)
+    try:
+        return _context_on(started)
+    except BaseException:
+        started.give_up()
+        _forget(SparkContext._active_spark_context)
+        raise
 
 
-def _home_of_its_own() -> str:
-    """Spark's files under another home: a cluster on this host keeps its logs there, and not in the installation."""
-    home = tempfile.mkdtemp(prefix="penstock-spark-")
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    for entry in Path(pyspark.__file__).parent.iterdir():
-        if entry.name != "work":
-            Path(home, entry.name).symlink_to(entry)
-    return home
+def jvm_is_dead(context: SparkContext) -> bool:
+    """Return whether the JVM of the context is known to have ended."""
+    process = getattr(context._gateway, "proc", None)
+    return process is not None and process.poll() is not None
 
 
-def _module_folders() -> str:
-    """Where this process finds modules. A function of one of them travels by name, so workers on this host look for it
-    in the same places."""
-    return os.pathsep.join(dict.fromkeys(str(Path(entry).absolute()) for entry in sys.path))
+def last_words(context: SparkContext) -> str:
+    """Return how the JVM of the context ended, as far as that is known."""
+    process = getattr(context._gateway, "proc", None)
+    jvm = None if process is None else _jvms.get(process.pid)
+    return "its JVM has gone" if jvm is None else jvm.last_words()
+
+
+def _context_on(started: Embedded) -> SparkContext:
+    threading.Thread(target=_first_array, name="penstock-warm-up", daemon=True).start()
+    gateway = _connected(started.jvm.connection())
+    gateway.proc = started.jvm.process
+    _jvms[started.jvm.process.pid] = started.jvm
+    # The JVM has had its properties since its start; each one more is a round trip.
+    conf = SparkConf(loadDefaults=False).setMaster(started.properties["spark.master"])
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        context = SparkContext(conf=conf.setAppName(started.properties["spark.app.name"]), gateway=gateway)
+    except (Py4JError, PySparkException) as error:
+        raise _not_started(started, error) from error
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)  # PySpark's handler asks a JVM that may have gone
+    context._accumulatorServer.handle_error = lambda *_: None  # it prints a trace when the JVM goes
+    started.jvm.show_errors()
+    atexit.register(_close, context, started)
+    return context
+
+
+def _first_array() -> None:
+    """Make Arrow import what it imports when it makes the first array: pandas, while the JVM is at work."""
+    pa.array([0]).to_numpy()
+
+
+def _connected(connection: Connection) -> Any:
+    """Return PySpark's gateway to a JVM that is there."""
+    os.environ.update({_PORT: str(connection.port), _SECRET: connection.secret})
+    try:
+        return launch_gateway()
+    finally:
+        del os.environ[_PORT], os.environ[_SECRET]
+
+
+def _close(context: SparkContext, started: Embedded) -> None:
+    """End an embedded Spark at the end of the process. What is committed is in files, so it need not end in order,
+    unless somebody else has used it, too."""
+    from pyspark.sql import SparkSession
+
+    others = SparkSession._instantiatedSession is not None or "spark.eventLog.enabled" in started.properties
+    if others and not started.jvm.dead and SparkContext._active_spark_context is context:
+        with suppress(Exception):
+            context.stop()
+    started.close(in_order=others)
+
+
+def _forget(context: SparkContext | None) -> None:
+    """Let PySpark start anew: it knows of one JVM for the life of a process."""
+    from pyspark.sql import SparkSession
+
+    if context is not None and hasattr(context, "_accumulatorServer"):
+        context._accumulatorServer.shutdown()
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+
+
+def _not_started(started: Embedded, error: Exception) -> PenstockError:
+    master = started.properties["spark.master"]
+    return PenstockError(
+        f"Spark could not be started on {master}",
+        detail=first_line(str(getattr(error, "java_exception", error))),
+        hint="check the master and that it can be reached; `local[*]` needs no cluster, and `inline` needs no Spark",
+    )

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -38,10 +38,14 @@ def process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def _wait_for_results(folder: Path, process: subprocess.Popen[str]) -> None:
+    _wait_until(lambda: list(folder.glob("*.parquet")), process)
+
+
+def _wait_until(happened: Callable[[], object], process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + _PATIENCE
-    while not list(folder.glob("*.parquet")):
+    while not happened():
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "no results came"
+        assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.05)
 
 
@@ -63,3 +67,35 @@ def test_two_signals_stop_now(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert msgspec.json.decode(out.splitlines()[-1])["state"] == "stopped"
+
+
+# A function that takes longer than anybody waits, called once there are results.
+SLOW = """
+import time
+import penstock as ps
+
+def slow(rows):
+    open("in the middle", "w").close()
+    time.sleep(300)
+    return rows
+
+busy = ps.read.calls(rows=5000, rate=1000).map_batches(slow, {"caller": "BIGINT", "ts": "TIMESTAMP"}).to.files("out")
+"""
+
+
+def test_the_second_ctrl_c_ends_a_query_in_the_middle_of_a_long_step(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    command = [sys.executable, "-m", "penstock.cli.main", "run", "slow:busy", "--master", "inline"]
+    environment = os.environ | {"PYTHONPATH": str(Path(penstock.__file__).parent.parent)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, stderr=subprocess.PIPE) as started:
+        try:
+            _wait_until((tmp_path / "in the middle").exists, started)
+            started.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+            started.send_signal(signal.SIGINT)
+            _, err = started.communicate(timeout=_PATIENCE)  # far less than the step would take
+        finally:
+            started.kill()
+    assert started.returncode == 130, err
+    assert "Traceback" not in err
+    assert "the same command goes on from the last committed one" in err

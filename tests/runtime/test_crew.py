@@ -25,9 +25,10 @@ from penstock.errors import PenstockError
 from penstock.events import DirectoryChanged, EpochCommitted, EpochDropped
 from penstock.runtime import parcels
 from penstock.runtime.crew import Crew, CrewLost
-from penstock.runtime.crew_executor import TRIES, CrewExecutor
+from penstock.runtime.crew_executor import CrewExecutor
 from penstock.runtime.crew_member import Done, Member, Request, _answer_all
 from penstock.runtime.crew_shift import Shift
+from penstock.runtime.failures import TRIES
 from penstock.runtime.parcels import Arena
 from penstock.testing.crashes import (
     MixingExecutor,

@@ -1,0 +1,34 @@
+"""All public names of `penstock`, which hands them on when they are first used."""
+
+from penstock.api import policies, read
+from penstock.api.aggregates import (
+    avg,
+    count,
+    count_distinct,
+    first,
+    last,
+    max,
+    min,
+    stddev,
+    stddev_pop,
+    sum,
+    var_pop,
+    variance,
+)
+from penstock.api.columns import call, col, lit, when
+from penstock.api.handle import Progress, Run
+from penstock.api.joins import join_all
+from penstock.api.policies import register_policy
+from penstock.api.progress import punctuated
+from penstock.api.row_nodes import asc, desc
+from penstock.api.streams import Stream
+from penstock.api.windows import ordered, rows, session, slack, sliding, tumbling
+from penstock.errors import PenstockError
+from penstock.version import __version__
+
+__all__ = [
+    "PenstockError", "Progress", "Run", "Stream", "__version__", "asc", "avg", "call", "col", "count",
+    "count_distinct", "desc", "first", "join_all", "last", "lit", "max", "min", "ordered", "policies", "punctuated",
+    "read", "register_policy", "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum", "tumbling",
+    "var_pop", "variance", "when",
+]  # fmt: skip

@@ -1,0 +1,139 @@
+"""The JVM of an embedded Spark: a process of our own, from its start to its end.
+
+It listens for the driver on a port that it writes into a private file, and ends by itself when the driver has gone:
+then its standard input is at an end. What it says while it starts is kept off the terminal.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.errors import PenstockError
+from penstock.scratch import scratch_folder
+
+# The JVM itself says this, whatever the logging is set to.
+_CHATTER = ("WARNING: Using incubator modules",)
+_PORT_BYTES = 4
+_LOOK_EVERY = 0.01  # seconds between looks for the port
+_GRACE = 10.0  # seconds for an orderly end
+
+
+class Connection(NamedTuple):
+    port: int
+    secret: str
+
+
+class Jvm:
+    """A JVM that is starting, running or dead. Invariant: it ends with this process at the latest."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._connection_file = scratch_folder("gateway") / "connection"
+        self._tail: deque[str] = deque(maxlen=10)
+        self._held: list[str] | None = []  # what it says until it is known to have started
+        read_end, write_end = os.pipe()
+        try:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=write_end,  # stdout is for results
+                stderr=write_end,
+                env={**environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection_file)},
+                process_group=0,  # Ctrl-C is for the driver, which decides what becomes of the JVM
+            )
+        finally:
+            os.close(write_end)
+        self._exit_hook = self.kill
+        atexit.register(self._exit_hook)
+        threading.Thread(target=self._read, args=(read_end,), name="penstock-spark-stderr", daemon=True).start()
+
+    def connection(self) -> Connection:
+        """Wait until the driver can connect."""
+        while not self._connection_file.exists():
+            if self.dead:
+                raise self._not_started()
+            time.sleep(_LOOK_EVERY)
+        told = self._connection_file.read_bytes()
+        secret_at = 2 * _PORT_BYTES  # behind the port and the length of the secret
+        return Connection(int.from_bytes(told[:_PORT_BYTES], "big"), told[secret_at:].decode())
+
+    def show_errors(self) -> None:
+        """Pass on what the JVM says, from now on and what it has said so far."""
+        held, self._held = self._held or [], None
+        for line in held:
+            sys.stderr.write(line)
+
+    @property
+    def dead(self) -> bool:
+        return self.process.poll() is not None
+
+    def last_words(self) -> str:
+        """Return how the JVM ended, and what it said last."""
+        code = self.process.returncode
+        how = f"killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
+        return ". ".join([f"its JVM (process {self.process.pid}) was {how}" if code else "its JVM ended", *self._tail])
+
+    def kill(self) -> None:
+        """End it at once. Python workers end with it."""
+        with suppress(OSError):
+            self.process.kill()
+        self._ended()
+
+    def end(self, seconds: float = _GRACE) -> None:
+        """Let it end in order, within so many seconds."""
+        if self.process.stdin is not None:
+            with suppress(OSError):
+                self.process.stdin.close()
+        with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+            self.process.wait(seconds)
+        self.kill()
+
+    def _ended(self) -> None:
+        self.process.wait()
+        if self.process.stdin is not None:
+            with suppress(OSError):
+                self.process.stdin.close()
+        atexit.unregister(self._exit_hook)
+
+    def _read(self, read_end: int) -> None:
+        """Everything but the chatter goes to the stderr of the moment, which a live screen may have taken over."""
+        with open(read_end, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if not line.startswith(_CHATTER):
+                    self._tail.append(line.strip())
+                    self._hold_or_show(line)
+
+    def _hold_or_show(self, line: str) -> None:
+        if (held := self._held) is not None:
+            held.append(line)
+        else:
+            sys.stderr.write(line)
+
+    def _not_started(self) -> PenstockError:
+        return PenstockError(
+            "Spark could not be started",
+            detail=self.last_words(),
+            hint="run `java -version`: Spark needs Java 17 or newer and about 2 GB of memory; "
+            "small data also runs without Spark, with master inline",
+        )
+
+
+def spark_home() -> Path:
+    """Return the folder of Spark: the one of SPARK_HOME, or of the pyspark package."""
+    if given := os.environ.get("SPARK_HOME"):
+        return Path(given)
+    from importlib.util import find_spec
+
+    found = find_spec("pyspark")  # without importing it: the JVM starts meanwhile
+    if found is None or found.origin is None:
+        raise PenstockError("PySpark is not installed", hint="install it with `pip install 'pyspark>=4.3,<4.4'`")
+    return Path(found.origin).resolve().parent

@@ -1,0 +1,46 @@
+"""A driver on a plain local master, where Spark tries a task once: a worker is killed, and the epoch is run again.
+
+Arguments: the seed, the folder, the exchange. Prints a line of JSON: whether a worker was killed, and which scratch
+folders of Spark others could read. The rows are checked here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+from random import Random
+
+from penstock.testing.crashes import Place, assert_exact, finish, random_scenario
+from penstock.testing.ways import Way
+
+
+def main(seed: str, folder: str, exchange: str) -> None:
+    place = Place(Path(folder))
+    marker = Path(folder, "fired")
+    os.environ.update(PENSTOCK_FAULT="site.worked@2:kill", PENSTOCK_FAULT_ONCE=str(marker))
+    scenario = random_scenario(Random(seed), batches=6)
+    finish(scenario, place, Way(sites=2), master="local[2]", exchange=exchange)
+    assert_exact(scenario, place)
+    print(json.dumps({"killed": marker.exists(), "readable": readable_by_others()}))
+
+
+def readable_by_others() -> list[str]:
+    """Return what others could open below the folder of temporary files. A private folder hides what is in it."""
+    found = []
+    for path, folders, files in os.walk(tempfile.gettempdir()):
+        open_to_others = [name for name in folders + files if _is_open(Path(path, name))]
+        found += [str(Path(path, name)) for name in open_to_others]
+        folders[:] = [name for name in folders if name in open_to_others]
+    return found
+
+
+def _is_open(path: Path) -> bool:
+    return bool(path.lstat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
