@@ -159,7 +159,12 @@ def _is_list(arrow: pa.DataType) -> bool:
 def require_column(schema: pa.Schema, name: str, context: str) -> pa.Field:
     """The field called `name`, or an error with a suggestion."""
     if name not in schema.names:
-        raise QueryError(f"unknown column `{name}` in {context}", hint=did_you_mean(name, schema.names))
+        head, _, field = name.partition(".")
+        if field and head in schema.names and pa.types.is_struct(schema.field(head).type):
+            hint = f'write ps.col("{head}").field("{field}"), or declare the column as `{name}`'
+        else:
+            hint = did_you_mean(name, schema.names)
+        raise QueryError(f"unknown column `{name}` in {context}", hint=hint)
     return schema.field(name)
 
 

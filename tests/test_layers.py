@@ -25,6 +25,7 @@ BASE: dict[str, set[str]] = {
     "version": set(),
     "cores": set(),
     "expressions": set(),
+    "shown": set(),
     "type_names": {"errors", "expressions_text"},
     "schema": {"errors", "type_names"},
     "config": {"errors"},

@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 
 from penstock.errors import SourceError
-from penstock.sources.listing import FileId
+from penstock.sources.listing import FileId, open_arrow
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
 _STEP = 1 << 20
@@ -84,7 +84,7 @@ class _Decompressed(io.RawIOBase):
         super().close()
 
     def _opened(self) -> pa.CompressedInputStream:
-        return pa.CompressedInputStream(pa.OSFile(self._path), self._codec)
+        return pa.CompressedInputStream(open_arrow(self._path), self._codec)
 
     def _read(self, size: int) -> bytes:
         try:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from penstock.errors import ConfigError, SourceError, did_you_mean
+from penstock.errors import ConfigError, SourceError, did_you_mean, printable
 from penstock.schema import normalise
 from penstock.sources.arrow_ipc import ArrowFormat
 from penstock.sources.compressed import CODECS, codec_of, open_text, without_codec
@@ -59,6 +59,10 @@ class FilesConnector:
         object.__setattr__(self, "path", paths)  # so that a Path or a list will do, and the value can be hashed
         if not self.patterns or not all(self.patterns):
             raise ConfigError("a files source needs a path", hint="name a folder, a file or a glob such as data/*.csv")
+        for pattern in self.patterns:
+            if (shown := printable(pattern)) != pattern:
+                hint = "rename the folder, or name one above it: files below it may be called anything"
+                raise ConfigError(f"the path `{shown}` is not UTF-8", hint=hint)
         if self.format is not None and self.format not in FORMATS:
             raise ConfigError(f"unknown file format `{self.format}`", hint=did_you_mean(self.format, FORMATS))
         if self.split_rows is not None and self.split_rows < 1:
@@ -166,4 +170,4 @@ def _one_substream(file: FileId) -> str:
 
 
 def _own_substream(file: FileId) -> str:
-    return file.path
+    return file.name

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.schema import column_path, conform, place_of
-from penstock.sources.bad_rows import divert_null_times
+from penstock.sources.bad_rows import divert_malformed
 from penstock.sources.base import ReadResult
 from penstock.sources.file_format import Part, check_schema
 from penstock.sources.layout import UnitLayout
-from penstock.sources.listing import FileId
+from penstock.sources.listing import FileId, arrow_file
 
 
 @dataclass(frozen=True)
@@ -26,24 +26,24 @@ class ParquetFormat:
         return "parquet"
 
     def discover(self, path: str) -> pa.Schema:
-        return distinct_names(pq.read_schema(path), path)
+        return distinct_names(pq.read_schema(arrow_file(path)), path)
 
     def check(self, file: FileId, schema: pa.Schema) -> None:
-        check_schema(pq.read_schema(file.path), schema, file.path, self.lenient)
+        check_schema(pq.read_schema(arrow_file(file.path)), schema, file.path, self.lenient)
 
     def layout(self, file: FileId) -> UnitLayout:
-        footer = pq.read_metadata(file.path)
+        footer = pq.read_metadata(arrow_file(file.path))
         return UnitLayout(tuple(footer.row_group(i).num_rows for i in range(footer.num_row_groups)))
 
     def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
         path = part.file.path
-        with pq.ParquetFile(path, pre_buffer=False) as file:
+        with pq.ParquetFile(arrow_file(path), pre_buffer=False) as file:
             paths = [_dotted(file.schema_arrow, name, path) for name in schema.names]
             # Threads are for other tasks: Spark keeps every core busy with splits of its own.
             groups = list(range(part.start, part.end))
             table = file.read_row_groups(groups, columns=[p for p in paths if p is not None], use_threads=False)
             counts = [file.metadata.row_group(i).num_rows for i in range(part.start)]
-        return divert_null_times(
+        return divert_malformed(
             conform(table, schema, f"`{path}`", lenient=self.lenient), time, path, lambda: sum(counts)
         )
 
