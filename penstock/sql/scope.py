@@ -56,7 +56,7 @@ class Scope:
             return found
         if part is None and rest:
             hint = did_you_mean(first, [*(part.name for part in self.parts if part.name), *self._known()])
-            raise self.text.error(f"unknown stream or column `{first}`", offset, hint=hint)
+            raise self.text.error(f"unknown stream `{first}`", offset, hint=hint)
         raise self._unknown(rest[0], (part,), offset) if part is not None else self._unknown(first, self.parts, offset)
 
     def _anywhere(self, name: str, offset: int) -> Expr | None:
