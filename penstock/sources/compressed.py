@@ -17,7 +17,7 @@ from penstock.errors import SourceError
 from penstock.sources.listing import FileId, open_arrow
 
 CODECS = {".gz": "gzip", ".zst": "zstd"}
-_STEP = 1 << 20
+_STEP, _BUFFER = 1 << 20, 1 << 16
 
 
 def codec_of(path: str) -> str | None:
@@ -33,7 +33,7 @@ def without_codec(path: str) -> str:
 def open_text(path: str) -> BinaryIO:
     """The bytes of a text file, decompressed."""
     codec = codec_of(path)
-    return open(path, "rb") if codec is None else cast(BinaryIO, io.BufferedReader(_Decompressed(path, codec), _STEP))
+    return open(path, "rb") if codec is None else cast(BinaryIO, io.BufferedReader(_Decompressed(path, codec), _BUFFER))
 
 
 def text_size(path: str) -> int:

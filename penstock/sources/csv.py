@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.schema import conform, missing_column, place_of
+from penstock.errors import SourceError
+from penstock.schema import conform, is_nested, missing_column, place_of, sql_type
 from penstock.sources.base import ReadResult
 from penstock.sources.compressed import open_text
 from penstock.sources.csv_lines import read_lines
@@ -55,6 +56,13 @@ class CsvFormat:
         return pa.schema([(name, _plain(type_)) for name, type_ in zip(names, found, strict=True)])
 
     def check(self, file: FileId, schema: pa.Schema) -> None:
+        for field in schema:
+            if is_nested(field.type):
+                raise SourceError(
+                    f"column `{field.name}` of `{file.path}` cannot be a {sql_type(field.type)}",
+                    detail="a field of a CSV file is a text or a number",
+                    hint="declare it VARCHAR, and take JSON text apart with json_extract_string",
+                )
         names = self._head(file.path)[0]
         if names and self.header:
             _places(names, schema, file.path, self.lenient)

@@ -12,6 +12,7 @@ from penstock.sources.json_members import members
 from penstock.sources.json_query import structure_of
 from penstock.sources.json_values import json_column
 
+_MOST_FIELDS = 200  # an object of more keys is most likely a map, with other keys in other rows
 _INFERRED = dict.fromkeys(("UBIGINT", "BIGINT", "HUGEINT"), pa.int64()) | {
     "BOOLEAN": pa.bool_(),
     "DOUBLE": pa.float64(),
@@ -34,7 +35,7 @@ def _type(kind: Any) -> pa.DataType:
     match kind:
         case [element]:
             return pa.list_(_type(element))
-        case dict() if kind and _are_names(list(kind)):
+        case dict() if 0 < len(kind) <= _MOST_FIELDS and _are_names(list(kind)):
             return pa.struct([(name, _type(below)) for name, below in kind.items()])
         case str():
             return _INFERRED.get(kind, pa.string())

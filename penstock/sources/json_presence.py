@@ -19,11 +19,10 @@ import pyarrow as pa
 from penstock.errors import SourceError, did_you_mean
 from penstock.sources.compressed import open_text
 from penstock.sources.json_members import same_but_case
-from penstock.sources.json_query import only_objects, structure_of
+from penstock.sources.json_query import UNKNOWN, only_objects, structure_of
 from penstock.sources.text_lines import split_lines
 
 _STEP = 4 << 20
-_UNKNOWN = "JSON"  # the structure of what is now an object and now something else: it may hold any key
 
 
 def require_keys(path: str, begin: int, schema: pa.Schema) -> None:
@@ -79,7 +78,7 @@ class _Search:
     def _found(self, path: str, type_: pa.DataType, structure: Any) -> None:
         self.seen.add(path)
         match structure:
-            case str() if structure == _UNKNOWN:
+            case str() if structure == UNKNOWN:
                 self.seen.update(below for below in self._wanted if below.startswith((f"{path}.", f"{path}[]")))
             case [element] if pa.types.is_list(type_):
                 self._found(f"{path}[]", type_.value_type, element)
@@ -112,7 +111,7 @@ def _lookup(structure: Mapping[str, Any], name: str) -> Any:
     below = _lookup(structure, head) if rest else None
     if isinstance(below, dict):
         return _lookup(below, rest)
-    return below if below == _UNKNOWN else None
+    return below if below == UNKNOWN else None
 
 
 def _dotted(structure: Mapping[str, Any]) -> Iterator[str]:
@@ -163,4 +162,4 @@ def _merged(one: Any, other: Any) -> Any:
             return other
         case _, "":
             return one
-    return _UNKNOWN
+    return UNKNOWN

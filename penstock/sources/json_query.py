@@ -22,6 +22,8 @@ _IS_OBJECT = "SELECT CASE WHEN json_valid(text) THEN json_type(text) = 'OBJECT' 
 _TRANSFORM = "SELECT json_transform(text, $structure) AS value FROM input"
 _UNQUOTED = """SELECT CASE WHEN text[1] = '"' THEN text ->> '$' END AS value FROM input"""
 _KEYS = "SELECT json_keys(text) AS value FROM input"
+UNKNOWN = "JSON"
+_DEEPEST = 120  # DuckDB fails, and closes the database, at 128
 _STRUCTURE = "SELECT json_group_structure(text::JSON) AS value FROM input"
 
 
@@ -55,9 +57,21 @@ def keys_of(objects: pa.Array) -> pa.Array:
 
 
 def structure_of(objects: pa.Array) -> dict[str, Any]:
-    """The keys of all objects together, each with its type, or its structure where it is nested."""
-    found = json.loads(_ask(_STRUCTURE, objects)[0].as_py() or "{}") if len(objects) else {}
+    """The keys of all objects together, each with its type, or its structure where it is nested. The type is JSON where
+    it is now this and now that, and for all keys of objects that may be deeper than DuckDB looks."""
+    try:
+        found = json.loads(_ask(_STRUCTURE, objects)[0].as_py() or "{}") if len(objects) else {}
+    except duckdb.InternalError:
+        _database.cache_clear()  # DuckDB serves nothing more on a database after such an error
+        return _structure_of_deep(objects)
     return found if isinstance(found, dict) else {}
+
+
+def _structure_of_deep(objects: pa.Array) -> dict[str, Any]:
+    brackets = pc.add(pc.count_substring(objects, "{"), pc.count_substring(objects, "["))
+    deep = pc.greater(brackets, _DEEPEST)
+    found = structure_of(objects.filter(pc.invert(deep)))
+    return found | dict.fromkeys(pc.unique(keys_of(objects.filter(deep)).flatten()).to_pylist(), UNKNOWN)
 
 
 def _ask(query: str, texts: pa.Array, **parameters: str) -> pa.Array:

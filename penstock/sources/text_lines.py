@@ -95,7 +95,10 @@ def _next_block(part: Part, begin: int) -> Block:
     except BaseException:
         file.close()
         raise
-    _streams.keep(part.file, part.end, file, block.start + len(block.data))
+    if file.peek(1):  # type: ignore[attr-defined]
+        _streams.keep(part.file, part.end, file, block.start + len(block.data))
+    else:
+        file.close()
     return block
 
 

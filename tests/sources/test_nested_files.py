@@ -234,3 +234,26 @@ def test_a_parquet_file_that_has_a_column_twice(tmp_path):
     with pytest.raises(SourceError, match="has several columns `id`"):
         read(path, schema_of(id="BIGINT", ts="BIGINT"))
     assert read(path, schema_of(ts="BIGINT")).rows.to_pylist() == [{"ts": 3}]
+
+
+def test_an_object_of_very_many_keys_is_inferred_as_json_text(tmp_path):
+    path = lines(tmp_path / "a.jsonl", {"counts": {f"user{i}": i for i in range(300)}, "ts": 1})
+    found = FilesConnector(str(path)).discover()
+    assert found.field("counts").type == pa.string()
+    assert json.loads(read(path, found).rows["counts"][0].as_py())["user299"] == 299
+
+
+def test_very_deep_json_is_read_as_text(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"ts": 1}\n{"ts": 2, "v": ' + '{"a":' * 5000 + "1" + "}" * 5000 + "}\n")
+    found = FilesConnector(str(path)).discover()
+    assert found.field("v").type == pa.string()
+    assert read(path, schema_of(ts="BIGINT", v__a="VARCHAR")).rows["v.a"].null_count == 1
+    assert read(path, schema_of(ts="BIGINT")).rows.num_rows == 2
+    assert len(read(path, schema_of(ts="BIGINT", v="VARCHAR")).rows["v"][1].as_py()) == 30_001
+
+
+def test_a_nested_type_of_a_csv_column_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("user,ts\n{},1\n")
+    with pytest.raises(SourceError, match=r"column `user` of .* cannot be a STRUCT\(id BIGINT\)"):
+        read(tmp_path, schema_of(user="STRUCT<id BIGINT>", ts="BIGINT"))
