@@ -10,8 +10,8 @@ class PenstockError(Exception):
     """Base of all errors. `what` is one sentence; `detail` and `hint` may be empty."""
 
     def __init__(self, what: str, *, detail: str = "", hint: str = "") -> None:
-        super().__init__(what)
-        self.what, self.detail, self.hint = what, detail, hint
+        super().__init__(printable(what))
+        self.what, self.detail, self.hint = map(printable, (what, detail, hint))
 
     def __str__(self) -> str:
         parts = [self.what]
@@ -65,6 +65,11 @@ class PolicyError(PenstockError):
 
 class EvaluationError(PenstockError):
     """An expression or an aggregate failed on the data: an overflow, a cast that does not hold."""
+
+
+def printable(text: str) -> str:
+    """A text that can be printed and encoded: what was not UTF-8 in the name of a file is escaped, as in a\\xff.csv."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:

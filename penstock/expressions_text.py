@@ -107,6 +107,8 @@ def _call(function: str, arguments: tuple[Expr, ...]) -> _Written:
         case "between", (operand, low, high):
             bounds = f"{_within(low, _CONCAT)} AND {_within(high, _CONCAT)}"
             return f"{_within(operand, _CONCAT)} BETWEEN {bounds}", _TEST
+        case "struct_extract", (operand, Literal(str() as field)):
+            return f"({text(operand)}).{quoted(field)}", _ATOM
         case _, (operand,) if function in _POSTFIX:
             return f"{_within(operand, _CONCAT)} {_POSTFIX[function]}", _TEST
         case _, (left, right) if function in _TESTS:

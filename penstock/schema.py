@@ -1,11 +1,11 @@
-"""Schemas: which column types a stream may have, how SQL spells them, and how foreign types are brought to them.
+"""Schemas: which column types a stream may have, and how foreign types are brought to them.
 
 Times are 64-bit integers inside the engine: microseconds since 1970 for a TIMESTAMP, the value itself for a BIGINT.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,51 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import QueryError, SourceError, did_you_mean
-
-TIMESTAMP = pa.timestamp("us")
-
-SQL_TYPES: dict[str, pa.DataType] = {
-    "BOOLEAN": pa.bool_(),
-    "TINYINT": pa.int8(),
-    "SMALLINT": pa.int16(),
-    "INTEGER": pa.int32(),
-    "BIGINT": pa.int64(),
-    "FLOAT": pa.float32(),
-    "DOUBLE": pa.float64(),
-    "VARCHAR": pa.string(),
-    "BLOB": pa.binary(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": TIMESTAMP,
-}
-_ALIASES = {
-    "BOOL": "BOOLEAN", "INT": "INTEGER", "INT4": "INTEGER", "INT8": "BIGINT", "LONG": "BIGINT", "SHORT": "SMALLINT",
-    "REAL": "FLOAT", "FLOAT4": "FLOAT", "FLOAT8": "DOUBLE", "DOUBLE PRECISION": "DOUBLE", "TEXT": "VARCHAR",
-    "STRING": "VARCHAR", "CHAR": "VARCHAR", "BYTEA": "BLOB", "BINARY": "BLOB", "VARBINARY": "BLOB",
-    "DATETIME": "TIMESTAMP",
-}  # fmt: skip
-_DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
-
-
-def arrow_type(sql_type: str) -> pa.DataType:
-    """The Arrow type of a SQL type name; lengths as in VARCHAR(20) are accepted and ignored."""
-    name = " ".join(sql_type.upper().split())
-    if match := _DECIMAL.fullmatch(name):
-        return pa.decimal128(int(match[1] or 18), int(match[2] or 0 if match[1] else 3))
-    name = re.sub(r"\s*\(.*\)$", "", name)
-    name = _ALIASES.get(name, name)
-    if name not in SQL_TYPES:
-        raise QueryError(f"unknown type `{sql_type}`", hint=did_you_mean(name, [*SQL_TYPES, "DECIMAL(18, 3)"]))
-    return SQL_TYPES[name]
-
-
-def sql_type(arrow: pa.DataType) -> str:
-    """The SQL name of a type of a normalised schema."""
-    if pa.types.is_decimal(arrow):
-        return f"DECIMAL({arrow.precision}, {arrow.scale})"
-    for name, known in SQL_TYPES.items():
-        if known.equals(arrow):
-            return name
-    return str(arrow).upper()
+from penstock.type_names import SQL_TYPES as SQL_TYPES
+from penstock.type_names import TIMESTAMP as TIMESTAMP
+from penstock.type_names import arrow_type as arrow_type
+from penstock.type_names import is_nested as is_nested
+from penstock.type_names import sql_type as sql_type
 
 
 def _normal_type(arrow: pa.DataType) -> pa.DataType:
@@ -74,6 +34,12 @@ def _normal_type(arrow: pa.DataType) -> pa.DataType:
         return {8: pa.int16(), 16: pa.int32(), 32: pa.int64(), 64: pa.int64()}[arrow.bit_width]
     if t.is_float16(arrow):
         return pa.float32()
+    if t.is_struct(arrow):
+        return pa.struct([pa.field(field.name, _normal_type(field.type)) for field in arrow])
+    if t.is_map(arrow):
+        return pa.map_(_normal_type(arrow.key_type), _normal_type(arrow.item_type))
+    if _is_list(arrow):
+        return pa.list_(_normal_type(arrow.value_type))
     return pa.date32() if t.is_date64(arrow) else arrow
 
 
@@ -82,24 +48,26 @@ def normalise(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(f.name, _normal_type(f.type)) for f in schema])
 
 
-def conform(table: pa.Table, schema: pa.Schema, where: str = "the input") -> pa.Table:
-    """The columns of `schema`, cast to its types; a value that does not fit is an error that names the column."""
-    columns = [_conform_column(table, field, where) for field in schema]
+def conform(table: pa.Table, schema: pa.Schema, where: str = "the input", *, lenient: bool = False) -> pa.Table:
+    """The columns of `schema`, cast to its types; a value that does not fit is an error that names the column. A column
+    that is not there is one too, or null where `lenient`."""
+    columns = [_conform_column(table, field, where, lenient) for field in schema]
     return pa.table(columns, schema=schema) if columns else table.select([])
 
 
-def _conform_column(table: pa.Table, field: pa.Field, where: str) -> pa.ChunkedArray:
-    if field.name not in table.column_names:
-        raise SourceError(
-            f"column `{field.name}` is missing in {where}", hint=did_you_mean(field.name, table.column_names)
-        )
-    column = table.column(field.name)
+def _conform_column(table: pa.Table, field: pa.Field, where: str, lenient: bool) -> pa.ChunkedArray:
+    path = column_path(table.schema, field.name, where)
+    if path is None and not lenient:
+        raise missing_column(field.name, table.column_names, where)
+    if path is None:
+        return pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+    column = table.column(path[0]) if len(path) == 1 else pc.struct_field(table.column(path[0]), path[1:])
     if column.type.equals(field.type):
         return column
     try:
-        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-            return pc.cast(column, field.type, safe=False)  # below a microsecond is cut off, downwards or not
-        return pc.cast(column, field.type)
+        return pa.chunked_array(
+            [fitted(chunk, field.type, (field.name, where), lenient) for chunk in column.chunks], field.type
+        )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SourceError(
             f"column `{field.name}` of {where} does not fit its declared type {sql_type(field.type)}",
@@ -108,10 +76,95 @@ def _conform_column(table: pa.Table, field: pa.Field, where: str) -> pa.ChunkedA
         ) from error
 
 
+def column_path(fields: pa.Schema | pa.StructType, name: str, where: str) -> list[int] | None:
+    """Where the column called `name` is: its place, or the places of the fields that a dotted name leads through. None
+    where there is none. The case of letters matters only where names differ in nothing else."""
+    names = [field.name for field in fields]
+    if (place := place_of(name, names, where)) is not None:
+        return [place]
+    head, _, rest = name.partition(".")
+    place = place_of(head, names, where) if rest else None
+    if place is None or not pa.types.is_struct(fields.field(place).type):
+        return None
+    below = column_path(fields.field(place).type, rest, where)
+    return None if below is None else [place, *below]
+
+
+def place_of(name: str, names: Sequence[str], where: str) -> int | None:
+    """The place of a name among others: of the same one, or of the only one that differs in case."""
+    exact = [i for i, other in enumerate(names) if other == name]
+    found = exact or [i for i, other in enumerate(names) if other.lower() == name.lower()]
+    if len(found) > 1:
+        several = " and ".join(f"`{names[i]}`" for i in found)
+        raise SourceError(
+            f"{where} has several columns `{name}`",
+            detail=f"{several} differ only in case" if not exact else f"{len(exact)} columns have this name",
+            hint="give each column a name of its own, or declare the columns without it",
+        )
+    return found[0] if found else None
+
+
+def missing_column(name: str, names: Sequence[str], where: str) -> SourceError:
+    """The error of rows that lack a column."""
+    return SourceError(f"column `{name}` is missing in {where}", hint=did_you_mean(name, names))
+
+
+def fitted(array: pa.Array, type_: pa.DataType, place: tuple[str, str], lenient: bool) -> pa.Array:
+    """Values cast to a type, fields of structs by name; `place` is the column and where it is, for messages."""
+    t = pa.types
+    if array.type.equals(type_):
+        return array
+    if t.is_struct(type_) and t.is_struct(array.type):
+        return _fitted_struct(array, type_, place, lenient)
+    if t.is_list(type_) and _is_list(array.type):
+        offsets, values = _unfolded(array.cast(pa.list_(array.type.value_type)))
+        return pa.ListArray.from_arrays(offsets, fitted(values, type_.value_type, place, lenient), mask=array.is_null())
+    if t.is_map(type_) and t.is_map(array.type):
+        entries = pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])
+        offsets, pairs = _unfolded(array.cast(pa.list_(entries)))
+        wanted = (type_.key_type, type_.item_type)
+        parts = [fitted(part, to, place, lenient) for part, to in zip(pairs.flatten(), wanted, strict=True)]
+        return pa.MapArray.from_arrays(offsets, *parts, mask=array.is_null())
+    if t.is_timestamp(array.type) and array.type.unit == "ns":
+        return pc.cast(array, type_, safe=False)  # below a microsecond is cut off, downwards or not
+    return pc.cast(array, type_)
+
+
+def _fitted_struct(array: pa.Array, type_: pa.DataType, place: tuple[str, str], lenient: bool) -> pa.Array:
+    column, where = place
+    parts = []
+    children = array.flatten()  # a field of a null is null
+    for field in type_:
+        at = place_of(field.name, [f.name for f in array.type], where)
+        below = f"{column}.{field.name}"
+        if at is None and not lenient:
+            raise missing_column(below, [f"{column}.{f.name}" for f in array.type], where)
+        part = pa.nulls(len(array), field.type) if at is None else children[at]
+        parts.append(fitted(part, field.type, (below, where), lenient))
+    return pa.StructArray.from_arrays(parts, fields=list(type_), mask=array.is_null())
+
+
+def _unfolded(lists: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Where each list begins and ends among the values, and the values, without what lies beneath a null."""
+    lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), lists.flatten()
+
+
+def _is_list(arrow: pa.DataType) -> bool:
+    t = pa.types
+    plain = t.is_list(arrow) or t.is_large_list(arrow) or t.is_fixed_size_list(arrow)
+    return bool(plain or t.is_list_view(arrow) or t.is_large_list_view(arrow))
+
+
 def require_column(schema: pa.Schema, name: str, context: str) -> pa.Field:
     """The field called `name`, or an error with a suggestion."""
     if name not in schema.names:
-        raise QueryError(f"unknown column `{name}` in {context}", hint=did_you_mean(name, schema.names))
+        head, _, field = name.partition(".")
+        if field and head in schema.names and pa.types.is_struct(schema.field(head).type):
+            hint = f'write ps.col("{head}").field("{field}"), or declare the column as `{name}`'
+        else:
+            hint = did_you_mean(name, schema.names)
+        raise QueryError(f"unknown column `{name}` in {context}", hint=hint)
     return schema.field(name)
 
 

@@ -26,9 +26,11 @@ BASE: dict[str, set[str]] = {
     "cores": set(),
     "scratch": set(),
     "expressions": set(),
-    "schema": {"errors"},
     "paths": {"errors"},
     "config": {"errors", "paths"},
+    "shown": set(),
+    "type_names": {"errors", "expressions_text"},
+    "schema": {"errors", "type_names"},
     "functions": {"errors"},
     "expressions_text": {"expressions", "functions"},
 }

@@ -128,6 +128,10 @@ class ColumnExpr:
         """Whether it is at least `low` and at most `high`."""
         return call("between", self, low, high)
 
+    def field(self, name: str) -> ColumnExpr:
+        """A field of a STRUCT; null where the struct is."""
+        return call("struct_extract", self, name)
+
     def cast(self, type: str, *, lenient: bool = False) -> ColumnExpr:
         """As another SQL type; where a value does not fit, an error, or null if `lenient`."""
         return ColumnExpr(Cast(self.tree, sql_type(arrow_type(type)), lenient))

@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from penstock.api.keywords import checked_keywords, user_line
 from penstock.api.option_text import point_in_time
 from penstock.api.progress import idle_span
 from penstock.api.streams import Stream
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 Rows: TypeAlias = "pa.Table | pd.DataFrame | Sequence[dict[str, Any]]"
 
 
+@checked_keywords("ps.read.files", [field.name for field in fields(FilesConnector)])
 def files(
     path: str,
     *,
@@ -45,16 +48,19 @@ def files(
 ) -> Stream:
     """Files in a folder or of a pattern: Parquet, Arrow IPC, CSV or JSON lines. `follow=True` keeps watching for new
     ones. `substreams="files"`: each file has a progress of its own. `schema` gives SQL types by column name; without it
-    the first file is asked."""
+    the first file is asked. `missing="null"`: a column that a file lacks is null; otherwise it is an error. CSV and
+    JSON files may be compressed (`.gz`, `.zst`)."""
     connector = FilesConnector(str(path), **options)
     return source(connector, time=time, progress=progress, schema=schema, name=name or "files", idle=idle)
 
 
+@checked_keywords("ps.read.table")
 def table(rows: Rows, *, time: str, progress: Rule | None = None, name: str = "table") -> Stream:
     """A table in memory: Arrow, pandas, or a list of dicts."""
     return batches([rows], time=time, progress=progress, name=name)
 
 
+@checked_keywords("ps.read.batches", [field.name for field in fields(MemoryConnector)])
 def batches(
     parts: Iterable[Rows],
     *,
@@ -69,6 +75,7 @@ def batches(
     return source(connector, time=time, progress=progress, name=name, idle=idle)
 
 
+@checked_keywords("ps.read.calls", [field.name for field in fields(CallsConnector)])
 def calls(
     *, progress: Rule | None = None, name: str = "calls", idle: str | int | None = None, **options: Any
 ) -> Stream:
@@ -80,6 +87,7 @@ def calls(
     return source(connector, time="ts", progress=progress or Slack(connector.disorder), name=name, idle=idle)
 
 
+@checked_keywords("ps.read.spark")
 def spark(
     frame: DataFrame,
     *,
@@ -108,9 +116,15 @@ def source(
     idle: str | int | None = None,
 ) -> Stream:
     """A stream from any connector."""
+    if not isinstance(time, str):
+        raise QueryError(
+            f"the time of source `{name}` is one column, not {time!r}",
+            detail=user_line(),
+            hint='name the column by which the stream progresses, as in time="ts"; other columns need no mention',
+        )
     declared = connector.discover() if schema is None else pa.schema([(n, arrow_type(t)) for n, t in schema.items()])
-    fields = normalise(declared)
-    field = require_column(fields, time, f"source `{name}`")
+    columns = normalise(declared)
+    field = require_column(columns, time, f"source `{name}`")
     if not is_time_type(field.type):
         raise QueryError(
             f"`{time}` cannot tell the time of source `{name}`",
@@ -119,8 +133,8 @@ def source(
         )
     rule = progress or ordered()
     if isinstance(rule, Punctuated):
-        check_predicate(fields, rule.predicate)
-    return Stream(Source(name, fields, time, rule, connector, idle_span(idle)))
+        check_predicate(columns, rule.predicate)
+    return Stream(Source(name, columns, time, rule, connector, idle_span(idle)))
 
 
 def _as_table(rows: Rows) -> pa.Table:

@@ -29,7 +29,7 @@ from penstock.sql import Script, parse_script
 
 _FILES: dict[str, Reader] = {
     "path": str, "format": str.lower, "follow": yes_or_no, "split_rows": whole_number, "delimiter": str,
-    "header": yes_or_no, "substreams": str.lower,
+    "header": yes_or_no, "substreams": str.lower, "missing": str.lower,
 }  # fmt: skip
 _FILES_SINK: dict[str, Reader] = {"path": str, "format": str.lower, "compression": str.lower}
 _CALLS: dict[str, Reader] = {

@@ -63,6 +63,10 @@ _BY_ARITY: tuple[tuple[int, int | None, str], ...] = (
     (1, None, "concat"),
     (2, None, "concat_ws"),
     (2, 2, "json_extract_string"),
+    # Nested values. `len` counts the elements of an array, `cardinality` the entries of a map.
+    (1, 1, "to_json len cardinality map_keys map_values"),
+    (2, 2, "struct_extract array_extract list_extract list_contains map_contains map_extract_value"),
+    (2, 2, "array_to_string"),
     # Time.
     (2, 2, "date_trunc date_part strftime strptime try_strptime"),
     (3, 3, "date_diff datediff make_date"),

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 
 import duckdb
 
-from penstock.errors import EvaluationError, QueryError
+from penstock.errors import EvaluationError, QueryError, did_you_mean
 from penstock.expressions import Call, Case, Cast, Column, Expr, Literal
 from penstock.expressions_text import text
+from penstock.schema import arrow_type
 
 TypeOf = Callable[[Expr], str]  # the SQL type of an expression, or a duckdb.Error
 
@@ -34,7 +35,18 @@ _HINTS = (
 def unfit(expression: Expr, type_of: TypeOf, error: duckdb.Error) -> QueryError:
     """Why an expression cannot be computed for its columns: it names the smallest part that is at fault."""
     part, reason = _culprit(expression, type_of, error)
+    match part:
+        case Call("struct_extract", (operand, Literal(field))):
+            return _no_field(operand, str(field), type_of(operand), _plain(reason))
     return QueryError(_sentence(part, type_of, reason), detail=_plain(reason), hint=_hint_for_types(part, reason))
+
+
+def _no_field(operand: Expr, field: str, type_: str, detail: str) -> QueryError:
+    if not type_.startswith("STRUCT("):
+        hint = "a field is one of a STRUCT; an entry of a MAP is written m['key'], an element of an array a[1]"
+        return QueryError(f"`{text(operand)}` is of type {type_}, and has no field `{field}`", hint=hint)
+    known = [known.name for known in arrow_type(type_)]
+    return QueryError(f"`{text(operand)}` has no field `{field}`", detail=detail, hint=did_you_mean(field, known))
 
 
 def failure(expression: Expr, error: duckdb.Error) -> EvaluationError:

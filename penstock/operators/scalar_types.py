@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import duckdb
@@ -13,13 +14,14 @@ from penstock.expressions_text import text
 from penstock.operators import duck
 from penstock.operators.duck_tree import build, constant
 from penstock.operators.scalar_errors import children, unfit
-from penstock.schema import SQL_TYPES, arrow_type, sql_type
+from penstock.schema import arrow_type, sql_type
 
 _STORED_AS = {
     "HUGEINT": "BIGINT", "UHUGEINT": "BIGINT", "UBIGINT": "BIGINT", "UINTEGER": "BIGINT", "USMALLINT": "INTEGER",
     "UTINYINT": "SMALLINT", "TIMESTAMP_S": "TIMESTAMP", "TIMESTAMP_MS": "TIMESTAMP", "TIMESTAMP_NS": "TIMESTAMP",
     "TIMESTAMP WITH TIME ZONE": "TIMESTAMP", "JSON": "VARCHAR", '"NULL"': "INTEGER", "NULL": "INTEGER",
 }  # fmt: skip
+_WIDER = re.compile("|".join(rf"(?<!\w){name}(?!\w)" for name in sorted(_STORED_AS, key=len, reverse=True)))
 _SAMPLES = {"BOOLEAN": "true", "DATE": "1970-01-01", "BLOB": "", "INTERVAL": "1 day"}
 
 
@@ -33,13 +35,13 @@ def column_type(schema: pa.Schema, expression: Expr) -> str:
         found = type_of(expression)
     except duckdb.Error as error:
         raise unfit(expression, type_of, error) from error
-    stored = _STORED_AS.get(found, found)
-    if stored not in SQL_TYPES and not stored.startswith("DECIMAL("):
+    try:
+        return sql_type(arrow_type(_WIDER.sub(lambda wider: _STORED_AS[wider[0]], found)))
+    except QueryError as error:
         raise QueryError(
             f"`{text(expression)}` is of type {found}, which a column cannot have",
             hint="use date_diff or epoch for the length of an INTERVAL, or cast to VARCHAR",
-        )
-    return stored
+        ) from error
 
 
 def positions(reads: Sequence[str]) -> dict[str, str]:

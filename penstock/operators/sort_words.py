@@ -10,8 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from duckdb import SQLExpression
 
+from penstock.operators import duck
 from penstock.operators.aggregate_segments import Indices, Values
+from penstock.schema import is_nested
 from penstock.state.hash import Column, Words, as_array, canonical_keys, decimal_words, is_text
 
 _SIGN = np.uint64(1 << 63)
@@ -32,7 +35,7 @@ def is_sortable(type_: pa.DataType) -> bool:
     """Whether values of this type have sort words."""
     t = pa.types
     whole = t.is_integer(type_) or t.is_boolean(type_) or t.is_date32(type_) or t.is_timestamp(type_)
-    return bool(whole or t.is_floating(type_) or t.is_decimal128(type_) or is_text(type_))
+    return bool(whole or t.is_floating(type_) or t.is_decimal128(type_) or is_text(type_) or is_nested(type_))
 
 
 def order_by_words(words: Sequence[Words]) -> Indices:
@@ -71,6 +74,8 @@ def _ascending(array: pa.Array) -> list[Words]:
         return _ascending(array.dictionary_decode())
     if is_text(array.type):
         return [_text_ranks(array)]
+    if is_nested(array.type):
+        return [_nested_ranks(array)]
     if t.is_decimal(array.type):
         both = decimal_words(array)
         return [both[:, 1] ^ _SIGN, both[:, 0]]
@@ -95,6 +100,15 @@ def _text_ranks(array: pa.Array) -> Words:
     ranks = np.zeros(len(order) + 1, dtype=np.uint64)  # one more, for a column of nulls has no distinct value
     ranks[order] = np.arange(len(order), dtype=np.uint64)
     return ranks[_filled(encoded.indices)]
+
+
+def _nested_ranks(array: pa.Array) -> Words:
+    """Each nested value's place among the distinct ones, in the order that DuckDB has for them."""
+    rows = pa.table({"c0": array, "c1": np.arange(len(array))})
+    _, found = duck.select(rows, [SQLExpression("c1"), SQLExpression("dense_rank() OVER (ORDER BY c0 NULLS LAST)")])
+    ranks = np.zeros(len(array), dtype=np.uint64)
+    ranks[found.column(0).to_numpy()] = found.column(1).to_numpy()
+    return ranks
 
 
 def _filled(array: pa.Array) -> Values:

@@ -16,6 +16,7 @@ from penstock.errors import QueryError
 from penstock.operators.aggregate_segments import Indices
 from penstock.operators.arrange import arranged_schema, hashes_of
 from penstock.operators.window import Times
+from penstock.schema import is_nested
 from penstock.state.hash import Words, hash_columns
 from penstock.state.ranges import HASH_END, HashRange
 
@@ -35,8 +36,9 @@ def cell_hashes(grid: Grid) -> Words:
 
 
 def lanes_of(rows: pa.Table, lanes: int, hash_bits: int) -> Indices:
-    """The grid row or column of each row: by a hash of all its values, so that it is the same when it is read again."""
-    hashes = hash_columns(rows.columns, hash_bits, length=rows.num_rows)
+    """The grid row or column of each row: by a hash of all its flat values, so that it is the same when read again."""
+    flat = [column for column in rows.columns if not is_nested(column.type)]
+    hashes = hash_columns(flat, hash_bits, length=rows.num_rows)
     return ((hashes >> np.uint64(32)) * np.uint64(lanes) >> np.uint64(32)).astype(np.int64)
 
 

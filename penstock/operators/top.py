@@ -20,7 +20,7 @@ from penstock.operators.sort_words import is_sortable, sort_words
 from penstock.operators.top_cut import Members, first_rows, in_order, members_of
 from penstock.operators.window import Times
 from penstock.progress.mark import BEGIN, END
-from penstock.schema import require_column, sql_type, time_values
+from penstock.schema import is_nested, require_column, sql_type, time_values
 from penstock.state.hash import Words, as_array, canonical_keys, check_key_type, hash_columns, key_words
 
 
@@ -56,6 +56,8 @@ class TopRows(OnePort):
             raise QueryError("a limit must be above zero", detail=f"it is {self.n}")
         for name in self._needed:
             _check_sortable(require_column(self.input_schema, name, "the limit"))
+        for order in self.order:
+            _check_flat(self.input_schema.field(order.column))
         for key in self.keys:
             check_key_type(self.input_schema.field(key).type, key)
         if self.number in self.columns:
@@ -172,6 +174,15 @@ class TopRows(OnePort):
 
 def _as_it_stands(rows: Indices, table: pa.Table) -> bool:
     return np.array_equal(rows, np.arange(table.num_rows))
+
+
+def _check_flat(field: pa.Field) -> None:
+    if is_nested(field.type):
+        raise QueryError(
+            "rows cannot be ordered by a nested value",
+            detail=f"its type is {sql_type(field.type)}",
+            hint="order by a field or an element of it, or by its text, to_json(...)",
+        )
 
 
 def _check_sortable(field: pa.Field) -> None:

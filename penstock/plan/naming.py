@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import count
 
-from penstock.expressions import Column, Expr
+from penstock.expressions import Call, Column, Expr, Literal
 from penstock.expressions_text import text
 
 
 def default_name(expression: Expr) -> str:
-    """The name of an expression without an alias: that of the column it is, or its text."""
-    return expression.name if isinstance(expression, Column) else text(expression)
+    """The name of an expression without an alias: that of the column or the field it is, or its text."""
+    return _own_name(expression) or text(expression)
 
 
 def aggregate_name(function: str, argument: Expr | None) -> str:
     """The name of an aggregate without an alias: `count`, `sum_duration`; only the function where it has no column."""
-    return f"{function}_{argument.name}" if isinstance(argument, Column) else function
+    name = None if argument is None else _own_name(argument)
+    return function if name is None else f"{function}_{name}"
+
+
+def _own_name(expression: Expr) -> str | None:
+    match expression:
+        case Column(name) | Call("struct_extract", (_, Literal(str() as name))):
+            return name
+    return None
 
 
 def unique_name(name: str, taken: Collection[str]) -> str:

@@ -17,7 +17,7 @@ from penstock.engine.level import run_route
 from penstock.runtime.adapter import BatchSplit
 from penstock.runtime.addressed import Addressed, addressed
 from penstock.schema import conform
-from penstock.sources.bad_rows import divert_null_times
+from penstock.sources.bad_rows import divert_malformed
 from penstock.sources.base import ReadResult
 
 _MESSAGES = pa.schema([("partition", pa.int32()), ("message", pa.binary())])
@@ -71,5 +71,5 @@ class _PartitionSplit:
         return int(self.table.num_rows)
 
     def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
-        found = divert_null_times(self.table, self.time, self.where, lambda: 0)
+        found = divert_malformed(self.table, self.time, self.where, lambda: 0)
         yield ReadResult(found.rows.select(list(columns)), found.bad)

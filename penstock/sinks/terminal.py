@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.checkpoint.manifest import Staged
+from penstock.shown import python_rows
 from penstock.sinks.collected import CollectedSink
 
 
@@ -59,7 +61,7 @@ def rows_as_table(rows: pa.Table, title: str | None, most: int) -> Table:
     for field in rows.schema:
         numeric = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
         table.add_column(field.name, justify="right" if numeric else "left")
-    for row in rows.slice(0, most).to_pylist():
+    for row in python_rows(rows.slice(0, most)):
         table.add_row(*(_cell(value) for value in row.values()))
     if rows.num_rows > most:
         table.caption = f"and {rows.num_rows - most:,} more rows"
@@ -72,4 +74,6 @@ def _cell(value: object) -> str:
             return "-"
         case float():
             return f"{value:,.6g}"
+        case dict() | list():
+            return json.dumps(value, default=str, ensure_ascii=False)
     return str(value)

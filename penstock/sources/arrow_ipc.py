@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.schema import conform
-from penstock.sources.bad_rows import divert_null_times
+from penstock.schema import column_path, conform
+from penstock.sources.bad_rows import divert_malformed
 from penstock.sources.base import ReadResult
-from penstock.sources.file_format import Part
+from penstock.sources.file_format import Part, check_schema
 from penstock.sources.layout import UnitLayout
-from penstock.sources.listing import FileId
-from penstock.sources.parquet import require_columns
+from penstock.sources.listing import FileId, open_arrow
+from penstock.sources.parquet import distinct_names
 
 _MAGIC = b"ARROW1"
 _STREAM_BYTES_PER_ROW = 64  # a stream does not say how many rows it has
@@ -20,15 +20,22 @@ _STREAM_BYTES_PER_ROW = 64  # a stream does not say how many rows it has
 
 @dataclass(frozen=True)
 class ArrowFormat:
-    """A position is the number of a record batch; a stream has the positions 0 and 1."""
+    """A position is the number of a record batch; a stream has the positions 0 and 1. `lenient`: a file may lack
+    columns, which are null."""
+
+    lenient: bool = False
 
     @property
     def name(self) -> str:
         return "arrow"
 
     def discover(self, path: str) -> pa.Schema:
-        with pa.OSFile(path) as source:
-            return _open(source, pa.ipc.IpcReadOptions(use_threads=False), _is_stream(path)).schema
+        with open_arrow(path) as source:
+            return distinct_names(self._schema(source, path), path)
+
+    def check(self, file: FileId, schema: pa.Schema) -> None:
+        with open_arrow(file.path) as source:
+            check_schema(self._schema(source, file.path), schema, file.path, self.lenient)
 
     def layout(self, file: FileId) -> UnitLayout:
         if _is_stream(file.path):
@@ -38,16 +45,20 @@ class ArrowFormat:
     def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
         path = part.file.path
         stream = _is_stream(path)
-        found = self.discover(path)
-        require_columns(found, schema, path)
-        fields = sorted(found.get_field_index(name) for name in schema.names)
+        with open_arrow(path) as source:
+            found = self._schema(source, path)
+        paths = [column_path(found, name, f"`{path}`") for name in schema.names]
+        fields = sorted({places[0] for places in paths if places is not None}) or [0]
         options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
         # Read, not mapped: the rows outlive this call, and a mapped file that shrinks kills the process.
-        with pa.OSFile(path) as source:
+        with open_arrow(path) as source:
             reader = _open(source, options, stream)
             table = reader.read_all() if stream else _read_batches(reader, part)
-        rows = conform(table, schema, f"`{path}`")
-        return divert_null_times(rows, time, path, lambda: 0 if stream else sum(_batch_sizes(path)[: part.start]))
+        rows = conform(table, schema, f"`{path}`", lenient=self.lenient)
+        return divert_malformed(rows, time, path, lambda: 0 if stream else sum(_batch_sizes(path)[: part.start]))
+
+    def _schema(self, source: pa.NativeFile, path: str) -> pa.Schema:
+        return _open(source, pa.ipc.IpcReadOptions(use_threads=False), _is_stream(path)).schema
 
 
 def _read_batches(reader: pa.ipc.RecordBatchFileReader, part: Part) -> pa.Table:
@@ -58,7 +69,7 @@ def _read_batches(reader: pa.ipc.RecordBatchFileReader, part: Part) -> pa.Table:
 def _batch_sizes(path: str) -> tuple[int, ...]:
     # A batch's header holds its size; asking for one field alone keeps the others unread.
     options = pa.ipc.IpcReadOptions(included_fields=[0], use_threads=False)
-    with pa.OSFile(path) as source:
+    with open_arrow(path) as source:
         reader = pa.ipc.open_file(source, options=options)
         return tuple(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
 

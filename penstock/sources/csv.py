@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import SourceError, did_you_mean
+from penstock.errors import SourceError
+from penstock.schema import conform, is_nested, missing_column, place_of, sql_type
 from penstock.sources.base import ReadResult
+from penstock.sources.compressed import open_text
 from penstock.sources.csv_lines import read_lines
 from penstock.sources.csv_parser import first_line, has_lone_return, one_row_a_line, parse_csv, split_line
-from penstock.sources.file_format import Part
+from penstock.sources.file_format import Part, with_missing_hint
 from penstock.sources.layout import ByteLayout
 from penstock.sources.listing import FileId
 from penstock.sources.text_lines import read_block, text_begin, text_layout
@@ -28,11 +30,13 @@ _ZONED_TIME = pa.timestamp("us", "UTC")
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """A position is an offset in bytes. `names` are those of the columns of a file without a header."""
+    """A position is an offset in bytes of the text. `names` are those of the columns of a file without a header.
+    `lenient`: a file with a header may lack columns, which are null."""
 
     delimiter: str = ","
     header: bool = True
     names: tuple[str, ...] = ()
+    lenient: bool = False
 
     @property
     def name(self) -> str:
@@ -51,18 +55,31 @@ class CsvFormat:
         found = parse_csv(sample, self.delimiter, len(names), {}, []).schema.types
         return pa.schema([(name, _plain(type_)) for name, type_ in zip(names, found, strict=True)])
 
+    def check(self, file: FileId, schema: pa.Schema) -> None:
+        for field in schema:
+            if is_nested(field.type):
+                raise SourceError(
+                    f"column `{field.name}` of `{file.path}` cannot be a {sql_type(field.type)}",
+                    detail="a field of a CSV file is a text or a number",
+                    hint="declare it VARCHAR, and take JSON text apart with json_extract_string",
+                )
+        names = self._head(file.path)[0]
+        if names and self.header:
+            _places(names, schema, file.path, self.lenient)
+
     def layout(self, file: FileId) -> ByteLayout:
         return text_layout(file, self._head(file.path)[1])
 
     def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
         names, begin = self._head(part.file.path)
-        places = _places(names, schema, part.file.path)
+        places = _places(names, schema, part.file.path, self.lenient)
         block = read_block(part, begin)
         if not first_line(block.data):
             return ReadResult(schema.empty_table())
-        rows = self._read_at_once(block.data, len(names), places, schema)
-        if rows is not None and rows.column(time).null_count == 0:
-            return ReadResult(rows)
+        there = pa.schema([field for field in schema if field.name in places])
+        rows = self._read_at_once(block.data, len(names), list(places.values()), there)
+        if rows is not None and time in places and rows.column(time).null_count == 0:
+            return ReadResult(conform(rows, schema, lenient=True))
         return read_lines(part, block, self.delimiter, len(names), places, schema, time)
 
     def _head(self, path: str) -> tuple[tuple[str, ...], int]:
@@ -70,7 +87,7 @@ class CsvFormat:
         begin = text_begin(path)
         if not self.header:
             return self.names, begin
-        with open(path, "rb") as file:
+        with open_text(path) as file:
             file.seek(begin)
             line = file.readline()
             while line and not line.strip():
@@ -105,14 +122,14 @@ class CsvFormat:
         return [place for place in times if pc.any(zoned(texts.column(str(place)))).as_py()]
 
 
-def _places(names: tuple[str, ...], schema: pa.Schema, path: str) -> list[int]:
-    """Where the columns of the schema are in a line."""
-    for name in schema.names:
-        if name not in names:
-            raise SourceError(f"column `{name}` is missing in `{path}`", hint=did_you_mean(name, names))
-        if names.count(name) > 1:
-            raise SourceError(f"`{path}` has several columns `{name}`", hint="give each column a name of its own")
-    return [names.index(name) for name in schema.names]
+def _places(names: tuple[str, ...], schema: pa.Schema, path: str, lenient: bool) -> dict[str, int]:
+    """Where the columns of the schema are in a line; without those that are missing, where some may be."""
+    where = f"`{path}`"
+    places = {name: place_of(name, names, where) for name in schema.names}
+    for name, place in places.items():
+        if place is None and not lenient:
+            raise with_missing_hint(missing_column(name, names, where))
+    return {name: place for name, place in places.items() if place is not None}
 
 
 def _parsed_type(type_: pa.DataType) -> pa.DataType:
@@ -122,7 +139,7 @@ def _parsed_type(type_: pa.DataType) -> pa.DataType:
 
 def _sample(path: str, begin: int) -> bytes:
     """Whole lines from the beginning of the rows."""
-    with open(path, "rb") as file:
+    with open_text(path) as file:
         file.seek(begin)
         data = file.read(_SAMPLE)
         return data if data.endswith(b"\n") else data + file.readline()

@@ -13,16 +13,18 @@ from penstock.sources.base import ReadResult
 from penstock.sources.csv_parser import parse_csv
 from penstock.sources.file_format import Part
 from penstock.sources.text_lines import BadLines, Block, Lines, report, split_lines
-from penstock.sources.typed_lines import TextColumn, typed_rows
+from penstock.sources.typed_lines import TypedColumn, parsed_column, typed_rows
 
 
 def read_lines(
-    part: Part, block: Block, delimiter: str, width: int, places: list[int], schema: pa.Schema, time: str
+    part: Part, block: Block, delimiter: str, width: int, places: dict[str, int], schema: pa.Schema, time: str
 ) -> ReadResult:
     """The good rows of a block, in order, and its malformed lines."""
     lines, not_utf8 = split_lines(block.data)
     lines, unended = _whole_rows(lines, delimiter)
-    lines, columns, miscounted = _fields(lines, delimiter, width, places)
+    lines, texts, miscounted = _fields(lines, delimiter, width, list(places.values()))
+    named = dict(zip(places, texts, strict=True))
+    columns = [_column(field, named.get(field.name), len(lines.text)) for field in schema]
     rows, malformed = typed_rows(lines, columns, schema, time)
     return ReadResult(rows, report(part, block, [not_utf8, unended, miscounted, malformed]))
 
@@ -42,10 +44,10 @@ def _row_pattern(delimiter: str) -> str:
     return rf"^{field}(?:{cut}{field})*$"
 
 
-def _fields(lines: Lines, delimiter: str, width: int, places: list[int]) -> tuple[Lines, list[TextColumn], BadLines]:
+def _fields(lines: Lines, delimiter: str, width: int, places: list[int]) -> tuple[Lines, list[pa.Array], BadLines]:
     """The lines that have `width` fields, with their texts; and the others."""
     if len(lines.text) == 0:
-        return lines, [_column(pa.array([], pa.string())) for _ in places], BadLines.of(lines, "")
+        return lines, [pa.array([], pa.string()) for _ in places], BadLines.of(lines, "")
     joined = pc.binary_join(pa.ListArray.from_arrays([0, len(lines.text)], lines.text), "\n")
     wrong: list[arrow_csv.InvalidRow] = []
     data = joined[0].as_buffer().to_pybytes()
@@ -54,9 +56,9 @@ def _fields(lines: Lines, delimiter: str, width: int, places: list[int]) -> tupl
     good[[row.number - 1 for row in wrong]] = False
     why = [f"{row.actual_columns} fields instead of {row.expected_columns}" for row in wrong]
     rest = lines.where(~good)
-    columns = [_column(table.column(str(place)).combine_chunks()) for place in places]
+    columns = [table.column(str(place)).combine_chunks() for place in places]
     return lines.where(good), columns, BadLines(rest.ordinals, pa.array(why, pa.string()), rest.text)
 
 
-def _column(texts: pa.Array) -> TextColumn:
-    return TextColumn(texts, np.zeros(len(texts), np.bool_))
+def _column(field: pa.Field, texts: pa.Array | None, rows: int) -> TypedColumn:
+    return TypedColumn(pa.nulls(rows, field.type)) if texts is None else parsed_column(field.name, texts, field.type)

@@ -42,7 +42,8 @@ class FileCuts:
         layout = self.layout(file)
         taken: list[FileSplit] = []
         while at < layout.end:
-            to = layout.cut(at, _even_share(min(layout.rows(at, layout.end), room), split_rows))
+            share = max(1, min(layout.rows(at, layout.end), room))
+            to = layout.cut(at, share if layout.sequential else _even_share(share, split_rows))
             rows = layout.rows(at, to)
             if rows > room and (taken or not must):
                 break
@@ -61,6 +62,7 @@ class FileCuts:
         if file not in self._layouts:
             format_ = self._format_of(file.path)
             try:
+                format_.check(file, self._schema)
                 layout = format_.layout(file)
             except (pa.ArrowException, OSError) as error:
                 raise unreadable(file.path, format_, error) from error

@@ -7,9 +7,13 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from penstock.errors import SourceError
+from penstock.schema import conform
 from penstock.sources.base import ReadResult
 from penstock.sources.layout import Layout
 from penstock.sources.listing import FileId
+
+_MISSING = "with missing = 'null' a column that a file lacks is null"
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,10 @@ class FileFormat(Protocol):
         """The schema of the file, as the format has it."""
         ...
 
+    def check(self, file: FileId, schema: pa.Schema) -> None:
+        """Raise SourceError unless the file has the columns of `schema`, or may lack some."""
+        ...
+
     def layout(self, file: FileId) -> Layout:
         """Where the file can be cut."""
         ...
@@ -39,3 +47,16 @@ class FileFormat(Protocol):
     def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
         """The columns of `schema`. Rows that are malformed, or null in the column `time`, go to `bad`."""
         ...
+
+
+def with_missing_hint(error: SourceError) -> SourceError:
+    """The error of a file that lacks a column, with the way out."""
+    return SourceError(error.what, detail=error.detail, hint="; ".join(filter(None, (error.hint, _MISSING))))
+
+
+def check_schema(found: pa.Schema, wanted: pa.Schema, path: str, lenient: bool) -> None:
+    """Raise unless rows of the schema `found` can be read as rows of `wanted`."""
+    try:
+        conform(found.empty_table(), wanted, f"`{path}`", lenient=lenient)
+    except SourceError as error:
+        raise (with_missing_hint(error) if "is missing in" in error.what else error) from error

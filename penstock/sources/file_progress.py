@@ -20,7 +20,7 @@ from typing import Any
 import xxhash
 
 from penstock.errors import SourceError
-from penstock.sources.listing import FileId, changed, vanished
+from penstock.sources.listing import FileId, changed, path_of, vanished
 
 _PATH_BYTES, _IDENTITY_BYTES = 6, 3
 _RECORD = _PATH_BYTES + _IDENTITY_BYTES
@@ -74,7 +74,7 @@ class FileProgress:
 
     def to_json(self) -> dict[str, Any]:
         records = b"".join(path + identity for path, identity in sorted(self.known.items()))
-        partly = [{"path": f.path, "size": f.size, "mtime_ns": f.mtime_ns, "at": at} for f, at in self.partly.items()]
+        partly = [{"path": f.name, "size": f.size, "mtime_ns": f.mtime_ns, "at": at} for f, at in self.partly.items()]
         name = "finished" if self.follow else "remaining"
         return {name: base64.b64encode(records).decode("ascii"), "partly": partly}
 
@@ -95,7 +95,7 @@ def from_json(progress: dict[str, Any], follow: bool) -> FileProgress:
     data = base64.b64decode(progress[name])
     records = (data[i : i + _RECORD] for i in range(0, len(data), _RECORD))
     known = {record[:_PATH_BYTES]: record[_PATH_BYTES:] for record in records}
-    partly = {FileId(f["path"], f["size"], f["mtime_ns"]): f["at"] for f in progress["partly"]}
+    partly = {FileId(path_of(f["path"]), f["size"], f["mtime_ns"]): f["at"] for f in progress["partly"]}
     return FileProgress(follow, known, partly)
 
 

@@ -9,7 +9,10 @@ import pyarrow as pa
 
 from penstock.errors import SourceError
 from penstock.sources.base import ReadResult
+from penstock.sources.compressed import codec_of
 from penstock.sources.file_format import FileFormat, Part
+
+_PIECE = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,19 @@ class FileSplit:
         names = dict.fromkeys((*columns, self.time))
         schema = pa.schema([self.schema.field(name) for name in names])
         self.part.file.check()
-        try:
-            result = self.format.read(self.part, schema, self.time)
-        except (pa.ArrowException, OSError) as error:
-            raise unreadable(self.part.file.path, self.format, error) from error
-        yield replace(result, rows=result.rows.select(list(columns)))
+        for piece in self._pieces():
+            try:
+                result = self.format.read(piece, schema, self.time)
+            except (pa.ArrowException, OSError) as error:
+                raise unreadable(self.part.file.path, self.format, error) from error
+            yield replace(result, rows=result.rows.select(list(columns)))
+
+    def _pieces(self) -> Iterator[Part]:
+        """The ranges that are read at a time: of a compressed file, which is not cut small, some megabytes."""
+        part = self.part
+        step = _PIECE if codec_of(part.file.path) else part.end - part.start
+        for start in range(part.start, part.end, max(1, step)):
+            yield replace(part, start=start, end=min(start + step, part.end))
 
 
 def unreadable(path: str, format_: FileFormat, error: Exception) -> SourceError:

@@ -14,10 +14,11 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from penstock.errors import ConfigError, SourceError, did_you_mean
+from penstock.errors import ConfigError, SourceError, did_you_mean, printable
 from penstock.paths import local_path
 from penstock.schema import normalise
 from penstock.sources.arrow_ipc import ArrowFormat
+from penstock.sources.compressed import CODECS, codec_of, open_text, without_codec
 from penstock.sources.csv import CsvFormat
 from penstock.sources.file_cuts import FileCuts
 from penstock.sources.file_format import FileFormat
@@ -28,6 +29,7 @@ from penstock.sources.listing import FileId, list_files, would_match
 from penstock.sources.parquet import ParquetFormat
 
 SUBSTREAMS = ("one", "files")
+MISSING = ("error", "null")
 FORMATS = ("parquet", "arrow", "csv", "json")
 EXTENSIONS = {
     ".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow", ".feather": "arrow",
@@ -40,7 +42,8 @@ class FilesConnector:
     """Which files, and how they are read. `format` None: by the extension of each file. `split_rows` is about how many
     rows a split has (None: 200,000 to 400,000, by the rows of an epoch); a larger row group or record batch stays
     whole. `substreams` is `one`, or `files` where each file has a progress of its own and is finished at its end: then
-    an epoch reads some rows of every unfinished file."""
+    an epoch reads some rows of every unfinished file. `missing` is `error`, or `null` where a file may lack columns,
+    which are null in its rows."""
 
     path: str | tuple[str, ...]
     format: str | None = None
@@ -49,6 +52,7 @@ class FilesConnector:
     delimiter: str = ","
     header: bool = True
     substreams: str = "one"
+    missing: str = "error"
 
     def __post_init__(self) -> None:
         several = not isinstance(self.path, str | os.PathLike)
@@ -59,6 +63,10 @@ class FilesConnector:
         )  # so that a Path or a list will do, and the value can be hashed
         if not self.patterns or not all(self.patterns):
             raise ConfigError("a files source needs a path", hint="name a folder, a file or a glob such as data/*.csv")
+        for pattern in self.patterns:
+            if (shown := printable(pattern)) != pattern:
+                hint = "rename the folder, or name one above it: files below it may be called anything"
+                raise ConfigError(f"the path `{shown}` is not UTF-8", hint=hint)
         if self.format is not None and self.format not in FORMATS:
             raise ConfigError(f"unknown file format `{self.format}`", hint=did_you_mean(self.format, FORMATS))
         if self.split_rows is not None and self.split_rows < 1:
@@ -72,6 +80,12 @@ class FilesConnector:
                 f"unknown substreams `{self.substreams}` of a files source",
                 detail="all files are one substream, or each file is a substream",
                 hint=did_you_mean(self.substreams, SUBSTREAMS),
+            )
+        if self.missing not in MISSING:
+            raise ConfigError(
+                f"`missing` cannot be `{self.missing}`",
+                detail="a column that a file lacks is an error, or null",
+                hint=did_you_mean(self.missing, MISSING),
             )
         if len(self.delimiter.encode()) != 1 or self.delimiter in '"\r\n':
             raise ConfigError(
@@ -102,6 +116,7 @@ class FilesConnector:
             "delimiter": self.delimiter,
             "header": self.header,
             "substreams": self.substreams,
+            **({} if self.missing == "error" else {"missing": self.missing}),
         }
 
     def would_list(self, path: str) -> bool:
@@ -109,7 +124,7 @@ class FilesConnector:
 
     def discover(self) -> pa.Schema:
         """The schema of the first file that is not empty."""
-        file = next((file for file in list_files(self.patterns) if file.size > 0), None)
+        file = next((file for file in list_files(self.patterns) if _has_content(file)), None)
         if file is None:
             raise no_match(self.patterns)
         format_ = self.format_of(file.path)
@@ -124,21 +139,37 @@ class FilesConnector:
         return FilesReader(self.patterns, self.follow, apart, cuts)
 
     def format_of(self, path: str) -> FileFormat:
-        extension = os.path.splitext(path)[1].lower()
+        extension = os.path.splitext(without_codec(path))[1].lower()
+        lenient = self.missing == "null"
         match self.format or EXTENSIONS.get(extension):
+            case "parquet" | "arrow" as name if codec_of(path):
+                raise SourceError(
+                    f"`{path}` cannot be read: only CSV and JSON files may be compressed as a whole",
+                    detail=f"its format is {name}, which has a compression of its own",
+                    hint="decompress the file",
+                )
             case "parquet":
-                return ParquetFormat()
+                return ParquetFormat(lenient)
             case "arrow":
-                return ArrowFormat()
+                return ArrowFormat(lenient)
             case "csv":
-                return CsvFormat("\t" if extension == ".tsv" and self.delimiter == "," else self.delimiter, self.header)
+                delimiter = "\t" if extension == ".tsv" and self.delimiter == "," else self.delimiter
+                return CsvFormat(delimiter, self.header, lenient=lenient)
             case "json":
-                return JsonFormat()
+                return JsonFormat(lenient)
         raise SourceError(
             f"cannot tell the format of `{path}`",
-            detail=f"known extensions: {', '.join(EXTENSIONS)}",
+            detail=f"known extensions: {', '.join(EXTENSIONS)}; of text also with {' or '.join(CODECS)} behind",
             hint="give `format`, or a glob that names only the files meant",
         )
+
+
+def _has_content(file: FileId) -> bool:
+    """Tell whether there is anything in a file; a compressed one of nothing still has some bytes."""
+    if codec_of(file.path) is None:
+        return file.size > 0
+    with open_text(file.path) as text:
+        return bool(text.read(1))
 
 
 def _one_substream(file: FileId) -> str:
@@ -146,4 +177,4 @@ def _one_substream(file: FileId) -> str:
 
 
 def _own_substream(file: FileId) -> str:
-    return file.path
+    return file.name

@@ -51,7 +51,7 @@ class FilesReader:
             after.to_json(),
             ended=not self._follow and not rest,
             waiting=self._cuts.waiting(rest, taken.partly),
-            finished=tuple(file.path for file in taken.finished) if self._apart else (),
+            finished=tuple(file.name for file in taken.finished) if self._apart else (),
         )
 
     def _before(self, progress: dict[str, Any] | None, listing: tuple[FileId, ...]) -> FileProgress:
@@ -83,9 +83,9 @@ class FilesReader:
         """An equal share of every file of which nothing else is said: a file that is left for later might begin below
         what the others have reached, and its rows would be late. One that is held back has begun."""
         even, size = room // max(1, len(queue)), self._cuts.split_rows(room)
-        shares = {file: most.get(file.path, even) for file in queue}
+        shares = {file: most.get(file.name, even) for file in queue}
         taken = {
-            file: self._cuts.take(file, self._start(file, partly), share, size, must=file.path not in most or share > 0)
+            file: self._cuts.take(file, self._start(file, partly), share, size, must=file.name not in most or share > 0)
             for file, share in shares.items()
         }
         splits = tuple(split for some, _ in taken.values() for split in some)

@@ -26,12 +26,21 @@ class Layout(Protocol):
         """How many rows lie in the range; an estimate for text."""
         ...
 
+    @property
+    def sequential(self) -> bool:
+        """Whether the file can be read only from its beginning on, so that several splits at once do not pay."""
+        ...
+
 
 @dataclass(frozen=True)
 class UnitLayout:
     """A file of indivisible units (row groups, record batches) of known sizes. A position is the number of a unit."""
 
     counts: tuple[int, ...]
+
+    @property
+    def sequential(self) -> bool:
+        return False
 
     @property
     def begin(self) -> int:
@@ -53,14 +62,19 @@ class UnitLayout:
 
 @dataclass(frozen=True)
 class ByteLayout:
-    """A file of lines. A position is an offset in bytes; a line belongs to the range in which it starts."""
+    """A file of lines. A position is an offset in bytes of the text; a line belongs to the range in which it starts. A
+    compressed file is read piece by piece, so the bytes of a split have no bound."""
 
     begin: int
     end: int
     bytes_per_row: float
+    sequential: bool = False
 
     def cut(self, at: int, rows: int) -> int:
-        width = max(1, min(MAX_SPLIT_BYTES, int(rows * self.bytes_per_row)))
+        width = max(1, int(rows * self.bytes_per_row))
+        if rows >= self.rows(at, self.end):
+            width = self.end - at  # all of them, without a rest that rounding would leave
+        width = width if self.sequential else min(MAX_SPLIT_BYTES, width)
         return min(self.end, at + width)
 
     def rows(self, start: int, end: int) -> int:

@@ -14,9 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from penstock.errors import SourceError
 
 _UNFINISHED = (".tmp", ".inprogress", ".crc")
+_BYTES = "bytes:"  # begins the name of a file whose path is not UTF-8; a path begins with a slash
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -28,6 +31,15 @@ class FileId:
     size: int
     mtime_ns: int
 
+    @property
+    def name(self) -> str:
+        """The path as text that can be written anywhere; `path_of` gives the path back."""
+        try:
+            self.path.encode()
+        except UnicodeEncodeError:
+            return f"{_BYTES}{os.fsencode(self.path).hex()}"
+        return self.path
+
     def check(self) -> None:
         """Raise unless the file is still the one that was listed."""
         try:
@@ -36,6 +48,26 @@ class FileId:
             raise vanished(self.path) from error
         if now != self:
             raise changed(self.path)
+
+
+def path_of(name: str) -> str:
+    """The path of a file by its `FileId.name`."""
+    return os.fsdecode(bytes.fromhex(name.removeprefix(_BYTES))) if name.startswith(_BYTES) else name
+
+
+def arrow_file(path: str) -> str | pa.NativeFile:
+    """A file as Arrow opens it: by its path, which has to be UTF-8, or else as a file that is open."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return pa.PythonFile(open(path, "rb"))
+    return path
+
+
+def open_arrow(path: str) -> pa.NativeFile:
+    """A binary file, open."""
+    file = arrow_file(path)
+    return pa.OSFile(file) if isinstance(file, str) else file
 
 
 def identify(path: str) -> FileId:

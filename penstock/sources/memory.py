@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import ConfigError
-from penstock.schema import conform, normalise
-from penstock.sources.bad_rows import divert_null_times
+from penstock.schema import conform, is_nested, normalise
+from penstock.sources.bad_rows import divert_malformed
 from penstock.sources.base import Offer, ReadResult
 
 SUBSTREAM = "memory"
@@ -87,8 +87,11 @@ class MemoryConnector:
         """Of the rows and of the borders between batches; how a table is chunked does not matter."""
         digest = hashlib.sha256()
         for batch in self.batches:
-            data = to_ipc(_canonical(conform(batch, self.discover())))
-            digest.update(hashlib.sha256(data).digest())
+            rows = conform(batch, self.discover())
+            flat = [field.name for field in rows.schema if not is_nested(field.type)]
+            digest.update(hashlib.sha256(to_ipc(_canonical(rows.select(flat)))).digest())
+            for nested in (column for column in rows.columns if is_nested(column.type)):
+                _digest_nested(digest, _as_one(nested))
         return digest.hexdigest()
 
     def discover(self) -> pa.Schema:
@@ -120,7 +123,7 @@ class MemorySplit:
 
     def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
         names = list(dict.fromkeys((*columns, self.time)))
-        found = divert_null_times(self.table.select(names), self.time, f"batch {self.batch}", lambda: self.first)
+        found = divert_malformed(self.table.select(names), self.time, f"batch {self.batch}", lambda: self.first)
         yield ReadResult(found.rows.select(list(columns)), found.bad)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -184,6 +187,27 @@ def _canonical(table: pa.Table) -> pa.Table:
         columns[f"valid{i}"] = pc.is_valid(column).cast(pa.uint8())
         columns[f"value{i}"] = pc.fill_null(column, _zero(column.type)) if column.null_count else column
     return pa.table(columns).combine_chunks()
+
+
+def _digest_nested(digest: hashlib._Hash, array: pa.Array) -> None:
+    """Takes in where values are null, how long lists are, and the values below, whatever lies beneath a null."""
+    if not is_nested(array.type):
+        digest.update(to_ipc(_canonical(pa.table({"value": array}))))
+        return
+    digest.update(pa.array(pc.is_valid(array).cast(pa.uint8())).to_numpy().tobytes())
+    if pa.types.is_map(array.type):
+        array = array.cast(pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])))
+    if pa.types.is_list(array.type):
+        digest.update(pc.list_value_length(array).fill_null(0).to_numpy().tobytes())
+        _digest_nested(digest, array.flatten())
+        return
+    for child in array.flatten():
+        _digest_nested(digest, child)
+
+
+def _as_one(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece."""
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def _zero(type_: pa.DataType) -> pa.Scalar:

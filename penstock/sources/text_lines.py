@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import SourceError
 from penstock.sources.bad_rows import bad_table
+from penstock.sources.compressed import OpenStreams, codec_of, open_text, text_size
 from penstock.sources.file_format import Part
 from penstock.sources.layout import ByteLayout
 from penstock.sources.listing import FileId
@@ -25,6 +26,7 @@ _NEWLINE = 10
 _STEP = 1 << 20
 _SAMPLE = 1 << 16
 _LONGEST = 2**31 - 1
+_streams = OpenStreams()
 
 
 @dataclass(frozen=True)
@@ -61,28 +63,50 @@ class BadLines:
 
 def text_begin(path: str) -> int:
     """Where the text starts: behind the byte order mark, if there is one."""
-    with open(path, "rb") as file:
+    with open_text(path) as file:
         return len(BOM) if file.read(len(BOM)) == BOM else 0
 
 
 def text_layout(file: FileId, begin: int) -> ByteLayout:
     """The layout of the lines from `begin` on; their length is that of the first ones."""
-    with open(file.path, "rb") as source:
+    with open_text(file.path) as source:
         source.seek(begin)
         sample = source.read(_SAMPLE)
-    return ByteLayout(begin, max(begin, file.size), max(1.0, len(sample) / max(1, sample.count(b"\n"))))
+    packed = codec_of(file.path) is not None
+    size = text_size(file.path) if packed else file.size
+    bytes_per_row = max(1.0, len(sample) / max(1, sample.count(b"\n")))
+    return ByteLayout(begin, max(begin, size), bytes_per_row, sequential=packed)
 
 
 def read_block(part: Part, begin: int) -> Block:
     """The lines that start in [part.start, part.end); `begin` is where the first line of the file starts."""
+    if codec_of(part.file.path) is not None:
+        return _next_block(part, begin)
     with open(part.file.path, "rb") as file:
-        start = _line_start(file, part.start, begin)
-        if start >= part.end:
-            return Block(b"", start)
-        file.seek(start)
-        data = file.read(part.end - start)
-        if not data.endswith(b"\n"):
-            data += file.readline()
+        return _block_at(file, _line_start(file, part.start, begin), part)
+
+
+def _next_block(part: Part, begin: int) -> Block:
+    """The block of a compressed file, read on from where the one before it ended, if this process read that last."""
+    kept = _streams.take(part.file, part.start)
+    file, start = kept or (open_text(part.file.path), None)
+    try:
+        block = _block_at(file, _line_start(file, part.start, begin) if start is None else start, part)
+    except BaseException:
+        file.close()
+        raise
+    if file.peek(1):  # type: ignore[attr-defined]
+        _streams.keep(part.file, part.end, file, block.start + len(block.data))
+    else:
+        file.close()
+    return block
+
+
+def _block_at(file: BinaryIO, start: int, part: Part) -> Block:
+    file.seek(start)
+    data = file.read(max(0, part.end - start))
+    if data and not data.endswith(b"\n"):
+        data += file.readline()
     if len(data) > _LONGEST:
         raise SourceError(f"a line of `{part.file.path}` is longer than 2 GiB", hint="is it a text file?")
     return Block(data, start)
@@ -131,7 +155,7 @@ def report(part: Part, block: Block, found: list[BadLines]) -> pa.Table | None:
 
 def _lines_before(path: str, offset: int) -> int:
     count = 0
-    with open(path, "rb") as file:
+    with open_text(path) as file:
         while offset > 0 and (data := file.read(min(_STEP, offset))):
             count, offset = count + data.count(b"\n"), offset - len(data)
     return count

@@ -1,8 +1,10 @@
-"""Columns of texts to typed rows, with the lines set aside that have a malformed value or no time."""
+"""Columns of values to rows, with the lines set aside that have a malformed value or no time."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,43 +15,60 @@ from penstock.sources.bad_rows import null_time_reason
 from penstock.sources.text_lines import BadLines, Lines
 from penstock.sources.text_values import parse, reasons
 
+Mask = npt.NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
-class TextColumn:
-    """The texts of a column, one a line (null: no value), and where the text is none of the column's kind at all."""
+class TypedColumn:
+    """The values of a column, one a line, and why those are malformed that are (null: they are not; None: none is)."""
 
-    texts: pa.Array
-    misfit: npt.NDArray[np.bool_]
+    values: pa.Array
+    why: pa.Array | None = None
 
 
-def typed_rows(lines: Lines, columns: list[TextColumn], schema: pa.Schema, time: str) -> tuple[pa.Table, BadLines]:
+def parsed_column(name: str, texts: pa.Array, type_: pa.DataType, misfit: Mask | None = None) -> TypedColumn:
+    """Texts as values (null: no value); `misfit` is where the text is none of the column's kind at all."""
+    if misfit is None or not misfit.any():
+        values, bad = parse(texts, type_)
+    else:
+        values, bad = parse(where_true(~misfit, texts), type_)
+        bad |= misfit
+    return TypedColumn(values, where_true(bad, reasons(name, texts, type_)) if bad.any() else None)
+
+
+def typed_rows(lines: Lines, columns: Sequence[TypedColumn], schema: pa.Schema, time: str) -> tuple[pa.Table, BadLines]:
     """The rows of the well-formed lines, and the other lines; a line is reported for its first malformed column."""
-    why = pa.nulls(len(lines.text), pa.string())
-    arrays = []
+    why = []
     for field, column in zip(schema, columns, strict=True):
-        values, bad = parse(_without(column.texts, column.misfit), field.type)
-        arrays.append(values)
-        bad |= column.misfit
-        if bad.any():
-            why = pc.coalesce(why, _where(bad, reasons(field.name, column.texts, field.type)))
-        if field.name == time:
-            empty = np.asarray(pc.is_null(values)) & ~bad
-            why = pc.coalesce(why, _where(empty, pa.repeat(pa.scalar(null_time_reason(time)), len(empty))))
-    return _part(lines, pa.table(arrays, schema=schema), why)
+        why.append(column.why)
+        if field.name == time and column.values.null_count:
+            why.append(where_true(np.asarray(pc.is_null(column.values)), null_time_reason(time)))
+    rows = pa.table([column.values for column in columns], schema=schema)
+    return _part(lines, rows, first_reason(why))
 
 
-def _part(lines: Lines, rows: pa.Table, why: pa.Array) -> tuple[pa.Table, BadLines]:
+def _part(lines: Lines, rows: pa.Table, why: pa.Array | None) -> tuple[pa.Table, BadLines]:
+    if why is None or why.null_count == len(why):
+        nothing = lines.where(np.zeros(len(lines.text), np.bool_))
+        return rows, BadLines(nothing.ordinals, pa.array([], pa.string()), nothing.text)
     good = np.asarray(pc.is_null(why))
     wrong = lines.where(~good)
-    if good.all():
-        return rows, BadLines(wrong.ordinals, why.slice(0, 0), wrong.text)
-    mask = pa.array(good)
-    return rows.filter(mask), BadLines(wrong.ordinals, why.filter(pc.invert(mask)), wrong.text)
+    return rows.filter(pa.array(good)), BadLines(wrong.ordinals, why.drop_null(), wrong.text)
 
 
-def _where(mask: npt.NDArray[np.bool_], values: pa.Array) -> pa.Array:
-    return pc.if_else(pa.array(mask), values, pa.scalar(None, values.type))
+def first_reason(reasons: Iterable[pa.Array | None]) -> pa.Array | None:
+    """The first reason of each line, where there are any."""
+    given = [why for why in reasons if why is not None]
+    return pc.coalesce(*given) if given else None
 
 
-def _without(texts: pa.Array, mask: npt.NDArray[np.bool_]) -> pa.Array:
-    return _where(~mask, texts) if mask.any() else texts
+@overload
+def where_true(mask: Mask, values: pa.Array | str) -> pa.Array: ...
+@overload
+def where_true(mask: Mask, values: pa.Array | str | None) -> pa.Array | None: ...
+def where_true(mask: Mask, values: pa.Array | str | None) -> pa.Array | None:
+    """The values (or one text for all) where the mask is true, and null elsewhere."""
+    if values is None:
+        return None
+    chosen = pa.scalar(values) if isinstance(values, str) else values
+    return pc.if_else(pa.array(mask), chosen, pa.scalar(None, chosen.type))

@@ -84,16 +84,26 @@ class Cursor:
         self.at += 1
         return str(token.text)
 
+    def dotted_name(self, what: str) -> str:
+        """A name, or several with dots between them, as one."""
+        names = [self.name(what)]
+        while self.skip("."):
+            names.append(self.name(what))
+        return ".".join(names)
+
     def rest(self) -> Sequence[Token]:
         """All tokens that are left."""
         left, self.at = self.tokens[self.at :], len(self.tokens)
         return left
 
-    def until_comma(self) -> Sequence[Token]:
-        """The tokens up to the comma or the closing parenthesis that ends this item of a list."""
+    def until_comma(self, *, angles: bool = False) -> Sequence[Token]:
+        """The tokens up to the comma or the closing parenthesis that ends this item of a list; `angles`: commas between
+        `<` and `>` do not end it."""
         start, depth = self.at, 0
         while (token := self.peek) is not None:
             depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+            if angles and not _is_quoted(token):
+                depth += token.text.count("<") - token.text.count(">")
             if depth < 0 or (depth == 0 and token.token_type == TokenType.COMMA):
                 break
             self.at += 1

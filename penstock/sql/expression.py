@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from functools import reduce
 
 from sqlglot import exp
 
@@ -13,8 +14,8 @@ from penstock.operators.functions import require_function
 from penstock.sql import literals
 from penstock.sql.aggregate_names import is_aggregate
 from penstock.sql.operators import BINARY, NOTES, PATTERNS
-from penstock.sql.scope import Scope
-from penstock.sql.tree import extra_parts, place_of, placing, without_parentheses
+from penstock.sql.scope import Scope, field_of
+from penstock.sql.tree import dotted_names, extra_parts, place_of, placing, without_parentheses
 
 _SEMI = "write a SEMI or an ANTI JOIN, with a bound on time"
 _MAX_REPEATED = 1_000  # nodes of an operand that has to be written twice; nested, they would double each time
@@ -69,10 +70,38 @@ def _unsupported(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _column(node: exp.Expr, scope: Scope) -> Expr:
-    _only(node, "this", "table")
+    _only(node, "this", "table", "db", "catalog")
     if not isinstance(node.this, exp.Identifier):
         raise QueryError("`*` cannot stand here", hint="`*` is a whole item of SELECT, or the argument of count")
-    return scope.column(node.name, node.text("table"), place_of(node))
+    return scope.column(dotted_names(node), place_of(node))
+
+
+def _dot(node: exp.Expr, scope: Scope) -> Expr:
+    """`(expression).field`, and what stands behind the fourth name of `a.b.c.d.e`."""
+    names: list[str] = []
+    while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        names.insert(0, node.expression.name)
+        node = node.this
+    if isinstance(node, exp.Dot):
+        raise _refusal(node)
+    if isinstance(node, exp.Column):
+        return scope.column([*dotted_names(node), *names], place_of(node))
+    return reduce(field_of, names, translate(node, scope))
+
+
+def _bracket(node: exp.Expr, scope: Scope) -> Expr:
+    """`a[1]` is an element of an array, from 1 as in DuckDB; `m['key']` is an entry of a map."""
+    _only(node, "this", "expressions", "offset")
+    match node.expressions:
+        case [exp.Literal(is_string=True) as key]:
+            return Call("map_extract_value", (translate(node.this, scope), Literal(str(key.this))))
+        case [exp.Literal() as index] if str(index.this).isdigit():
+            # The parser counts from 0, whatever the dialect.
+            return Call("array_extract", (translate(node.this, scope), Literal(int(index.this) + 1)))
+    raise QueryError(
+        "what stands in brackets is a number or a text",
+        hint="as in tags[1] or counts['key']; otherwise use array_extract or map_extract_value",
+    )
 
 
 def _literal(node: exp.Expr, scope: Scope) -> Expr:
@@ -200,5 +229,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Expr]] = {
     exp.TryCast: _cast,
     exp.Extract: _extract,
     exp.Anonymous: _function,
+    exp.Dot: _dot,
+    exp.Bracket: _bracket,
     exp.Window: _over,
 }

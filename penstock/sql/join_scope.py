@@ -37,7 +37,7 @@ class Shared:
 def shared_columns(using: Sequence[exp.Expr], left: Scope, right: Scope) -> list[Shared]:
     """The columns of USING."""
     return [
-        Shared(name.name, left.column(name.name, "", place_of(name)), right.column(name.name, "", place_of(name)))
+        Shared(name.name, left.column([name.name], place_of(name)), right.column([name.name], place_of(name)))
         for name in using
     ]
 

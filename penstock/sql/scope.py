@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from sqlglot import exp
 
 from penstock.errors import QueryError, did_you_mean
-from penstock.expressions import Column, Expr
+from penstock.expressions import Call, Column, Expr, Literal
 from penstock.plan.columns import WINDOW_COLUMNS
 from penstock.sql.place import ScriptText
 
@@ -44,10 +45,22 @@ class Scope:
     why_no_aggregate: str = "an aggregate cannot stand here"
     on_over: CallHook | None = None
 
-    def column(self, name: str, qualifier: str, offset: int) -> Expr:
-        """What a name means; the case of letters matters only where two columns differ in nothing else."""
-        if qualifier:
-            return self._qualified(name, self.part(qualifier, offset), offset)
+    def column(self, names: Sequence[str], offset: int) -> Expr:
+        """What a name means; the case of letters matters only where two columns differ in nothing else. Names with dots
+        between them are a stream and its column, before they are a column and its fields."""
+        first, *rest = names
+        part = next((part for part in self.parts if rest and part.name.lower() == first.lower()), None)
+        if part is not None and (found := _with_fields(rest, lambda name: self._own(name, part))) is not None:
+            return found
+        if (found := _with_fields(names, lambda name: self._anywhere(name, offset))) is not None:
+            return found
+        if part is None and rest:
+            hint = did_you_mean(first, [*(part.name for part in self.parts if part.name), *self._known()])
+            raise self.text.error(f"unknown stream `{first}`", offset, hint=hint)
+        raise self._unknown(rest[0], (part,), offset) if part is not None else self._unknown(first, self.parts, offset)
+
+    def _anywhere(self, name: str, offset: int) -> Expr | None:
+        """A column of any stream, under one name."""
         if (merged := spelled(name, self.merged)) is not None:
             return self.merged[merged]
         found = [(part, own) for part in self.parts if (own := spelled(name, part.columns)) is not None]
@@ -56,9 +69,8 @@ class Scope:
         if found:
             part, own = found[0]
             return Column(part.columns[own])
-        if (meant := spelled(name, self.computed)) is not None:
-            return self.computed[meant]
-        raise self._unknown(name, self.parts, offset)
+        meant = spelled(name, self.computed)
+        return None if meant is None else self.computed[meant]
 
     def part(self, name: str, offset: int) -> Part:
         """The stream called `name`."""
@@ -88,13 +100,15 @@ class Scope:
                     return (own,) if len(self.parts) == 1 else (own, f"{part.name}_{own}")
         return (column.name,)
 
-    def _qualified(self, name: str, part: Part, offset: int) -> Expr:
+    def _own(self, name: str, part: Part) -> Expr | None:
+        """A column of one stream."""
         if (own := spelled(name, part.columns)) is not None:
             return Column(part.columns[own])
         meant = spelled(name, self.computed)
-        if meant in WINDOW_COLUMNS and len(self.parts) == 1:
-            return self.computed[meant]
-        raise self._unknown(name, (part,), offset)
+        return self.computed[meant] if meant in WINDOW_COLUMNS and len(self.parts) == 1 else None
+
+    def _known(self) -> list[str]:
+        return [own for part in self.parts for own in part.columns]
 
     def _ambiguous(self, name: str, found: Iterable[tuple[Part, str]], offset: int) -> QueryError:
         choices = " or ".join(f"`{part.name}.{own}`" for part, own in found)
@@ -105,6 +119,20 @@ class Scope:
         known = [own for part in parts for own in part.columns]
         hint = self.elsewhere.get(name.lower()) or did_you_mean(name, [*known, *self.computed])
         return self.text.error(f"unknown column `{name}`{where}", offset, hint=hint)
+
+
+def _with_fields(names: Sequence[str], resolve: Callable[[str], Expr | None]) -> Expr | None:
+    """The column that as many of the names as possible are, and the fields of it that the others are."""
+    for count in range(len(names), 0, -1):
+        found = resolve(".".join(names[:count]))
+        if found is not None:
+            return reduce(field_of, names[count:], found)
+    return None
+
+
+def field_of(expression: Expr, name: str) -> Expr:
+    """A field of a struct."""
+    return Call("struct_extract", (expression, Literal(name)))
 
 
 def stream_scope(text: ScriptText, stream: str, columns: Iterable[str]) -> Scope:

@@ -161,10 +161,21 @@ def _check_once(text: ScriptText, offset: int, names: list[str], marks: int) -> 
 def _column(cursor: Cursor) -> pa.Field | Watermark:
     if cursor.skip("WATERMARK"):
         return watermark(cursor)
-    name, offset = cursor.name("the name of a column"), cursor.offset
-    tokens = cursor.until_comma()
-    constraint = next((t for t in tokens if is_word(t, *_CONSTRAINTS)), None)
+    name, offset = cursor.dotted_name("the name of a column"), cursor.offset
+    tokens = cursor.until_comma(angles=True)
+    constraint = next((t for t in _outside_brackets(tokens) if is_word(t, *_CONSTRAINTS)), None)
     if constraint is not None:
         raise cursor.text.error("columns have a name and a type, and no constraints", constraint.start)
+    written = cursor.text.text[tokens[0].start : tokens[-1].end + 1] if tokens else ""
     with cursor.text.placing(lambda: offset):
-        return pa.field(name, type_named(" ".join(t.text for t in tokens)))
+        return pa.field(name, type_named(written))
+
+
+def _outside_brackets(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens of a type that are not the types or names of its fields."""
+    depth = 0
+    for token in tokens:
+        depth -= token.text.count(")") + token.text.count(">")
+        if depth == 0:
+            yield token
+        depth += token.text.count("(") + token.text.count("<")

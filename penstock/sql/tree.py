@@ -42,6 +42,11 @@ def without_parentheses(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def dotted_names(column: exp.Column) -> list[str]:
+    """The names of a column with dots between them, from left to right."""
+    return [part for key in ("catalog", "db", "table") if (part := column.text(key))] + [str(column.name)]
+
+
 def check_depth(root: exp.Expr, text: ScriptText) -> None:
     """Refuse a tree that is too deep to walk; long chains such as `a + b + c` are deep without parentheses."""
     waiting = [(root, 0)]

@@ -54,11 +54,11 @@ def watermark(cursor: Cursor) -> Watermark:
     """The clause behind the word WATERMARK."""
     offset = cursor.offset
     cursor.expect("FOR", hint=HOW)
-    column = cursor.name("the time column")
+    column = cursor.dotted_name("the time column")
     if cursor.skip("BY"):
         return Watermark(column, _punctuation(cursor), offset)
     cursor.expect("AS", hint=HOW)
-    again = cursor.name("the time column")
+    again = cursor.dotted_name("the time column")
     if again.lower() != column.lower():
         raise cursor.text.error(f"the watermark of `{column}` is computed from `{again}`", offset, hint=HOW)
     rest: Sequence[Token] = cursor.until_comma()

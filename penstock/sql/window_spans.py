@@ -16,7 +16,7 @@ from penstock.sql.from_clause import Stream
 from penstock.sql.interval import microseconds
 from penstock.sql.place import ScriptText
 from penstock.sql.scope import Scope, spelled
-from penstock.sql.tree import without_parentheses
+from penstock.sql.tree import dotted_names, without_parentheses
 
 _LONGEST = 2**62
 _NO_TIME = "the query inside the window does not pass on the time of its source"
@@ -63,7 +63,7 @@ def _written_column(node: exp.Expr) -> str | None:
         return None
     if not isinstance(node, exp.Column):
         raise QueryError("the second argument of a window is its time column", hint="as in TUMBLE(stream, ts, ...)")
-    return str(node.name)
+    return ".".join(dotted_names(node))
 
 
 def span_of(node: exp.Expr, stream: Node, text: ScriptText) -> int:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import QueryError
+from penstock.schema import sql_type
 from penstock.state.in_cache import blocks
 
 Words = npt.NDArray[np.uint64]
@@ -66,10 +67,13 @@ def tells_apart(columns: Sequence[pa.Array], bits: int = 64) -> bool:
 def check_key_type(type_: pa.DataType, name: str) -> None:
     """An error if values of this type cannot be a key."""
     if not (is_text(type_) or _is_fixed(type_) or (_is_dictionary(type_) and is_text(type_.value_type))):
+        nested = pa.types.is_nested(type_)
         raise QueryError(
             f"column `{name}` cannot be a key",
-            detail=f"its type is {type_}",
-            hint="group or join by numbers, text, dates, timestamps or booleans",
+            detail=f"its type is {sql_type(type_)}; DISTINCT, GROUP BY and joins compare keys",
+            hint="use a field of it, or its text by to_json(...)"
+            if nested
+            else "group or join by numbers, text, dates, timestamps or booleans",
         )
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.errors import ConfigError
 from penstock.plan.nodes import Connector
-from penstock.sources.bad_rows import divert_null_times
+from penstock.sources.bad_rows import divert_malformed
 from penstock.sources.base import Offer, ReadResult
 from penstock.testing.case_input import Epochs, Part, cut_again, epochs_in, read_input
 
@@ -85,5 +85,5 @@ class CaseSplit:
 
     def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
         names = list(dict.fromkeys((*columns, self.time)))
-        found = divert_null_times(self.part.rows.select(names), self.time, self.where, lambda: 0)
+        found = divert_malformed(self.part.rows.select(names), self.time, self.where, lambda: 0)
         yield ReadResult(found.rows.select(list(columns)), found.bad)

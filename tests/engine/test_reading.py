@@ -20,7 +20,7 @@ from penstock.expressions import Call, Cast, Column, Literal
 from penstock.plan.program import ROW_NUMBER, Input
 from penstock.progress.mark import BEGIN, MAX_TIME, MIN_TIME, Mark, at
 from penstock.progress.rules import Ordered, Punctuated, Rule, Seen, Slack
-from penstock.sources.bad_rows import divert_null_times
+from penstock.sources.bad_rows import divert_malformed
 from penstock.sources.base import ReadResult
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("kind", pa.string()), ("note", pa.string())])
@@ -47,7 +47,7 @@ class Parts:
         for rows in self.tables:
             times, kinds = [r[0] for r in rows], [r[1] for r in rows]
             table = pa.table([times, kinds, [f"note {t}" for t in times]], schema=SCHEMA)
-            found = divert_null_times(table, "ts", self.where, lambda: 0)
+            found = divert_malformed(table, "ts", self.where, lambda: 0)
             yield ReadResult(found.rows.select(list(columns)), found.bad)
 
 

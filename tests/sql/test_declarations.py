@@ -154,7 +154,7 @@ WITH = "WITH (connector = 'files')"
         ),
         (
             f"CREATE SOURCE s (a DECIMAL(77), WATERMARK FOR a AS a) {WITH}",
-            "the type DECIMAL ( 77 ) is impossible",
+            "the type DECIMAL(77) is impossible",
             "",
             "DEC",
         ),
