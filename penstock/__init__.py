@@ -26,10 +26,10 @@ from penstock.api.columns import call, col, lit, when
 from penstock.api.handle import Progress, Run
 from penstock.api.joins import join_all
 from penstock.api.policies import register_policy
-from penstock.api.progress import punctuated
+from penstock.api.progress import ordered, punctuated, slack
 from penstock.api.row_nodes import asc, desc
 from penstock.api.streams import Stream
-from penstock.api.windows import ordered, rows, session, slack, sliding, tumbling
+from penstock.api.windows import rows, session, sliding, tumbling
 from penstock.errors import PenstockError
 from penstock.version import __version__
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from pathlib import PurePath
 from typing import Any
 
@@ -15,11 +16,13 @@ _UNITS = {
 }  # fmt: skip
 _COUNTS = ("sites", "item_rows", "groups_per_site", "least_sites", "max_delay")
 _GRID = re.compile(r"[1-9]\d{0,2}x[1-9]\d{0,2}")
-_SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
+_SPAN = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
 
-def span(text: str | int) -> int:
+def span(text: str | int | timedelta) -> int:
     """A span of time in microseconds: "2s", "1m", "500ms", "1.5 h"; a plain integer is taken as it is."""
+    if isinstance(text, timedelta):
+        return text // timedelta(microseconds=1)
     if isinstance(text, int) and not isinstance(text, bool):
         return text
     match = _SPAN.fullmatch(str(text).lower())

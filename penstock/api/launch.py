@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.api.handle import Ears, Run
+from penstock.api.lengths import Length, length_over, real_length
 from penstock.api.until import parse_until
 from penstock.api.waiting import shown_starting, wanted
 from penstock.balance.pace import Pace
@@ -37,8 +38,11 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     until = parse_until(options.pop("until", None))
     listener: Callable[[Event], None] | None = options.pop("on_event", None)
     shows = wanted(options.pop("progress", None))
+    lead = options.get("max_lead")
     settings = settings_from(options)
     query = compile_query(sink, CompileOptions.of(settings))
+    if lead is not None:
+        _check_lead(lead, query)
     store = Checkpoint.open(checkpoint or _temporary_checkpoint())
     ears = Ears([listener] if listener else [])
     executor: Executor | None = None
@@ -62,6 +66,12 @@ def _starting(settings: Settings, ears: Ears, shows: bool) -> AbstractContextMan
         return nullcontext()
     ears.hear(SparkStarting(settings.master))
     return shown_starting(f"starting Spark {settings.master}") if shows else nullcontext()
+
+
+def _check_lead(lead: Length, query: Query) -> None:
+    """Refuse a number over a TIMESTAMP; it counts in the unit of the times, like all spans of event time."""
+    for source in query.sources:
+        length_over(lead, source.schema.field(source.time).type, "the setting `max_lead` of a query over a TIMESTAMP")
 
 
 def _temporary_checkpoint() -> str:
@@ -88,7 +98,7 @@ def settings_from(options: dict[str, Any]) -> Settings:
     options = {"master": default_master()} | options
     for written, name in (("epoch", "epoch_seconds"), ("deadline", "deadline_seconds"), ("round", "round_seconds")):
         if written in options:
-            options[name] = span(options.pop(written)) / 1e6
+            options[name] = real_length(options.pop(written), f"the setting `{written}`") / 1e6
     if options.get("max_lead") is not None:
         options["max_lead"] = span(options["max_lead"])
     settings = Settings().with_options(**options)

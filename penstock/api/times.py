@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
+import pyarrow as pa
+
 from penstock.errors import QueryError, did_you_mean
-from penstock.plan.columns import WINDOW_COLUMNS, WINDOW_START, time_column, times_of
+from penstock.plan.columns import WINDOW_COLUMNS, WINDOW_START, time_column, time_type, times_of
 from penstock.plan.nodes import Node
 
 
@@ -31,6 +33,11 @@ def chosen_time(node: Node, name: str | None, what: str) -> str:
             hint=did_you_mean(name, known),
         )
     return known[0] if name is None else name
+
+
+def window_time(node: Node, name: str | None) -> tuple[str, pa.DataType]:
+    """The time that a window goes by, and its type."""
+    return chosen_time(node, name, "a window"), time_type(node)
 
 
 def chosen_period(node: Node, per: str | Usual | None, what: str) -> str | None:
