@@ -14,12 +14,7 @@ class PenstockError(Exception):
         self.what, self.detail, self.hint = what, detail, hint
 
     def __str__(self) -> str:
-        parts = [self.what]
-        if self.detail:
-            parts.append(f"  detail: {self.detail}")
-        if self.hint:
-            parts.append(f"  hint:   {self.hint}")
-        return "\n".join(parts)
+        return in_three_parts(self.what, self.detail, self.hint)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Errors cross process borders (a task raises, the driver reports), and keyword-only arguments do not survive
@@ -65,6 +60,27 @@ class PolicyError(PenstockError):
 
 class EvaluationError(PenstockError):
     """An expression or an aggregate failed on the data: an overflow, a cast that does not hold."""
+
+
+class PenstockWarning(UserWarning):
+    """Something that is allowed, and nearly always a mistake. The same three parts as an error."""
+
+    def __init__(self, what: str, *, detail: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what, self.detail, self.hint = what, detail, hint
+
+    def __str__(self) -> str:
+        return in_three_parts(self.what, self.detail, self.hint)
+
+
+def in_three_parts(what: str, detail: str, hint: str) -> str:
+    """What is wrong, the detail and what to do about it, a line for each that there is."""
+    parts = [what]
+    if detail:
+        parts.append(f"  detail: {detail}")
+    if hint:
+        parts.append(f"  hint:   {hint}")
+    return "\n".join(parts)
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:

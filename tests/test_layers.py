@@ -24,6 +24,7 @@ BASE: dict[str, set[str]] = {
     "events": set(),
     "version": set(),
     "cores": set(),
+    "user_code": set(),
     "expressions": set(),
     "schema": {"errors"},
     "config": {"errors"},

@@ -15,10 +15,12 @@ from penstock.errors import QueryError
 from penstock.expressions import Column, Expr, Named
 from penstock.plan.columns import columns_of_node
 from penstock.plan.common_types import cast_to, common_type
+from penstock.plan.endless import require_end
 from penstock.plan.nodes import BatchFunction, MapBatches, Node, Order, Project, TopN, Union
 from penstock.plan.subqueries import node_schema
 from penstock.schema import arrow_type, normalise
 
+_PER_WINDOW = 'put .windowed(ps.tumbling("1m")) before it, or choose a time with per=...'
 Schema: TypeAlias = "pa.Schema | Mapping[str, str]"
 
 
@@ -45,10 +47,18 @@ def desc(column: object, *, nulls_first: bool = False) -> OrderSpec:
 
 
 def top_node(
-    node: Node, n: int, by: object, keys: Sequence[object], time: str | None, number: str | None = None
+    node: Node,
+    n: int,
+    by: object,
+    keys: Sequence[object],
+    time: str | None,
+    number: str | None = None,
+    what: str = "a top-n",
 ) -> TopN:
     if n < 1:
         raise QueryError("a top-n needs a number of rows above zero", detail=f"n is {n}")
+    if time is None:
+        require_end(node, what, _PER_WINDOW)
     given = by if isinstance(by, list | tuple) else [by]
     columns = columns_of_node(node)
     order = tuple((part if isinstance(part, OrderSpec) else asc(part)).over(columns) for part in given)

@@ -123,12 +123,14 @@ class Stream:
     def keep_first(self, *keys: object, per: str | Usual | None = Usual.TIME) -> Stream:
         """The earliest row of each key in each window, or in all (`per=None`)."""
         by = asc(event_time(self.node, "keep_first"))
-        return self._checked(top_node(self.node, 1, by, keys, window_of(self.node, per, "keep_first")))
+        time = window_of(self.node, per, "keep_first")
+        return self._checked(top_node(self.node, 1, by, keys, time, what="keep_first"))
 
     def keep_last(self, *keys: object, per: str | Usual | None = Usual.TIME) -> Stream:
         """The latest row of each key in each window, or in all (`per=None`)."""
         by = desc(event_time(self.node, "keep_last"))
-        return self._checked(top_node(self.node, 1, by, keys, window_of(self.node, per, "keep_last")))
+        time = window_of(self.node, per, "keep_last")
+        return self._checked(top_node(self.node, 1, by, keys, time, what="keep_last"))
 
     def join(
         self,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from penstock.api.lengths import Length, as_length, length_over
+from penstock.config import span
 from penstock.operators.window import Window
+from penstock.operators.window_gaps import gap_warning
 from penstock.operators.window_kinds import RowWindow, Session
+from penstock.user_code import caller_depth
 
+_HOW_GAPS = "the size comes first, then every=...; write gaps=True if this is meant"
 _OF_TIMESTAMP = "of a window over a TIMESTAMP"
 
 
@@ -45,14 +50,26 @@ def tumbling(size: Length, offset: Length = 0, *, time: str | None = None) -> Wi
     return sliding(size, size, offset, time=time)
 
 
-def sliding(size: Length, every: Length, offset: Length = 0, *, time: str | None = None) -> WindowSpec:
-    """Windows of `size`, a new one beginning every `every`: `sliding("1m", every="10s")`."""
-    return WindowSpec(
+def sliding(
+    size: Length, every: Length, offset: Length = 0, *, time: str | None = None, gaps: bool = False
+) -> WindowSpec:
+    """Windows of `size`, a new one beginning every `every`: `sliding("1m", every="10s")`. Where `every` is larger than
+    `size`, rows between the windows are in none; `gaps=True` says that this is meant, and there is no warning."""
+    spec = WindowSpec(
         as_length(size, "the size of a window"),
         as_length(every, "the slide of a window"),
         as_length(offset, "the offset of a window"),
         time,
     )
+    if not gaps:
+        _warn_of_gaps(spec)
+    return spec
+
+
+def _warn_of_gaps(spec: WindowSpec) -> None:
+    found = gap_warning(span(spec.size), span(spec.slide), (str(spec.size), str(spec.slide)), _HOW_GAPS)
+    if found is not None:
+        warnings.warn(found, stacklevel=caller_depth())
 
 
 def session(gap: Length, *, time: str | None = None) -> SessionSpec:

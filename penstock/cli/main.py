@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.errors_shown import ending_well
+from penstock.cli.errors_shown import ending_well, show_warnings
 from penstock.version import __version__
 
 app = typer.Typer(
@@ -99,6 +99,7 @@ def explain(target: _Target) -> None:
         from penstock.cli.target import load_target
 
         loaded = load_target(target)
+        show_warnings(loaded.warnings)
         options = {name: value for name, value in loaded.settings.items() if name != "until"}
         for query in loaded.queries:
             title = [f"-- {query.name}"] if len(loaded.queries) > 1 else []

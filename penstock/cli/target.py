@@ -16,7 +16,7 @@ from penstock.api.script import NamedQuery, read_script
 from penstock.api.streams import Ready, Stream
 from penstock.cli.module_streams import streams_in
 from penstock.cli.which_checkpoint import DEFAULT_CHECKPOINTS
-from penstock.errors import ConfigError, PenstockError, did_you_mean
+from penstock.errors import ConfigError, PenstockError, PenstockWarning, did_you_mean
 
 _HOW = "name a script, as in busy.sql, or a stream of a module, as in busy:calls; or give the SQL itself, with -c"
 STDIN = "-"
@@ -38,6 +38,7 @@ class Target:
     stem: str
     queries: tuple[NamedQuery, ...]
     settings: Mapping[str, Any]
+    warnings: tuple[PenstockWarning, ...] = ()
 
     def jobs(self, checkpoint: Path | None) -> tuple[Job, ...]:
         return tuple(Job(q.name, q.ready, self._checkpoint(q, checkpoint)) for q in self.queries)
@@ -87,7 +88,7 @@ def _script(path: Path) -> Target:
 
 def _queries(text: str, name: str, stem: str) -> Target:
     script = read_script(text, name)
-    return Target(stem, script.queries, script.settings)
+    return Target(stem, script.queries, script.settings, script.warnings)
 
 
 def _not_a_script(path: Path) -> ConfigError:

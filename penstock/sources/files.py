@@ -77,6 +77,11 @@ class FilesConnector:
             )
 
     @property
+    def bounded(self) -> bool:
+        """Whether the source ends."""
+        return not self.follow
+
+    @property
     def kind(self) -> str:
         return "files"
 

@@ -9,6 +9,8 @@ from sqlglot import exp
 
 from penstock.errors import QueryError, did_you_mean
 from penstock.expressions import Expr, Literal
+from penstock.operators.window import Window
+from penstock.operators.window_gaps import gap_warning
 from penstock.plan.columns import columns_of_node, time_type, times_of
 from penstock.plan.nodes import Node
 from penstock.sql.expression import translate
@@ -16,9 +18,10 @@ from penstock.sql.from_clause import Stream
 from penstock.sql.interval import microseconds
 from penstock.sql.place import ScriptText
 from penstock.sql.scope import Scope, spelled
-from penstock.sql.tree import without_parentheses
+from penstock.sql.tree import place_of, without_parentheses
 
 _LONGEST = 2**62
+_HOW_GAPS = "HOP takes the slide before the size; add gaps => true (in brackets, GAPS) if this is meant"
 _NO_TIME = "the query inside the window does not pass on the time of its source"
 
 
@@ -77,6 +80,23 @@ def span_of(node: exp.Expr, stream: Node, text: ScriptText) -> int:
     if is_timestamp:
         raise QueryError("a window over a TIMESTAMP is measured by an INTERVAL", hint="as in INTERVAL '1' MINUTE")
     raise QueryError("a window over a BIGINT is measured by a whole number", hint="as in TUMBLE(stream, ts, 60)")
+
+
+def may_have_gaps(node: exp.Expr | None) -> bool:
+    """What `gaps => true` says; false where it is left out."""
+    match node:
+        case None:
+            return False
+        case exp.Boolean():
+            return bool(node.this)
+    raise QueryError("`gaps` is true or false", hint="write gaps => true, or leave it out")
+
+
+def warn_of_gaps(window: Window, written: tuple[exp.Expr, exp.Expr], text: ScriptText) -> None:
+    """Note that rows between the windows are in none; `written` are the trees of size and slide."""
+    size, slide = (node.sql(dialect="duckdb") for node in written)
+    if (found := gap_warning(window.size, window.slide, (size, slide), _HOW_GAPS)) is not None:
+        text.warn(found, place_of(written[1]))
 
 
 def row_count(node: exp.Expr, text: ScriptText) -> int:

@@ -78,7 +78,7 @@ def cut(random: Random, rows: pa.Table, most_parts: int = 8) -> list[pa.Table]:
 def random_window(random: Random, time: str | None = None, unit: int = SECOND) -> WindowSpec:
     size, slide = random.choice([(10, 10), (10, 5), (20, 3), (7, 3), (30, 1), (4, 10), (60, 60)])
     size, slide, offset = size * unit, slide * unit, random.choice([0, 0, unit // 2, 7 * unit])
-    return ps.sliding(size * MICROSECOND, every=slide * MICROSECOND, offset=offset * MICROSECOND, time=time)
+    return ps.sliding(size * MICROSECOND, every=slide * MICROSECOND, offset=offset * MICROSECOND, time=time, gaps=True)
 
 
 _AGGREGATES: list[Callable[[Random], AggregateSpec]] = [

@@ -157,3 +157,18 @@ def test_usage_errors_are_those_of_the_command_line() -> None:
 def test_an_unknown_workload_or_system_is_suggested() -> None:
     assert "did you mean `tumble`?" in penstock("bench", "tumbl").stderr
     assert "did you mean `duckdb`?" in penstock("bench", "tumble", "--system", "duckdbb").stderr
+
+
+@pytest.mark.parametrize("command", ["run", "explain"])
+def test_windows_with_gaps_are_warned_of_on_the_screen(command: str) -> None:
+    window = "HOP(calls, ts, INTERVAL '2' SECOND, INTERVAL '1' SECOND{})"
+    query = "SELECT window_start, count(*) AS n FROM {} GROUP BY 1"
+    flags = ("--master", "inline", "--checkpoint", "ck") if command == "run" else ()
+    Path("busy.sql").write_text(calls(100) + query.format(window.format("")))
+    result = penstock(command, "busy.sql", *flags)
+    assert result.exit_code == 0
+    assert "warning: windows of INTERVAL '1' SECOND" in result.stderr
+    assert "50.0% of the time" in result.stderr
+    assert "busy.sql, line 3" in result.stderr
+    Path("busy.sql").write_text(calls(100) + query.format(window.format(", gaps => true")))
+    assert "warning" not in penstock(command, "busy.sql", *flags).stderr

@@ -42,7 +42,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def counted(source: Stream, size: int, *keys: str) -> Stream:
-    return source.group_by(*keys).window(ps.tumbling(size * SECOND)).agg(n=ps.count())
+    return source.group_by(*keys).window(ps.tumbling(f"{size}s")).agg(n=ps.count())
 
 
 def sessions(source: Stream) -> Stream:
