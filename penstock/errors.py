@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_MOST_LISTED = 20  # names that a hint lists
+
 
 class PenstockError(Exception):
     """Base of all errors. `what` is one sentence; `detail` and `hint` may be empty."""
@@ -84,10 +86,13 @@ def in_three_parts(what: str, detail: str, hint: str) -> str:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """A hint naming the nearest candidate, or listing them all where none is near."""
+    """A hint naming the nearest candidate; where none is near, all of them, or of many the nearest three."""
     known = list(candidates)
     folded = {c.lower(): c for c in known}
     close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     if close:
         return f"did you mean `{folded[close[0]]}`?"
+    if len(known) > _MOST_LISTED:
+        nearest = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.0)
+        return "the nearest are " + ", ".join(f"`{folded[c]}`" for c in nearest)
     return "known: " + ", ".join(f"`{c}`" for c in known) if known else ""

@@ -19,11 +19,17 @@ def caller_depth() -> int:
     return depth
 
 
+def told(error: BaseException) -> str:
+    """An error of the user's code in one line: its kind, its words, and the line it comes from."""
+    line = failing_line(error)
+    return f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
+
+
 def failing_line(error: BaseException) -> str:
     """The last line outside the package that an error passed, as "file.py, line 3: text"; empty where there is none."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_PACKAGE)]
     if not frames:
         return ""
-    own = [f for f in frames if "site-packages" not in f.filename] or frames
+    own = [f for f in frames if f.line and "site-packages" not in f.filename] or frames
     last = own[-1]
     return f"{last.filename}, line {last.lineno}" + (f": {last.line}" if last.line else "")

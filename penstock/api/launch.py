@@ -22,12 +22,14 @@ from penstock.config import Settings, span
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor
 from penstock.engine.steering import Steering
+from penstock.errors import PenstockError
 from penstock.events import Event, SparkStarting
 from penstock.plan.nodes import Sink
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import Query, compile_query
 from penstock.sinks.collected import MemoryResults
 from penstock.sources.base import AttachedConnector
+from penstock.user_code import told
 
 INLINE = "inline"
 HANDOFF_PACE = 0.02  # a source that hands rows over sets the pace itself, and is looked at often
@@ -44,7 +46,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     if lead is not None:
         _check_lead(lead, query)
     store = Checkpoint.open(checkpoint or _temporary_checkpoint())
-    ears = Ears([listener] if listener else [])
+    ears = Ears([_guarded(listener)] if listener else [])
     executor: Executor | None = None
     try:
         with _starting(settings, ears, shows):
@@ -66,6 +68,25 @@ def _starting(settings: Settings, ears: Ears, shows: bool) -> AbstractContextMan
         return nullcontext()
     ears.hear(SparkStarting(settings.master))
     return shown_starting(f"starting Spark {settings.master}") if shows else nullcontext()
+
+
+def _guarded(listener: Callable[[Event], None]) -> Callable[[Event], None]:
+    """The listener of the user, whose errors name the line they come from."""
+
+    def call(event: Event) -> None:
+        try:
+            listener(event)
+        except PenstockError:
+            raise
+        except Exception as error:
+            name = getattr(listener, "__qualname__", type(listener).__name__)
+            raise PenstockError(
+                f"the listener `{name}` failed",
+                detail=told(error),
+                hint="correct what is given as on_event and start the query again: the checkpoint is intact",
+            ) from error
+
+    return call
 
 
 def _check_lead(lead: Length, query: Query) -> None:

@@ -9,20 +9,31 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from penstock.api.columns import as_expr
+from penstock.errors import QueryError
 from penstock.expressions import Column, Expr, Named
 from penstock.plan.naming import default_name
 from penstock.plan.nodes import Aggregation
+from penstock.plan.size import MAX_HEIGHT, is_too_deep
 
 
 def expression_of(value: object, columns: Collection[str], what: str) -> Expr:
     """The tree of an argument over these columns; `what` names the place in messages about SQL text."""
     if not isinstance(value, str):
-        return as_expr(value)
+        return _limited(as_expr(value), what)
     if value in columns:
         return Column(value)
     from penstock.sql import lone_expression  # imported late: the parser takes a while to load
 
     return lone_expression(value, columns, what)
+
+
+def _limited(tree: Expr, what: str) -> Expr:
+    if is_too_deep(tree):
+        raise QueryError(
+            f"the expression in {what} is nested more than {MAX_HEIGHT} operators deep",
+            hint="compute a part of it in a with_columns(...) before; a long chain of | can be written as is_in([...])",
+        )
+    return tree
 
 
 def items_of(

@@ -12,6 +12,7 @@ from penstock.api.aggregates import aggregation_of
 from penstock.api.handle import Run
 from penstock.api.join_nodes import Within, join_node, prefixed_names
 from penstock.api.launch import settings_from, start
+from penstock.api.plan_size import check_size
 from penstock.api.row_nodes import Schema, asc, desc, map_node, top_node, union_node
 from penstock.api.sql_text import expression_of, items_of
 from penstock.api.times import Usual, chosen_period, chosen_time, event_time, window_of, window_time
@@ -197,6 +198,7 @@ class Stream:
         return self.to.memory().explain()
 
     def _checked(self, node: Node) -> Stream:
+        check_size(node)
         node_schema(node)
         return Stream(node)
 
@@ -249,6 +251,7 @@ class Windowed:
         unnamed = [aggregation_of(value, columns) for value in plain]
         aggregates = (*unnamed, *(aggregation_of(value, columns, name) for name, value in named.items()))
         node = Aggregate(self.node, self.keys, self.kind, aggregates)
+        check_size(node)
         node_schema(node)
         shown = (*(k.name for k in self.keys), *self._shown_borders(), *(a.name for a in aggregates))
         return Stream(Project(node, tuple(Named(n, Column(n)) for n in shown)), wide=node)

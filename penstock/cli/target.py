@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from penstock.api.streams import Ready, Stream
 from penstock.cli.module_streams import streams_in
 from penstock.cli.which_checkpoint import DEFAULT_CHECKPOINTS
 from penstock.errors import ConfigError, PenstockError, PenstockWarning, did_you_mean
+from penstock.user_code import failing_line, told
 
 _HOW = "name a script, as in busy.sql, or a stream of a module, as in busy:calls; or give the SQL itself, with -c"
 STDIN = "-"
@@ -126,8 +126,8 @@ def _imported(name: str) -> ModuleType:
         sys.path.insert(0, "")
     try:
         return importlib.import_module(name)
-    except PenstockError:
-        raise
+    except PenstockError as error:
+        raise _at_line(error) from error
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise _broken(name, error) from error
@@ -137,12 +137,17 @@ def _imported(name: str) -> ModuleType:
         raise _broken(name, error) from error
 
 
+def _at_line(error: PenstockError) -> PenstockError:
+    """The error with the line of the module that led to it."""
+    detail = "; ".join(filter(None, [error.detail, failing_line(error)]))
+    return type(error)(error.what, detail=detail, hint=error.hint)
+
+
 def _broken(name: str, error: Exception) -> ConfigError:
-    last = traceback.extract_tb(error.__traceback__)[-1]
     return ConfigError(
         f"the module `{name}` fails while it is imported",
-        detail=f"{type(error).__name__}: {error} ({last.filename}, line {last.lineno})",
-        hint=f"mend it until `python -c 'import {name}'` succeeds",
+        detail=told(error),
+        hint=f"correct it until `python -c 'import {name}'` succeeds",
     )
 
 

@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from penstock.checkpoint.durable import make_private_folder
 from penstock.checkpoint.manifest import Staged
+from penstock.errors import PenstockError, SinkError
+from penstock.user_code import told
 
 _NOTE = "delivered"  # holds the last epoch that was handed over
 Deliver = Callable[[int, pa.Table], None]
@@ -47,8 +49,24 @@ class CollectedSink:
         note = folder / _NOTE
         if not staged or (note.exists() and int(note.read_text()) >= epoch):
             return
-        self.deliver(epoch, pa.concat_tables([_read(folder / file.name) for file in staged]))
+        self._hand_over(epoch, pa.concat_tables([_read(folder / file.name) for file in staged]))
         _replace(note, str(epoch))
+
+    def _hand_over(self, epoch: int, rows: pa.Table) -> None:
+        try:
+            self.deliver(epoch, rows)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise SinkError(
+                f"the callback `{_name(self.deliver)}` failed",
+                detail=told(error),
+                hint=f"correct it and start the query again: it gets the {rows.num_rows} rows of epoch {epoch} again",
+            ) from error
+
+
+def _name(function: object) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)
 
 
 def _replace(path: Path, content: str) -> None:

@@ -12,6 +12,7 @@ from penstock.expressions import Column, Expr
 from penstock.operators.window import Window
 from penstock.operators.window_kinds import RowWindow, Session
 from penstock.plan.columns import WINDOW_COLUMNS, columns_of_node, times_of
+from penstock.plan.lost_time import why_no_time
 from penstock.plan.nodes import Filter, Node
 from penstock.sql.conjuncts import all_of, conjuncts_of
 from penstock.sql.expression import translate
@@ -159,5 +160,6 @@ def _bracket_time(node: exp.Expr, rows: Rows) -> str:
         return progressing(column.name, rows.node, "")
     times = times_of(rows.node)
     if not times:
-        raise QueryError("the rows have no time to put a window on", hint="select the time column in FROM, as it is")
+        detail, hint = why_no_time(rows.node)
+        raise QueryError("the rows have no time to put a window on", detail=detail, hint=hint)
     return times[0]

@@ -12,6 +12,7 @@ from penstock.expressions import Expr, Literal
 from penstock.operators.window import Window
 from penstock.operators.window_gaps import gap_warning
 from penstock.plan.columns import columns_of_node, time_type, times_of
+from penstock.plan.lost_time import why_no_time
 from penstock.plan.nodes import Node
 from penstock.sql.expression import translate
 from penstock.sql.from_clause import Stream
@@ -29,7 +30,8 @@ def time_of(node: exp.Expr, stream: Stream) -> str:
     """The time column, which has to be a progressing attribute: only that tells when a window is complete."""
     times = times_of(stream.node)
     if not times:
-        raise QueryError(_NO_TIME, hint="select the time column as it is, with or without an alias")
+        detail, hint = why_no_time(stream.node)
+        raise QueryError(_NO_TIME, detail=detail, hint=hint)
     written = _written_column(node)
     if written is None:
         return times[0]
@@ -47,7 +49,8 @@ def progressing(column: str, node: Node, name: str) -> str:
     if column in times:
         return column
     if not times:
-        raise QueryError(f"a window over `{column}` cannot be closed", detail=_NO_TIME)
+        detail, hint = why_no_time(node)
+        raise QueryError(f"a window over `{column}` cannot be closed", detail=detail, hint=hint)
     known = " or ".join(f"`{time}`" for time in times)
     attribute = "its progressing attribute," if len(times) == 1 else "its progressing attributes"
     raise QueryError(

@@ -59,7 +59,7 @@ def test_rows_that_came_while_their_source_was_held_back_are_not_late(place: Pla
         batches, time="ts", progress=ps.slack(0), substreams=("x", "y", "y", "y", "x"), idle="60s", name="two"
     )
     slow = ps.read.batches(_rows(range(0, 100)), time="ts", progress=ps.slack(0), name="slow")
-    scenario = Scenario(two.join(slow, on="k", within="5s"), {"max_lead": "1s"})
+    scenario = Scenario(two.join(slow, on="k", within="5s"), {"max_lead": SECOND})
     with looping(scenario, place, Way(rows_per_epoch=2), InlineExecutor()) as (loop, _):
         while loop.step() is not Outcome.FINISHED:
             clock.now += 10.0
