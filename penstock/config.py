@@ -155,7 +155,7 @@ def _check_numbers(settings: Settings) -> None:
     for name, (lowest, highest, written) in _SECONDS.items():
         value = getattr(settings, name)
         holds = isinstance(value, int | float) and not isinstance(value, bool) and lowest <= value <= highest
-        wanted = f'a span from {"0s" if not lowest else "1us"} to {highest / _DAY:g} days, as in "2s"'
+        wanted = f'a span from {"0s" if not lowest else "1us"} to {highest / 3600:g}h, as in "2s"'
         _require(holds or (value is None and name in open_), written, value, wanted)
     for f in fields(settings):
         if isinstance(f.default, str):

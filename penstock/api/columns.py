@@ -140,7 +140,10 @@ class ColumnExpr:
         )
 
     def __iter__(self) -> NoReturn:
-        raise QueryError(f"`{text(self.tree)}` is one column and not a list of values")
+        raise QueryError(
+            f"`{text(self.tree)}` is one column and not a list of values",
+            hint='name columns one by one, as in select("a", "b"); use is_in([...]) to compare with several values',
+        )
 
     def __repr__(self) -> str:
         return text(self.tree)

@@ -100,7 +100,11 @@ def _of_one_type(inputs: Sequence[Node], part: tuple[Expr, ...]) -> tuple[Expr, 
 def _times(inputs: Sequence[Node], within: Within, times: Times) -> tuple[str, ...]:
     wanted = times or ((WINDOW_START,) if within == WINDOW else (None,)) * len(inputs)
     if len(wanted) != len(inputs):
-        raise QueryError("`times` names a time for each input of the join", detail=f"{times!r}")
+        raise QueryError(
+            "`times` names a time for each input of the join",
+            detail=f"it is {times!r}, and the join has {len(inputs)} inputs",
+            hint='write it as in times=("ts", "right_ts"); None stands for the usual time of an input',
+        )
     return tuple(chosen_time(node, name, "a join") for node, name in zip(inputs, wanted, strict=True))
 
 

@@ -56,7 +56,9 @@ def top_node(
     what: str = "a top-n",
 ) -> TopN:
     if n < 1:
-        raise QueryError("a top-n needs a number of rows above zero", detail=f"n is {n}")
+        raise QueryError(
+            "a top-n needs a number of rows above zero", detail=f"n is {n}", hint='write it as in top(3, by="price")'
+        )
     if time is None:
         require_end(node, what, _PER_WINDOW)
     given = by if isinstance(by, list | tuple) else [by]

@@ -24,7 +24,13 @@ def expression_of(value: object, columns: Collection[str], what: str) -> Expr:
         return Column(value)
     from penstock.sql import lone_expression  # imported late: the parser takes a while to load
 
-    return lone_expression(value, columns, what)
+    try:
+        return lone_expression(value, columns, what)
+    except QueryError as error:
+        if not value.isidentifier():
+            raise
+        hint = f"{error.hint}; the text itself is ps.lit({value!r})"
+        raise type(error)(error.what, detail=error.detail, hint=hint) from error
 
 
 def _limited(tree: Expr, what: str) -> Expr:

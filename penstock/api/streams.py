@@ -221,8 +221,13 @@ class Grouped:
 
     def at(self, *times: str) -> Windowed:
         """Rows with equal times, without a window: `.at("ts")`, or both times of a join, `.at("ts", "right_ts")`."""
-        if twice := {key.name for key in self.keys} & set(times) or len(set(times)) < len(times) or not times:
-            raise QueryError("`at` needs times that are different, and no keys", detail=f"{times}, {twice}")
+        keys = [key.name for key in self.keys]
+        if not times or len({*times, *keys}) < len(times) + len(keys):
+            raise QueryError(
+                "`at` needs times that are different, and no keys",
+                detail=f"the times are {list(times)}, the keys {keys}",
+                hint='write it as in group_by("k").at("ts"), with the times in `at` alone',
+            )
         chosen = tuple(chosen_time(self.node, time, "a group") for time in times)
         return Windowed(self.node, self.keys, Moments(chosen))
 

@@ -48,7 +48,7 @@ def parse_until(text: str | None) -> Until:
     try:
         if (microseconds := span(text)) > 0:
             return Until(seconds=microseconds / 1e6)
-        raise ConfigError("it is not above zero")
+        raise ConfigError("it is not above zero", hint="give it a span above zero")
     except ConfigError:
         raise ConfigError(
             f"`{text}` does not say when to end", hint='write "100 epochs", "1_000_000 rows" or "30s"'

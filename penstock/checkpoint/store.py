@@ -44,7 +44,7 @@ def _refuse_file(root: Path) -> None:
     for path in (root, *root.parents):
         if path.exists() and not path.is_dir():
             raise CheckpointError(
-                f"{root} cannot be a checkpoint",
+                f"`{root}` cannot be a checkpoint",
                 detail=f"{path} is a file" if path.is_file() else f"{path} is not a folder",
                 hint="name a folder, which is made if it is not there",
             )

@@ -80,7 +80,10 @@ def load_target(text: str) -> Target:
 def _script(path: Path) -> Target:
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        detail = f"its byte {error.start + 1} is not UTF-8"
+        raise ConfigError(f"cannot read the script {path}", detail=detail, hint="save it as UTF-8") from error
+    except OSError as error:
         reason = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
         raise ConfigError(f"cannot read the script {path}", detail=reason, hint=_near(path)) from error
     return _queries(text, str(path), path.stem)
@@ -139,7 +142,7 @@ def _imported(name: str) -> ModuleType:
 
 def _at_line(error: PenstockError) -> PenstockError:
     """The error with the line of the module that led to it."""
-    detail = "; ".join(filter(None, [error.detail, failing_line(error)]))
+    detail = "; ".join(filter(None, [failing_line(error), error.detail]))
     return type(error)(error.what, detail=detail, hint=error.hint)
 
 

@@ -45,7 +45,7 @@ def _called(rows: pa.Table, step: Apply) -> pa.Table:
 def _conforming(given: pa.Table, step: Apply) -> pa.Table:
     what = f"the function `{step.function.name}` gave a table that does not fit its declared columns"
     if twice := sorted({name for name in step.schema.names if given.column_names.count(name) > 1}):
-        raise QueryError(what, detail=f"it has several columns called `{twice[0]}`")
+        raise QueryError(what, detail=f"it has several columns called `{twice[0]}`", hint="return each once")
     try:
         return conform(given, step.schema, f"the result of `{step.function.name}`")
     except SourceError as error:

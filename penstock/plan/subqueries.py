@@ -109,6 +109,7 @@ class _Cutter:
                     check_predicate(stream.schema, predicate)
                 return stream.each(lambda flow: flow.then(Divide(predicates, output)))
             case Project(below, columns):
+                _refuse_empty_name(named.name for named in columns)
                 stream = self.cut(below)
                 return stream.each(lambda flow: projected(flow, columns), result_schema(stream.schema, columns))
             case MapBatches(below):
@@ -174,6 +175,11 @@ def _refuse_reserved(source: Source) -> None:
             detail="names that begin with # are kept for Penstock itself",
             hint="give the column another name where the data is written",
         )
+
+
+def _refuse_empty_name(names: Iterable[str]) -> None:
+    if "" in names:
+        raise QueryError("a column cannot have an empty name", hint="give it a name of at least one letter")
 
 
 def _refuse_namesake(source: Source, others: Iterable[Source]) -> None:

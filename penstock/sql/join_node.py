@@ -92,7 +92,10 @@ def _check_bounded(units: Sequence[Unit], timing: Timing) -> None:
         if ahead is None or behind is None:
             raise _unbounded(units, timing, (left, right), (behind, ahead))
         if ahead + behind < 0:
-            raise QueryError(f"no times of `{units[left].label}` and `{units[right].label}` satisfy the bounds on them")
+            what = f"no times of `{units[left].label}` and `{units[right].label}` satisfy the bounds on them"
+            raise QueryError(
+                what, hint="write the lower bound first, as in BETWEEN a.ts AND a.ts + INTERVAL '5' SECOND"
+            )
 
 
 def _unbounded(

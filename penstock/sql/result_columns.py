@@ -81,7 +81,8 @@ def output_names(items: Sequence[Item], names: Sequence[tuple[str, ...]], scope:
     taken: set[str] = set()
     for item in items:
         if item.alias and item.alias in taken:
-            raise scope.text.error(f"two columns of the result are called `{item.alias}`", place_of(item.node))
+            what = f"two columns of the result are called `{item.alias}`"
+            raise scope.text.error(what, place_of(item.node), hint="give one of them another name behind AS")
         taken |= {item.alias} - {""}
     result: list[str] = []
     for item, options in zip(items, names, strict=True):

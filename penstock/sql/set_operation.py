@@ -52,7 +52,8 @@ def union_of(nodes: Sequence[Node]) -> Union:
     widths = {len(columns_of_node(node)) for node in nodes}
     if len(widths) > 1:
         counts = ", ".join(str(len(columns_of_node(node))) for node in nodes)
-        raise QueryError("the parts of a UNION have different numbers of columns", detail=f"they have {counts}")
+        what, hint = "the parts of a UNION have different numbers of columns", "select the same columns in each of them"
+        raise QueryError(what, detail=f"they have {counts}", hint=hint)
     schemas = [node_schema(node) for node in nodes]
     wanted = [
         common_type([schema.types[i] for schema in schemas], f"columns {i + 1} of a UNION") for i in range(widths.pop())

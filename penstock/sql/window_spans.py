@@ -115,5 +115,6 @@ def _constant(node: exp.Expr, text: ScriptText) -> Expr:
 
 def _limited(span: int) -> int:
     if abs(span) > _LONGEST:
-        raise QueryError("the window is too long", detail=f"a span is at most {_LONGEST} units of the time column")
+        detail = f"a span is at most {_LONGEST} units of the time column"
+        raise QueryError("the window is too long", detail=detail, hint="use a shorter one")
     return span

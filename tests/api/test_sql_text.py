@@ -66,7 +66,12 @@ WRONG: dict[str, tuple[Callable[[], object], str, str, str]] = {
     "not closed": (lambda: A.where("qty = 'x"), "not closed", "column 7", ""),
     "select": (lambda: A.select("ts", "lowr(qty) AS x"), "unknown function `lowr`", "column 1", "`lower`"),
     "select by keyword": (lambda: A.select(x="qty / "), "syntax error", "select(x=...), line 1", ""),
-    "text as a constant": (lambda: A.select(kind="call"), "unknown column `call`", "select(kind=...)", "known: "),
+    "text as a constant": (
+        lambda: A.select(kind="call"),
+        "unknown column `call`",
+        "select(kind=...)",
+        "ps.lit('call')",
+    ),
     "several items": (lambda: A.select("ts, qty"), "one expression was expected", "column 1", "several arguments"),
     "a statement": (lambda: A.where("1; SELECT 2"), "`;` cannot stand here", "column 2", "one expression"),
     "a query": (lambda: A.where("qty > 1 LIMIT 3"), "one expression was expected", "column 1", ""),
