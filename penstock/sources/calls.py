@@ -72,11 +72,6 @@ class CallsConnector:
         parse_skew(self.skew, self.keys)
 
     @property
-    def bounded(self) -> bool:
-        """Whether the source ends."""
-        return self.rows is not None
-
-    @property
     def kind(self) -> str:
         return "calls"
 

@@ -77,11 +77,6 @@ class FilesConnector:
             )
 
     @property
-    def bounded(self) -> bool:
-        """Whether the source ends."""
-        return not self.follow
-
-    @property
     def kind(self) -> str:
         return "files"
 
