@@ -45,7 +45,7 @@ _WHOLE: dict[str, tuple[int, int]] = {
     "sites": (1, MOST_SITES), "least_sites": (1, MOST_SITES), "most_sites": (1, MOST_SITES),
     "groups_per_site": (1, 4_096), "rows_per_epoch": (1, _MANY_ROWS), "item_rows": (1, _MANY_ROWS),
     "items": (1, _MANY_ROWS), "buffer_rows": (1, _MANY_ROWS), "max_lead": (0, _FAR), "max_delay": (1, 1_000_000),
-    "state_bytes": (1, _MANY_BYTES), "cache_bytes": (1, _MANY_BYTES), "hash_bits": (1, 64),
+    "state_bytes": (1, _MANY_BYTES), "cache_bytes": (1, _MANY_BYTES), "hash_bits": (0, 64),
     "attempts_per_epoch": (1, 1_000),
 }  # fmt: skip
 # The least and the most of each setting that is a time by the clock in seconds, and what users call it.

@@ -71,7 +71,7 @@ def test_options_of_sinks(options: str, what: str, hint: str) -> None:
         (["--set", "item_rows=x"], "`item_rows` cannot be `x`", "digits"),
         (["--sites", "0"], "the setting `sites` cannot be 0", "from 1 to 10000"),
         (["--sites", "1000000000"], "the setting `sites` cannot be 1000000000", "from 1 to 10000"),
-        (["--set", "hash_bits=65"], "the setting `hash_bits` cannot be 65", "from 1 to 64"),
+        (["--set", "hash_bits=65"], "the setting `hash_bits` cannot be 65", "from 0 to 64"),
         (["--set", "groups_per_site=1000000"], "the setting `groups_per_site` cannot be", "from 1 to 4096"),
         (["--until", "-5s"], "`-5s`", "100 epochs"),
         (["--until", "soon"], "`until` cannot be `soon`", "100 epochs"),
@@ -182,7 +182,7 @@ def test_windows_with_gaps_are_warned_of_on_the_screen(command: str) -> None:
 def test_a_checkpoint_is_no_file(place: str) -> None:
     Path("file").write_text("mine")
     text = said(calls(10) + COUNT, "--checkpoint", place)
-    assert f"{place} cannot be a checkpoint" in text
+    assert f"{place}` cannot be a checkpoint" in text
     assert "file is a file" in text
     assert "name a folder" in text
     assert Path("file").read_text() == "mine"
