@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from pathlib import PurePath
 from typing import Any
 
@@ -17,17 +18,18 @@ _UNITS = {
     "us": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "second": 1_000_000, "m": 60_000_000, "min": 60_000_000,
     "minute": 60_000_000, "h": 3_600_000_000, "hour": 3_600_000_000, "d": 86_400_000_000, "day": 86_400_000_000,
 }  # fmt: skip
-_COUNTS = ("sites", "item_rows", "groups_per_site", "least_sites", "max_delay")
 _GRID = re.compile(r"[1-9]\d{0,2}x[1-9]\d{0,2}")
 _MASTER = re.compile(
     r"inline|local|local\[(\*|[1-9]\d{0,3})(\s*,\s*[1-9]\d*)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
     r"|yarn|[a-z][a-z0-9+.-]*://\S+"
 )
-_SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
+_SPAN = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
 
-def span(text: str | int) -> int:
+def span(text: str | int | timedelta) -> int:
     """A span of time in microseconds: "2s", "1m", "500ms", "1.5 h"; a plain integer is taken as it is."""
+    if isinstance(text, timedelta):
+        return text // timedelta(microseconds=1)
     if isinstance(text, int) and not isinstance(text, bool):
         return text
     match = _SPAN.fullmatch(str(text).lower())
@@ -40,6 +42,25 @@ def span(text: str | int) -> int:
             hint='write it as "500ms", "2s", "1m", "6h" or "1d"',
         )
     return round(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
+
+
+MOST_SITES = 10_000
+_MANY_ROWS, _MANY_BYTES, _FAR = 10**12, 2**62, 2**62
+_DAY = 86_400.0  # seconds
+
+# The least and the most of each setting that is a whole number.
+_WHOLE: dict[str, tuple[int, int]] = {
+    "sites": (1, MOST_SITES), "least_sites": (1, MOST_SITES), "most_sites": (1, MOST_SITES),
+    "groups_per_site": (1, 4_096), "rows_per_epoch": (1, _MANY_ROWS), "item_rows": (1, _MANY_ROWS),
+    "items": (1, _MANY_ROWS), "buffer_rows": (1, _MANY_ROWS), "max_lead": (0, _FAR), "max_delay": (1, 1_000_000),
+    "state_bytes": (1, _MANY_BYTES), "cache_bytes": (1, _MANY_BYTES), "hash_bits": (0, 64),
+    "attempts_per_epoch": (1, 1_000),
+}  # fmt: skip
+# The least and the most of each setting that is a time by the clock in seconds, and what users call it.
+_SECONDS: dict[str, tuple[float, float, str]] = {
+    "epoch_seconds": (1e-6, _DAY, "epoch"), "deadline_seconds": (1e-6, _DAY, "deadline"),
+    "round_seconds": (0.0, 365 * _DAY, "round"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -102,8 +123,7 @@ class Settings:
     cache_bytes: int = 10 << 30
 
     def __post_init__(self) -> None:
-        for name in (*_COUNTS, "attempts_per_epoch", "cache_bytes"):
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above zero")
+        _check_numbers(self)
         check_master(self.master)
         _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
         known_missing = self.on_missing_results in ("stop", "accept")
@@ -116,13 +136,7 @@ class Settings:
             object.__setattr__(self, name, local_path(getattr(self, name), what))
         known = self.cache in ("", "executor") or PurePath(self.cache).is_absolute()
         _require(known, "cache", self.cache, "an absolute path, or 'executor'")
-        for optional in ("rows_per_epoch", "items", "most_sites", "buffer_rows", "state_bytes"):
-            value = getattr(self, optional)
-            _require(value is None or value >= 1, optional, value, "a whole number above zero")
         self._check_sites()
-        _require(self.max_lead is None or self.max_lead >= 0, "max_lead", self.max_lead, "a span")
-        _require(self.round_seconds >= 0, "round", self.round_seconds, "a span")
-        _require(self.epoch_seconds is None or self.epoch_seconds > 0, "epoch", self.epoch_seconds, "a span above zero")
 
     def _check_sites(self) -> None:
         most, named = (self.sites, "sites") if self.most_sites is None else (self.most_sites, "most_sites")
@@ -167,6 +181,24 @@ def check_master(master: str) -> None:
             "`k8s://...` for a cluster, or `inline` for the engine in this process, without Spark",
             hint=did_you_mean(str(master), ["inline", "local[*]", "local[2]", "yarn", "spark://host:7077"]),
         )
+
+
+def _check_numbers(settings: Settings) -> None:
+    """Refuse a number that is none, or is out of its range; None where a setting may be left open."""
+    open_ = {f.name for f in fields(settings) if f.default is None}
+    for name, (least, most) in _WHOLE.items():
+        value = getattr(settings, name)
+        holds = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+        _require(holds or (value is None and name in open_), name, value, f"a whole number from {least} to {most}")
+    for name, (lowest, highest, written) in _SECONDS.items():
+        value = getattr(settings, name)
+        holds = isinstance(value, int | float) and not isinstance(value, bool) and lowest <= value <= highest
+        wanted = f'a span from {"0s" if not lowest else "1us"} to {highest / 3600:g}h, as in "2s"'
+        _require(holds or (value is None and name in open_), written, value, wanted)
+    for f in fields(settings):
+        if isinstance(f.default, str):
+            value = getattr(settings, f.name)
+            _require(isinstance(value, str), f.name, value, "a text")
 
 
 def _require(holds: bool, name: str, value: object, wanted: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_MOST_LISTED = 20  # names that a hint lists
+
 
 class PenstockError(Exception):
     """Base of all errors. `what` is one sentence; `detail` and `hint` may be empty."""
@@ -14,12 +16,7 @@ class PenstockError(Exception):
         self.what, self.detail, self.hint = map(printable, (what, detail, hint))
 
     def __str__(self) -> str:
-        parts = [self.what]
-        if self.detail:
-            parts.append(f"  detail: {self.detail}")
-        if self.hint:
-            parts.append(f"  hint:   {self.hint}")
-        return "\n".join(parts)
+        return in_three_parts(self.what, self.detail, self.hint)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Errors cross process borders (a task raises, the driver reports), and keyword-only arguments do not survive
@@ -72,11 +69,35 @@ def printable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
+class PenstockWarning(UserWarning):
+    """Something that is allowed, and nearly always a mistake. The same three parts as an error."""
+
+    def __init__(self, what: str, *, detail: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what, self.detail, self.hint = what, detail, hint
+
+    def __str__(self) -> str:
+        return in_three_parts(self.what, self.detail, self.hint)
+
+
+def in_three_parts(what: str, detail: str, hint: str) -> str:
+    """What is wrong, the detail and what to do about it, a line for each that there is."""
+    parts = [what]
+    if detail:
+        parts.append(f"  detail: {detail}")
+    if hint:
+        parts.append(f"  hint:   {hint}")
+    return "\n".join(parts)
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """A hint naming the nearest candidate, or listing them all where none is near."""
+    """A hint naming the nearest candidate; where none is near, all of them, or of many the nearest three."""
     known = list(candidates)
     folded = {c.lower(): c for c in known}
     close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     if close:
         return f"did you mean `{folded[close[0]]}`?"
+    if len(known) > _MOST_LISTED:
+        nearest = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.0)
+        return "the nearest are " + ", ".join(f"`{folded[c]}`" for c in nearest)
     return "known: " + ", ".join(f"`{c}`" for c in known) if known else ""

@@ -25,6 +25,7 @@ BASE: dict[str, set[str]] = {
     "version": set(),
     "cores": set(),
     "scratch": set(),
+    "user_code": set(),
     "expressions": set(),
     "paths": {"errors"},
     "config": {"errors", "paths"},
@@ -59,7 +60,7 @@ FOLDERS["bench"] = set(FOLDERS)
 FOLDERS["cli"] = set(FOLDERS)
 
 # Where an arrow of the table is narrower than the folder: the only modules it may start from, or end at.
-ONLY_FROM = {("api", "sql"): {"penstock.api.script"}}
+ONLY_FROM = {("api", "sql"): {"penstock.api.script", "penstock.api.sql_text"}}
 ONLY_TO = {("sources", "plan"): {"penstock.plan.nodes"}, ("sinks", "plan"): {"penstock.plan.nodes"}}
 
 # Who may import a library that must not spread.

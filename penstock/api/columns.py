@@ -1,7 +1,7 @@
 """Expressions in Python: `col("price") * 2 > 10`, `when(col("a") > 0, "up").otherwise("down")`.
 
 An operand that is a string is a text constant, as in `col("kind") == "call"`; where a function asks for a column, as in
-`sum("duration")`, a string is the name of one.
+`sum("duration")`, a string is the name of one, or SQL text (`sum("price * amount")`).
 """
 
 from __future__ import annotations
@@ -144,7 +144,10 @@ class ColumnExpr:
         )
 
     def __iter__(self) -> NoReturn:
-        raise QueryError(f"`{text(self.tree)}` is one column and not a list of values")
+        raise QueryError(
+            f"`{text(self.tree)}` is one column and not a list of values",
+            hint='name columns one by one, as in select("a", "b"); use is_in([...]) to compare with several values',
+        )
 
     def __repr__(self) -> str:
         return text(self.tree)
@@ -157,6 +160,12 @@ class When:
     branches: tuple[tuple[Expr, Expr], ...]
 
     def when(self, condition: object, value: object) -> When:
+        if isinstance(condition, str):
+            raise QueryError(
+                "the condition of a CASE cannot be a string",
+                detail=repr(condition)[:200],
+                hint='write it as in when(col("qty") > 1, ...), or the whole CASE as SQL text in select(...)',
+            )
         return When((*self.branches, (as_expr(condition), as_expr(value))))
 
     def otherwise(self, value: object) -> ColumnExpr:
@@ -204,6 +213,6 @@ def as_expr(value: object) -> Expr:
     )
 
 
-def as_column(value: object) -> Expr:
-    """The tree of an argument that should be a column: a string is the name of one."""
-    return Column(value) if isinstance(value, str) else as_expr(value)
+def as_operand(value: object) -> Expr | str:
+    """An argument that is a column or computed from some. A string is read once the stream is known whose it is."""
+    return value if isinstance(value, str) else as_expr(value)

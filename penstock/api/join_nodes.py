@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.api.columns import as_column
+from penstock.api.lengths import Length, as_length, length_over
+from penstock.api.sql_text import expression_of
 from penstock.api.times import chosen_time
-from penstock.config import span
 from penstock.errors import QueryError, did_you_mean
 from penstock.expressions import Expr
 from penstock.operators.bands import Band
-from penstock.plan.columns import WINDOW_START, columns_of_node
+from penstock.plan.columns import WINDOW_START, columns_of_node, time_type
 from penstock.plan.common_types import cast_to, common_type, type_of
 from penstock.plan.naming import unique_name
 from penstock.plan.nodes import JOINS, Join, Node
 from penstock.plan.subqueries import node_schema
 
-Within = str | int | tuple[str | int, str | int] | None
+Within = Length | tuple[Length, Length] | None
 Times = tuple[str | None, ...] | None
 WINDOW = "window"  # as `within`: rows of the same window
 
@@ -41,8 +41,8 @@ def join_node(
         kind=kind,
         keys=_keys(inputs, on),
         times=_times(inputs, within, times),
-        bands=_bands(len(inputs), within),
-        condition=None if where is None else as_column(where),
+        bands=_bands(inputs, within),
+        condition=None if where is None else expression_of(where, [n for of in names for n in of], "where"),
         names=names,
         last_rows=last_rows,
     )
@@ -73,22 +73,21 @@ def numbered_names(inputs: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
 
 def _keys(inputs: Sequence[Node], on: object) -> tuple[tuple[Expr, ...], ...]:
     """The key of each input, cast where the inputs have different types."""
-    parts = [_key(part, len(inputs)) for part in (on if isinstance(on, list) else [on])]
+    parts = [_key(part, inputs) for part in (on if isinstance(on, list) else [on])]
     cast = [_of_one_type(inputs, part) for part in parts]
     return tuple(tuple(part[i] for part in cast) for i in range(len(inputs)))
 
 
-def _key(part: Any, inputs: int) -> tuple[Expr, ...]:
+def _key(part: Any, inputs: Sequence[Node]) -> tuple[Expr, ...]:
     """A part of the key, as an expression for each input: a tuple has one for each, anything else is for all."""
-    if not isinstance(part, tuple):
-        return (as_column(part),) * inputs
-    if len(part) != inputs:
+    each = part if isinstance(part, tuple) else (part,) * len(inputs)
+    if len(each) != len(inputs):
         raise QueryError(
             "a part of the key needs one expression for each input of the join",
-            detail=f"{part!r} has {len(part)}, the join has {inputs} inputs",
+            detail=f"{part!r} has {len(each)}, the join has {len(inputs)} inputs",
             hint='write on="k", on=["k", "day"], on=("left_name", "right_name") or a list of such pairs',
         )
-    return tuple(map(as_column, part))
+    return tuple(expression_of(key, columns_of_node(node), "on") for key, node in zip(each, inputs, strict=True))
 
 
 def _of_one_type(inputs: Sequence[Node], part: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -101,11 +100,15 @@ def _of_one_type(inputs: Sequence[Node], part: tuple[Expr, ...]) -> tuple[Expr, 
 def _times(inputs: Sequence[Node], within: Within, times: Times) -> tuple[str, ...]:
     wanted = times or ((WINDOW_START,) if within == WINDOW else (None,)) * len(inputs)
     if len(wanted) != len(inputs):
-        raise QueryError("`times` names a time for each input of the join", detail=f"{times!r}")
+        raise QueryError(
+            "`times` names a time for each input of the join",
+            detail=f"it is {times!r}, and the join has {len(inputs)} inputs",
+            hint='write it as in times=("ts", "right_ts"); None stands for the usual time of an input',
+        )
     return tuple(chosen_time(node, name, "a join") for node, name in zip(inputs, wanted, strict=True))
 
 
-def _bands(inputs: int, within: Within) -> tuple[Band, ...]:
+def _bands(inputs: Sequence[Node], within: Within) -> tuple[Band, ...]:
     """Every later input lies within the same band of the first."""
     match within:
         case None:
@@ -113,7 +116,12 @@ def _bands(inputs: int, within: Within) -> tuple[Band, ...]:
         case "window":
             before = after = 0
         case (earlier, later):
-            before, after = span(earlier), span(later)
+            before, after = _reach(inputs, earlier), _reach(inputs, later)
         case both:
-            before = after = span(both)
-    return tuple(Band(0, i, before, after) for i in range(1, inputs))
+            before = after = _reach(inputs, both)
+    return tuple(Band(0, i, before, after) for i in range(1, len(inputs)))
+
+
+def _reach(inputs: Sequence[Node], within: Length) -> int:
+    length = as_length(within, "`within` of a join")
+    return length_over(length, time_type(inputs[0]), "`within` of a join by TIMESTAMPs")

@@ -21,7 +21,11 @@ def join_all(
     """Combinations of one row of each stream with equal keys, as one operator. `within` is how far the time of every
     later stream may be from that of the first; a column name that has been used before gets a number: `k`, `k_2`."""
     if len(streams) < 2:
-        raise QueryError("a join needs at least two streams", detail=f"it is given {len(streams)}")
+        raise QueryError(
+            "a join needs at least two streams",
+            detail=f"it is given {len(streams)}",
+            hint='list them, as in ps.join_all([a, b, c], on="k", within="5s")',
+        )
     nodes = [stream.node for stream in streams]
     chosen = None if times is None else tuple(times)
     node = join_node(nodes, on=on, within=within, names=numbered_names(nodes), where=where, times=chosen)

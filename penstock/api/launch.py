@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from penstock.api.handle import Ears, Run
+from penstock.api.lengths import Length, length_over, real_length
 from penstock.api.process_end import prepare_process_end
 from penstock.api.until import parse_until
 from penstock.api.waiting import shown_starting, wanted
@@ -21,6 +22,7 @@ from penstock.engine.apart import Footprint, check_apart
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor
 from penstock.engine.steering import Steering
+from penstock.errors import PenstockError
 from penstock.events import Event, SparkStarting
 from penstock.plan.nodes import Sink
 from penstock.plan.options import CompileOptions
@@ -28,6 +30,7 @@ from penstock.plan.subqueries import Query, compile_query
 from penstock.scratch import scratch_folder
 from penstock.sinks.collected import MemoryResults
 from penstock.sources.base import AttachedConnector
+from penstock.user_code import told
 
 HANDOFF_PACE = 0.02  # a source that hands rows over sets the pace itself, and is looked at often
 _NOT_SETTINGS = ("until", "on_event", "progress")
@@ -38,12 +41,15 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     until = parse_until(options.pop("until", None))
     listener: Callable[[Event], None] | None = options.pop("on_event", None)
     shows = wanted(options.pop("progress", None))
+    lead = options.get("max_lead")
     settings = settings_from(options)
     query = compile_query(sink, CompileOptions.of(settings))
+    if lead is not None:
+        _check_lead(lead, query)
     root = checkpoint_path(checkpoint or _temporary_checkpoint())
     check_apart([Footprint(query, settings, root)])
     store = Checkpoint.open(root)
-    ears = Ears([listener] if listener else [])
+    ears = Ears([_guarded(listener)] if listener else [])
     executor: Executor | None = None
     try:
         # No Spark is started to say that nothing is left to do.
@@ -87,6 +93,31 @@ def _nowhere(name: str) -> Path:
     return Path(tempfile.gettempdir()) / "penstock-nowhere" / quote(f"q{name}", safe="")
 
 
+def _guarded(listener: Callable[[Event], None]) -> Callable[[Event], None]:
+    """The listener of the user, whose errors name the line they come from."""
+
+    def call(event: Event) -> None:
+        try:
+            listener(event)
+        except PenstockError:
+            raise
+        except Exception as error:
+            name = getattr(listener, "__qualname__", type(listener).__name__)
+            raise PenstockError(
+                f"the listener `{name}` failed",
+                detail=told(error),
+                hint="correct what is given as on_event and start the query again: the checkpoint is intact",
+            ) from error
+
+    return call
+
+
+def _check_lead(lead: Length, query: Query) -> None:
+    """Refuse a number over a TIMESTAMP; it counts in the unit of the times, like all spans of event time."""
+    for source in query.sources:
+        length_over(lead, source.schema.field(source.time).type, "the setting `max_lead` of a query over a TIMESTAMP")
+
+
 def _temporary_checkpoint() -> str:
     """For a run that nobody will continue: it is gone with the process."""
     return str(scratch_folder("checkpoint"))
@@ -109,7 +140,7 @@ def settings_from(options: dict[str, Any]) -> Settings:
     options = {"master": default_master()} | options
     for written, name in (("epoch", "epoch_seconds"), ("deadline", "deadline_seconds"), ("round", "round_seconds")):
         if written in options:
-            options[name] = span(options.pop(written)) / 1e6
+            options[name] = real_length(options.pop(written), f"the setting `{written}`") / 1e6
     if options.get("max_lead") is not None:
         options["max_lead"] = span(options["max_lead"])
     settings = Settings().with_options(**options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -41,7 +42,9 @@ def whole_number(text: str) -> int:
 
 def number(text: str) -> float:
     try:
-        return float(text.replace("_", ""))
+        if math.isfinite(value := float(text.replace("_", ""))):
+            return value
+        raise ValueError("not finite")
     except ValueError:
         raise ConfigError("it is not a number", hint="write it as in 100000 or 0.5") from None
 

@@ -19,16 +19,16 @@ from penstock.api.columns import call, col, lit, when
 from penstock.api.handle import Progress, Run
 from penstock.api.joins import join_all
 from penstock.api.policies import register_policy
-from penstock.api.progress import punctuated
+from penstock.api.progress import ordered, punctuated, slack
 from penstock.api.row_nodes import asc, desc
 from penstock.api.streams import Stream
-from penstock.api.windows import ordered, rows, session, slack, sliding, tumbling
-from penstock.errors import PenstockError
+from penstock.api.windows import rows, session, sliding, tumbling
+from penstock.errors import PenstockError, PenstockWarning
 from penstock.version import __version__
 
 __all__ = [
-    "PenstockError", "Progress", "Run", "Stream", "__version__", "asc", "avg", "call", "col", "count",
-    "count_distinct", "desc", "first", "join_all", "last", "lit", "max", "min", "ordered", "policies", "punctuated",
-    "read", "register_policy", "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum", "tumbling",
-    "var_pop", "variance", "when",
+    "PenstockError", "PenstockWarning", "Progress", "Run", "Stream", "__version__", "asc", "avg", "call", "col",
+    "count", "count_distinct", "desc", "first", "join_all", "last", "lit", "max", "min", "ordered", "policies",
+    "punctuated", "read", "register_policy", "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum",
+    "tumbling", "var_pop", "variance", "when",
 ]  # fmt: skip

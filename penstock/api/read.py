@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from penstock.api.keywords import checked_keywords, user_line
+from penstock.api.lengths import Length, real_length
 from penstock.api.option_text import point_in_time
-from penstock.api.progress import idle_span
+from penstock.api.progress import RuleSpec, idle_span, ordered, rule_over
 from penstock.api.streams import Stream
-from penstock.api.windows import ordered
-from penstock.config import span
 from penstock.errors import QueryError
-from penstock.operators.scalar import check_predicate
 from penstock.plan.nodes import Source
-from penstock.progress.rules import Punctuated, Rule, Slack
+from penstock.progress.rules import Slack
 from penstock.schema import arrow_type, is_time_type, normalise, require_column, sql_type
 from penstock.sources.base import SourceConnector
 from penstock.sources.calls import CallsConnector
@@ -40,10 +38,10 @@ def files(
     path: str,
     *,
     time: str,
-    progress: Rule | None = None,
+    progress: RuleSpec | None = None,
     schema: dict[str, str] | None = None,
     name: str | None = None,
-    idle: str | int | None = None,
+    idle: Length | None = None,
     **options: Any,
 ) -> Stream:
     """Files in a folder or of a pattern: Parquet, Arrow IPC, CSV or JSON lines. `follow=True` keeps watching for new
@@ -55,7 +53,7 @@ def files(
 
 
 @checked_keywords("ps.read.table")
-def table(rows: Rows, *, time: str, progress: Rule | None = None, name: str = "table") -> Stream:
+def table(rows: Rows, *, time: str, progress: RuleSpec | None = None, name: str = "table") -> Stream:
     """A table in memory: Arrow, pandas, or a list of dicts."""
     return batches([rows], time=time, progress=progress, name=name)
 
@@ -65,9 +63,9 @@ def batches(
     parts: Iterable[Rows],
     *,
     time: str,
-    progress: Rule | None = None,
+    progress: RuleSpec | None = None,
     name: str = "batches",
-    idle: str | int | None = None,
+    idle: Length | None = None,
     **options: Any,
 ) -> Stream:
     """Tables in memory, one epoch each: for tests and for trying out what arrives when."""
@@ -77,13 +75,14 @@ def batches(
 
 @checked_keywords("ps.read.calls", [field.name for field in fields(CallsConnector)])
 def calls(
-    *, progress: Rule | None = None, name: str = "calls", idle: str | int | None = None, **options: Any
+    *, progress: RuleSpec | None = None, name: str = "calls", idle: Length | None = None, **options: Any
 ) -> Stream:
     """Generated call records. The default progress is a slack as large as their disorder. `start` is when their times
     begin, as in "2024-01-31 12:00:00" (UTC); without it, when they are first read."""
     if options.get("start") is not None:
         options["start"] = point_in_time(str(options["start"]))
-    connector = CallsConnector(**options | {"disorder": span(options.get("disorder", 0))})
+    disorder = real_length(options.get("disorder", "0s"), "the disorder of calls")
+    connector = CallsConnector(**options | {"disorder": disorder})
     return source(connector, time="ts", progress=progress or Slack(connector.disorder), name=name, idle=idle)
 
 
@@ -92,11 +91,11 @@ def spark(
     frame: DataFrame,
     *,
     time: str,
-    progress: Rule | None = None,
+    progress: RuleSpec | None = None,
     name: str = "spark",
     trigger: dict[str, Any] | None = None,
     bounded: bool = False,
-    idle: str | int | None = None,
+    idle: Length | None = None,
 ) -> Stream:
     """Any streaming DataFrame of Spark. `trigger` is that of Structured Streaming (`{"processingTime": "1 second"}`,
     `{"availableNow": True}`); with `bounded` the stream ends when its streaming query ends by itself."""
@@ -110,10 +109,10 @@ def source(
     connector: SourceConnector,
     *,
     time: str,
-    progress: Rule | None = None,
+    progress: RuleSpec | None = None,
     schema: dict[str, str] | None = None,
     name: str = "source",
-    idle: str | int | None = None,
+    idle: Length | None = None,
 ) -> Stream:
     """A stream from any connector."""
     if not isinstance(time, str):
@@ -131,9 +130,7 @@ def source(
             detail=f"it is {sql_type(field.type)}",
             hint="the time of a stream is a TIMESTAMP or a BIGINT column",
         )
-    rule = progress or ordered()
-    if isinstance(rule, Punctuated):
-        check_predicate(columns, rule.predicate)
+    rule = rule_over(progress or ordered(), columns, time)
     return Stream(Source(name, columns, time, rule, connector, idle_span(idle)))
 
 

@@ -2,41 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from penstock.api.columns import as_column
+from penstock.api.columns import as_operand
+from penstock.api.sql_text import expression_of
 from penstock.api.times import Usual, time_kept
 from penstock.errors import QueryError
-from penstock.expressions import Column, Named
+from penstock.expressions import Column, Expr, Named
+from penstock.plan.columns import columns_of_node
 from penstock.plan.common_types import cast_to, common_type
+from penstock.plan.endless import require_end
 from penstock.plan.nodes import BatchFunction, MapBatches, Node, Order, Project, TopN, Union
 from penstock.plan.subqueries import node_schema
 from penstock.schema import arrow_type, normalise
 
+_PER_WINDOW = 'put .windowed(ps.tumbling("1m")) before it, or choose a time with per=...'
 Schema: TypeAlias = "pa.Schema | Mapping[str, str]"
 
 
-def asc(column: object, *, nulls_first: bool = False) -> Order:
+@dataclass(frozen=True)
+class OrderSpec:
+    """An ordering that does not know its stream yet; a string is read then."""
+
+    expression: Expr | str
+    descending: bool
+    nulls_first: bool
+
+    def over(self, columns: Collection[str]) -> Order:
+        return Order(expression_of(self.expression, columns, "top(...)"), self.descending, self.nulls_first)
+
+
+def asc(column: object, *, nulls_first: bool = False) -> OrderSpec:
     """Smallest first, for `top`."""
-    return Order(as_column(column), False, nulls_first)
+    return OrderSpec(as_operand(column), False, nulls_first)
 
 
-def desc(column: object, *, nulls_first: bool = False) -> Order:
-    """Largest first, for `top`: `top(3, by=ps.desc("price"))`."""
-    return Order(as_column(column), True, nulls_first)
+def desc(column: object, *, nulls_first: bool = False) -> OrderSpec:
+    """Largest first, for `top`: `top(3, by=ps.desc("price"))`, `top(3, by=ps.desc("price * amount"))`."""
+    return OrderSpec(as_operand(column), True, nulls_first)
 
 
 def top_node(
-    node: Node, n: int, by: object, keys: Sequence[object], time: str | None, number: str | None = None
+    node: Node,
+    n: int,
+    by: object,
+    keys: Sequence[object],
+    time: str | None,
+    number: str | None = None,
+    what: str = "a top-n",
 ) -> TopN:
     if n < 1:
-        raise QueryError("a top-n needs a number of rows above zero", detail=f"n is {n}")
+        raise QueryError(
+            "a top-n needs a number of rows above zero", detail=f"n is {n}", hint='write it as in top(3, by="price")'
+        )
+    if time is None:
+        require_end(node, what, _PER_WINDOW)
     given = by if isinstance(by, list | tuple) else [by]
-    order = tuple(part if isinstance(part, Order) else asc(part) for part in given)
-    return TopN(node, tuple(map(as_column, keys)), time, order, n, number)
+    columns = columns_of_node(node)
+    order = tuple((part if isinstance(part, OrderSpec) else asc(part)).over(columns) for part in given)
+    return TopN(node, tuple(expression_of(key, columns, "keys") for key in keys), time, order, n, number)
 
 
 def union_node(inputs: Sequence[Node]) -> Union:

@@ -19,7 +19,7 @@ from penstock.api.option_text import (
     yes_or_no,
 )
 from penstock.api.streams import Ready
-from penstock.errors import ConfigError, QueryError, did_you_mean
+from penstock.errors import ConfigError, PenstockWarning, QueryError, did_you_mean
 from penstock.plan.nodes import Connector, Sink
 from penstock.sinks.files import FilesSink
 from penstock.sinks.terminal import TerminalSink
@@ -55,6 +55,7 @@ class SqlScript:
 
     queries: tuple[NamedQuery, ...]
     settings: Mapping[str, Any]
+    warnings: tuple[PenstockWarning, ...] = ()
 
 
 def read_script(text: str, name: str = "script") -> SqlScript:
@@ -69,7 +70,7 @@ def read_script(text: str, name: str = "script") -> SqlScript:
             hint="add CREATE SINK name WITH (...) AS SELECT ..., or a SELECT, which prints to the terminal",
         )
     asked = {**connectors.run_options, **{key: str(value) for key, value in script.settings.items()}}
-    return SqlScript(queries, read_settings(asked))
+    return SqlScript(queries, read_settings(asked), script.warnings)
 
 
 def _sinks(script: Script) -> tuple[NamedQuery, ...]:

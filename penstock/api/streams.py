@@ -8,21 +8,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.api.aggregates import AggregateSpec
-from penstock.api.columns import as_column, as_expr
+from penstock.api.aggregates import aggregation_of
 from penstock.api.handle import Run
 from penstock.api.join_nodes import Within, join_node, prefixed_names
 from penstock.api.launch import settings_from, start
+from penstock.api.plan_size import check_size
 from penstock.api.row_nodes import Schema, asc, desc, map_node, top_node, union_node
-from penstock.api.times import Usual, chosen_period, chosen_time, event_time, window_of
+from penstock.api.sql_text import expression_of, items_of
+from penstock.api.times import Usual, chosen_period, chosen_time, event_time, window_of, window_time
 from penstock.api.windows import SessionSpec, WindowSpec
 from penstock.errors import QueryError
 from penstock.expressions import Column, Named
 from penstock.operators.window import Window
 from penstock.operators.window_kinds import Moments, RowWindow, Session
-from penstock.plan.columns import WINDOW_COLUMNS, WINDOW_START, times_of
+from penstock.plan.columns import WINDOW_COLUMNS, WINDOW_START, columns_of_node, times_of
 from penstock.plan.explain import explain
-from penstock.plan.naming import default_name
 from penstock.plan.nodes import Aggregate, Distinct, Filter, InOrder, Node, Project, Sink, Split, Windows
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import compile_query, node_schema
@@ -48,31 +48,35 @@ class Stream:
         return times_of(self.node)
 
     def where(self, condition: object) -> Stream:
-        """The rows for which the condition holds. Right behind an aggregate it is what HAVING is in SQL, and may also
-        use `window_end`."""
-        predicate = as_column(condition)
+        """The rows for which the condition holds: `where(col("qty") > 1)`, or as SQL text, `where("qty > 1")`. Right
+        behind an aggregate it is what HAVING is in SQL, and may also use `window_end`."""
+        below = self.wide or self.node
+        kept = self._checked(Filter(below, expression_of(condition, columns_of_node(below), "where(...)")))
         match self.node:
             case Project(columns=shown) if self.wide is not None:
-                wide = Filter(self.wide, predicate)
-                return Stream(Project(wide, shown), wide=wide)
-        return Stream(Filter(self.node, predicate))
+                return Stream(Project(kept.node, shown), wide=kept.node)
+        return kept
 
     def split(self, *conditions: object) -> tuple[Stream, ...]:
         """A stream for each condition, and one more: each row goes to the first condition that holds, or to the
         last stream."""
-        predicates = tuple(map(as_column, conditions))
+        columns = columns_of_node(self.node)
+        predicates = tuple(expression_of(condition, columns, "split(...)") for condition in conditions)
         return tuple(self._checked(Split(self.node, predicates, n)) for n in range(len(predicates) + 1))
 
     def select(self, *columns: object, **computed: object) -> Stream:
-        """Some columns, by name or as expressions; computed ones get their keyword as a name."""
-        plain = [Named(default_name(as_column(c)), as_column(c)) for c in columns]
-        named = [Named(name, as_expr(value)) for name, value in computed.items()]
-        return self._checked(Project(self.wide or self.node, (*plain, *named)))
+        """Some columns, by name, as expressions or as SQL text (`"a + b AS c"`); computed ones get their keyword as a
+        name. A string that is the name of a column is that column; a text constant is `ps.lit("...")`."""
+        below = self.wide or self.node
+        return self._checked(Project(below, items_of(columns, computed.items(), columns_of_node(below), "select")))
 
     def with_columns(self, **computed: object) -> Stream:
-        """All columns, and more; one with a known name replaces it."""
-        kept = [Named(n, Column(n)) for n in self.schema.names if n not in computed]
-        return self.select(*[n.expression for n in kept], **computed)
+        """All columns, and more, as expressions or as SQL text (`total="price * amount"`); one with a known name
+        replaces it."""
+        below = self.wide or self.node
+        added = items_of((), computed.items(), columns_of_node(below), "with_columns")
+        kept = [Named(n, Column(n)) for n in columns_of_node(self.node) if n not in computed]
+        return self._checked(Project(below, (*kept, *added)))
 
     def map_batches(
         self,
@@ -100,7 +104,7 @@ class Stream:
         """Each row once for every window it is in, with `window_start` and `window_end` as further columns."""
         if not isinstance(window, WindowSpec):
             raise QueryError("rows can only be assigned to windows of time", hint="use ps.tumbling or ps.sliding")
-        return self._checked(Windows(self.node, window.over(chosen_time(self.node, window.time, "a window"))))
+        return self._checked(Windows(self.node, window.over(*window_time(self.node, window.time))))
 
     def top(
         self,
@@ -120,12 +124,14 @@ class Stream:
     def keep_first(self, *keys: object, per: str | Usual | None = Usual.TIME) -> Stream:
         """The earliest row of each key in each window, or in all (`per=None`)."""
         by = asc(event_time(self.node, "keep_first"))
-        return self._checked(top_node(self.node, 1, by, keys, window_of(self.node, per, "keep_first")))
+        time = window_of(self.node, per, "keep_first")
+        return self._checked(top_node(self.node, 1, by, keys, time, what="keep_first"))
 
     def keep_last(self, *keys: object, per: str | Usual | None = Usual.TIME) -> Stream:
         """The latest row of each key in each window, or in all (`per=None`)."""
         by = desc(event_time(self.node, "keep_last"))
-        return self._checked(top_node(self.node, 1, by, keys, window_of(self.node, per, "keep_last")))
+        time = window_of(self.node, per, "keep_last")
+        return self._checked(top_node(self.node, 1, by, keys, time, what="keep_last"))
 
     def join(
         self,
@@ -176,10 +182,8 @@ class Stream:
         return self._checked(InOrder(self.node, chosen_time(self.node, time, "an order")))
 
     def group_by(self, *keys: object, **computed: object) -> Grouped:
-        """Groups by columns or expressions; without keys, all rows are one group."""
-        plain = [Named(default_name(as_column(k)), as_column(k)) for k in keys]
-        named = [Named(name, as_expr(value)) for name, value in computed.items()]
-        return Grouped(self.node, (*plain, *named), self.wide)
+        """Groups by columns, expressions or SQL text; without keys, all rows are one group."""
+        return Grouped(self.node, items_of(keys, computed.items(), columns_of_node(self.node), "group_by"), self.wide)
 
     def window(self, window: WindowSpec | SessionSpec | RowWindow) -> Windowed:
         """Windows over all rows as one group."""
@@ -194,6 +198,7 @@ class Stream:
         return self.to.memory().explain()
 
     def _checked(self, node: Node) -> Stream:
+        check_size(node)
         node_schema(node)
         return Stream(node)
 
@@ -212,16 +217,21 @@ class Grouped:
         if isinstance(window, RowWindow):
             return Windowed(self.node, self.keys, window)
         node = self._with_time(window.time)
-        return Windowed(node, self.keys, window.over(chosen_time(node, window.time, "a window")))
+        return Windowed(node, self.keys, window.over(*window_time(node, window.time)))
 
     def at(self, *times: str) -> Windowed:
         """Rows with equal times, without a window: `.at("ts")`, or both times of a join, `.at("ts", "right_ts")`."""
-        if twice := {key.name for key in self.keys} & set(times) or len(set(times)) < len(times) or not times:
-            raise QueryError("`at` needs times that are different, and no keys", detail=f"{times}, {twice}")
+        keys = [key.name for key in self.keys]
+        if not times or len({*times, *keys}) < len(times) + len(keys):
+            raise QueryError(
+                "`at` needs times that are different, and no keys",
+                detail=f"the times are {list(times)}, the keys {keys}",
+                hint='write it as in group_by("k").at("ts"), with the times in `at` alone',
+            )
         chosen = tuple(chosen_time(self.node, time, "a group") for time in times)
         return Windowed(self.node, self.keys, Moments(chosen))
 
-    def agg(self, **aggregates: AggregateSpec) -> Stream:
+    def agg(self, *plain: object, **named: object) -> Stream:
         raise QueryError(
             "a continuous aggregate needs a window: without one its result would never be complete",
             hint='write .group_by(...).window(ps.tumbling("10s")).agg(...), or .at("ts") for rows of equal time',
@@ -238,16 +248,17 @@ class Windowed:
     keys: tuple[Named, ...]
     kind: Window | Session | RowWindow | Moments
 
-    def agg(self, **aggregates: AggregateSpec) -> Stream:
+    def agg(self, *plain: object, **named: object) -> Stream:
         """One row per group and window: the keys, `window_start` and the aggregates; `window_end` can be selected, and
-        is shown of sessions. Of equal times, the times stand in the place of the window."""
-        for name, value in aggregates.items():
-            if not isinstance(value, AggregateSpec):
-                raise QueryError(f"`{name}` is not an aggregate", hint=f"write {name}=ps.count(), or another aggregate")
-        named = tuple(value.named(name) for name, value in aggregates.items())
-        node = Aggregate(self.node, self.keys, self.kind, named)
+        is shown of sessions. Of equal times, the times stand in the place of the window. An aggregate is one of
+        `ps.count()` and the others, or SQL text: `agg("sum(qty) AS total", n=ps.count(), most="max(qty)")`."""
+        columns = columns_of_node(self.node)
+        unnamed = [aggregation_of(value, columns) for value in plain]
+        aggregates = (*unnamed, *(aggregation_of(value, columns, name) for name, value in named.items()))
+        node = Aggregate(self.node, self.keys, self.kind, aggregates)
+        check_size(node)
         node_schema(node)
-        shown = (*(k.name for k in self.keys), *self._shown_borders(), *aggregates)
+        shown = (*(k.name for k in self.keys), *self._shown_borders(), *(a.name for a in aggregates))
         return Stream(Project(node, tuple(Named(n, Column(n)) for n in shown)), wide=node)
 
     def _shown_borders(self) -> tuple[str, ...]:

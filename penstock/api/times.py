@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from enum import Enum
 
+import pyarrow as pa
+
 from penstock.errors import QueryError, did_you_mean
-from penstock.plan.columns import WINDOW_COLUMNS, WINDOW_START, time_column, times_of
+from penstock.plan.columns import WINDOW_COLUMNS, WINDOW_START, time_column, time_type, times_of
+from penstock.plan.lost_time import why_no_time
 from penstock.plan.nodes import Node
 
 
@@ -19,11 +22,8 @@ def chosen_time(node: Node, name: str | None, what: str) -> str:
     """The progressing attribute that `what` goes by: the one named, or the usual one."""
     known = times_of(node)
     if not known:
-        raise QueryError(
-            f"{what} needs the time of the stream, and there is none any more",
-            detail="an earlier select dropped it, or an earlier operator gives no bounds on it",
-            hint="keep the time column in that select",
-        )
+        detail, hint = why_no_time(node)
+        raise QueryError(f"{what} needs the time of the stream, and there is none any more", detail=detail, hint=hint)
     if name is not None and name not in known:
         raise QueryError(
             f"{what} cannot go by `{name}`: it is not a progressing attribute of the stream",
@@ -31,6 +31,11 @@ def chosen_time(node: Node, name: str | None, what: str) -> str:
             hint=did_you_mean(name, known),
         )
     return known[0] if name is None else name
+
+
+def window_time(node: Node, name: str | None) -> tuple[str, pa.DataType]:
+    """The time that a window goes by, and its type."""
+    return chosen_time(node, name, "a window"), time_type(node)
 
 
 def chosen_period(node: Node, per: str | Usual | None, what: str) -> str | None:

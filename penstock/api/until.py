@@ -46,7 +46,9 @@ def parse_until(text: str | None) -> Until:
         count = int(match[1])
         return Until(epochs=count) if match[2].startswith("epoch") else Until(rows=count)
     try:
-        return Until(seconds=span(text) / 1e6)
+        if (microseconds := span(text)) > 0:
+            return Until(seconds=microseconds / 1e6)
+        raise ConfigError("it is not above zero", hint="give it a span above zero")
     except ConfigError:
         raise ConfigError(
             f"`{text}` does not say when to end", hint='write "100 epochs", "1_000_000 rows" or "30s"'

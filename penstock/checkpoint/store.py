@@ -41,6 +41,17 @@ def epoch_of_name(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def _refuse_file(root: Path) -> None:
+    """A checkpoint is a folder, in a folder."""
+    for path in (root, *root.parents):
+        if path.exists() and not path.is_dir():
+            raise CheckpointError(
+                f"`{root}` cannot be a checkpoint",
+                detail=f"{path} is a file" if path.is_file() else f"{path} is not a folder",
+                hint="name a folder, which is made if it is not there",
+            )
+
+
 class Checkpoint:
     """An open checkpoint, locked against other drivers until `close`."""
 
@@ -54,6 +65,7 @@ class Checkpoint:
     @classmethod
     def open(cls, location: str | os.PathLike[str]) -> Checkpoint:
         root = checkpoint_path(location)
+        _refuse_file(root)
         make_private_folder(root)
         _refuse_unsafe(root)
         checkpoint = cls(root)

@@ -73,7 +73,9 @@ def answer_to(folder: ControlFolder, name: str) -> Answer | None:
     except FileNotFoundError:
         return None
     except (Distrusted, msgspec.DecodeError) as error:
-        raise CheckpointError("the answer of the run cannot be read", detail=str(error)) from error
+        raise CheckpointError(
+            "the answer of the run cannot be read", detail=str(error), hint="look with `penstock top`"
+        ) from error
     folder.remove(name + ANSWER)
     return answer
 

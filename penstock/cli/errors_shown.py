@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import msgspec
@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, PenstockWarning
 
 FAILED, INTERRUPTED = 1, 130
 
@@ -30,12 +30,22 @@ def ending_well(as_json: bool = False) -> Iterator[None]:
 
 
 def show_error(error: PenstockError) -> None:
+    _show("error: ", "bold red", error)
+
+
+def show_warnings(warnings: Iterable[PenstockWarning]) -> None:
+    """What a script does that is allowed but nearly always a mistake, on stderr."""
+    for warning in warnings:
+        _show("warning: ", "bold yellow", warning)
+
+
+def _show(title: str, style: str, told: PenstockError | PenstockWarning) -> None:
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    console.print(Text.assemble(("error: ", "bold red"), (error.what, "bold")))
-    if error.detail:
-        console.print(Text.assemble(("  detail: ", "dim"), error.detail))
-    if error.hint:
-        console.print(Text.assemble(("  hint:   ", "green"), error.hint))
+    console.print(Text.assemble((title, style), (told.what, "bold")))
+    if told.detail:
+        console.print(Text.assemble(("  detail: ", "dim"), told.detail))
+    if told.hint:
+        console.print(Text.assemble(("  hint:   ", "green"), told.hint))
 
 
 def error_line(error: PenstockError) -> str:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.errors_shown import ending_well
+from penstock.cli.errors_shown import ending_well, show_warnings
+from penstock.config import MOST_SITES
 from penstock.version import __version__
 
 app = typer.Typer(
@@ -102,6 +103,7 @@ def explain(target: _Target) -> None:
         from penstock.cli.target import load_target
 
         loaded = load_target(target)
+        show_warnings(loaded.warnings)
         options = {name: value for name, value in loaded.settings.items() if name != "until"}
         for query in loaded.queries:
             title = [f"-- {query.name}"] if len(loaded.queries) > 1 else []
@@ -112,7 +114,9 @@ def explain(target: _Target) -> None:
 def demo(
     seconds: Annotated[int, typer.Option("--seconds", min=1, help="How long the query runs.")] = 45,
     rate: Annotated[int, typer.Option("--rate", min=1000, help="Call records per second.")] = 100_000,
-    sites: Annotated[int, typer.Option("--sites", min=1, help="How many sites the state is spread over.")] = 2,
+    sites: Annotated[
+        int, typer.Option("--sites", min=1, max=MOST_SITES, help="How many sites the state is spread over.")
+    ] = 2,
     master: _Master = None,
 ) -> None:
     """Watch a live query on embedded Spark: callers with suspiciously many calls, among generated call records."""
@@ -127,7 +131,7 @@ def demo(
 @app.command()
 def scale(
     checkpoint: _Checkpoint,
-    sites: Annotated[int, typer.Option("--sites", min=1, max=10_000, help="How many sites there are to be.")],
+    sites: Annotated[int, typer.Option("--sites", min=1, max=MOST_SITES, help="How many sites there are to be.")],
     subquery: _Subquery = None,
     wait: _Wait = True,
     seconds: _Seconds = 30.0,

@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.api.progress_line import screen_for_stderr
 from penstock.cli.adhoc import collecting, master_of
+from penstock.cli.errors_shown import show_warnings
 from penstock.cli.first_rows import first_rows
 from penstock.cli.fresh import begin_anew
 from penstock.cli.running import Ended, run_jobs
@@ -38,6 +39,7 @@ def run_target(request: RunRequest) -> int:
     """Run all queries of a target; return the exit code."""
     adhoc = collecting(_target(request), request.rows)
     target = adhoc.target
+    show_warnings(target.warnings)
     options = {**target.settings, **request.flags}
     options["master"] = master_of(target, options)
     jobs, screen = target.jobs(request.checkpoint), screen_for_stderr()

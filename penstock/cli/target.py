@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,9 @@ from penstock.api.script import NamedQuery, read_script
 from penstock.api.streams import Ready, Stream
 from penstock.cli.module_streams import streams_in
 from penstock.cli.which_checkpoint import DEFAULT_CHECKPOINTS
-from penstock.errors import ConfigError, PenstockError, did_you_mean
+from penstock.errors import ConfigError, PenstockError, PenstockWarning, did_you_mean
 from penstock.paths import local_path
+from penstock.user_code import failing_line, told
 
 _HOW = "name a script, as in busy.sql, or a stream of a module, as in busy:calls; or give the SQL itself, with -c"
 STDIN = "-"
@@ -39,6 +39,7 @@ class Target:
     stem: str
     queries: tuple[NamedQuery, ...]
     settings: Mapping[str, Any]
+    warnings: tuple[PenstockWarning, ...] = ()
 
     def jobs(self, checkpoint: Path | None) -> tuple[Job, ...]:
         return tuple(Job(q.name, q.ready, self._checkpoint(q, checkpoint)) for q in self.queries)
@@ -80,7 +81,10 @@ def load_target(text: str) -> Target:
 def _script(path: Path) -> Target:
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        detail = f"its byte {error.start + 1} is not UTF-8"
+        raise ConfigError(f"cannot read the script {path}", detail=detail, hint="save it as UTF-8") from error
+    except OSError as error:
         reason = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
         raise ConfigError(f"cannot read the script {path}", detail=reason, hint=_near(path)) from error
     return _queries(text, str(path), path.stem)
@@ -88,7 +92,7 @@ def _script(path: Path) -> Target:
 
 def _queries(text: str, name: str, stem: str) -> Target:
     script = read_script(text, name)
-    return Target(stem, script.queries, script.settings)
+    return Target(stem, script.queries, script.settings, script.warnings)
 
 
 def _not_a_script(path: Path) -> ConfigError:
@@ -126,8 +130,8 @@ def _imported(name: str) -> ModuleType:
         sys.path.insert(0, "")
     try:
         return importlib.import_module(name)
-    except PenstockError:
-        raise
+    except PenstockError as error:
+        raise _at_line(error) from error
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise _broken(name, error) from error
@@ -137,12 +141,17 @@ def _imported(name: str) -> ModuleType:
         raise _broken(name, error) from error
 
 
+def _at_line(error: PenstockError) -> PenstockError:
+    """The error with the line of the module that led to it."""
+    detail = "; ".join(filter(None, [failing_line(error), error.detail]))
+    return type(error)(error.what, detail=detail, hint=error.hint)
+
+
 def _broken(name: str, error: Exception) -> ConfigError:
-    last = traceback.extract_tb(error.__traceback__)[-1]
     return ConfigError(
         f"the module `{name}` fails while it is imported",
-        detail=f"{type(error).__name__}: {error} ({last.filename}, line {last.lineno})",
-        hint=f"mend it until `python -c 'import {name}'` succeeds",
+        detail=told(error),
+        hint=f"correct it until `python -c 'import {name}'` succeeds",
     )
 
 

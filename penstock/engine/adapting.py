@@ -3,7 +3,6 @@ first epoch that is not routed yet."""
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +18,7 @@ from penstock.errors import PenstockError, PolicyError
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event, Rebalanced
 from penstock.state.cells import too_wide
 from penstock.state.directory import Directory, Group
+from penstock.user_code import told
 
 BY_HAND = "by hand"
 LOOK = 1.0  # seconds of epochs that tell enough to even out sites: in a short one, a site is the slowest by chance
@@ -177,11 +177,10 @@ def _asked_to_decide(controller: Controller) -> tuple[Controller, Verdict]:
     except PenstockError:
         raise
     except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
         raise PolicyError(
             f"the policy `{controller.policy.name}` failed",
-            detail=f"{type(error).__name__}: {error} ({frame.filename}, line {frame.lineno})",
-            hint="correct it, or choose another policy, and start the query again: the checkpoint is unhurt",
+            detail=told(error),
+            hint="correct it, or choose another policy, and start the query again: the checkpoint is intact",
         ) from error
 
 

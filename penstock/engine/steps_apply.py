@@ -9,6 +9,7 @@ import pyarrow as pa
 from penstock.errors import QueryError, SourceError
 from penstock.plan.program import Apply
 from penstock.schema import conform, time_values
+from penstock.user_code import told
 
 
 def apply(rows: pa.Table, step: Apply) -> pa.Table:
@@ -27,7 +28,7 @@ def _called(rows: pa.Table, step: Apply) -> pa.Table:
     except Exception as error:
         raise QueryError(
             f"the function `{step.function.name}` failed",
-            detail=f"{type(error).__name__}: {error}",
+            detail=told(error),
             hint=f"it was given {rows.num_rows} rows of {', '.join(rows.column_names)}",
         ) from error
     if isinstance(given, pa.RecordBatch):
@@ -44,7 +45,7 @@ def _called(rows: pa.Table, step: Apply) -> pa.Table:
 def _conforming(given: pa.Table, step: Apply) -> pa.Table:
     what = f"the function `{step.function.name}` gave a table that does not fit its declared columns"
     if twice := sorted({name for name in step.schema.names if given.column_names.count(name) > 1}):
-        raise QueryError(what, detail=f"it has several columns called `{twice[0]}`")
+        raise QueryError(what, detail=f"it has several columns called `{twice[0]}`", hint="return each once")
     try:
         return conform(given, step.schema, f"the result of `{step.function.name}`")
     except SourceError as error:

@@ -21,6 +21,8 @@ from penstock.expressions_text import signed_integer
 from penstock.operators.functions import require_function
 from penstock.schema import arrow_type, sql_type
 
+_CONSTANT = "use a value that its type has, or a column"
+
 Duck: TypeAlias = Any  # a duckdb.Expression, whose class DuckDB does not promise to keep
 Positions = Mapping[str, str]  # the name of a column -> the name DuckDB knows it by
 
@@ -60,14 +62,16 @@ def constant(value: Scalar) -> Duck:
     try:
         return ConstantExpression(value)
     except (TypeError, duckdb.Error) as error:
-        raise QueryError(f"{value!r} cannot be used as a constant", detail=str(error)) from error
+        raise QueryError(f"{value!r} cannot be used as a constant", detail=str(error), hint=_CONSTANT) from error
 
 
 def _check_unicode(value: str) -> None:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise QueryError(f"{value!r} cannot be used as a constant", detail="it is not valid Unicode") from error
+        raise QueryError(
+            f"{value!r} cannot be used as a constant", detail="it is not valid Unicode", hint=_CONSTANT
+        ) from error
 
 
 def _huge(value: int) -> Duck:

@@ -108,7 +108,9 @@ def require_function(name: str, argument_count: int) -> Function:
     if known is None:
         raise _refusal(name, folded)
     if not known.takes(argument_count):
-        raise QueryError(f"`{known.name}` takes {known.arity}, not {argument_count}")
+        example = ", ".join("abcdef"[: max(known.at_least, 1) if known.at_most != 0 else 0])
+        hint = f"write it as in {known.name}({example})" if known.name[:1].isalpha() else f"give it {known.arity}"
+        raise QueryError(f"`{known.name}` takes {known.arity}, not {argument_count}", hint=hint)
     return known
 
 

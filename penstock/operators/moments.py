@@ -45,7 +45,7 @@ class MomentsAggregate:
     def __post_init__(self) -> None:
         if not self.times or len(self.latest) != len(self.times) or self.latest[0] != 0:
             what = "a group-by over moments needs times, and a bound for each of them"
-            raise QueryError(what, detail=f"times {self.times}, bounds {self.latest}")
+            raise QueryError(what, detail=f"times {self.times}, bounds {self.latest}", hint="name each time once")
         for time in self.times:
             check_time(self.input_schema, time, "a group-by over moments")
         self._partials.check([*self.keys, *self.times, *(m.name for m in self.measures)])

@@ -51,7 +51,11 @@ class LastRowsJoin(TwoPorts):
         for schema in self.schemas:
             require_column(schema, ROW, "the inputs of a join over the last rows")
         if min(self.last_rows) < 0:
-            raise QueryError("a join cannot look back at fewer than no rows", detail=f"{min(self.last_rows)} rows")
+            raise QueryError(
+                "a join cannot look back at fewer than no rows",
+                detail=f"{min(self.last_rows)} rows",
+                hint="give it a number of rows from 0 on, as in last_rows=100 or [ROWS 100]",
+            )
 
     @property
     def probes(self) -> bool:

@@ -53,7 +53,7 @@ class TopRows(OnePort):
 
     def __post_init__(self) -> None:
         if self.n <= 0:
-            raise QueryError("a limit must be above zero", detail=f"it is {self.n}")
+            raise QueryError("a limit must be above zero", detail=f"it is {self.n}", hint="numbers begin at 1")
         for name in self._needed:
             _check_sortable(require_column(self.input_schema, name, "the limit"))
         for order in self.order:

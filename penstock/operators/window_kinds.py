@@ -19,7 +19,8 @@ class Session:
 
     def __post_init__(self) -> None:
         if self.gap <= 0:
-            raise QueryError("a session needs a gap above zero", detail=f"the gap is {self.gap}")
+            hint = "as in SESSION(stream, ts, INTERVAL '5' MINUTE), or ps.session(\"5m\")"
+            raise QueryError("a session needs a gap above zero", detail=f"the gap is {self.gap}", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class RowWindow:
             raise QueryError(
                 "a window of rows needs a size and a slide above zero",
                 detail=f"size {self.size}, slide {self.slide}",
-                hint="as in [ROWS 100 SLIDE 10]",
+                hint="as in [ROWS 100 SLIDE 10], or ps.rows(100, every=10)",
             )
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 
 from penstock.expressions import Column, Named, columns_of, substitute
 from penstock.plan.program import Compute, Step
+from penstock.plan.size import is_too_deep
 
 
 def followed_by(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
@@ -17,9 +18,9 @@ def followed_by(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
         case (Compute(lower), Compute(upper)) if _cheap(lower, upper):
             bindings = {named.name: named.expression for named in lower}
             together = tuple(Named(n.name, substitute(n.expression, bindings)) for n in upper)
-            return (*steps[:-1], Compute(together))
-        case _:
-            return (*steps, step)
+            if not any(is_too_deep(named.expression) for named in together):
+                return (*steps[:-1], Compute(together))
+    return (*steps, step)
 
 
 def _cheap(lower: tuple[Named, ...], upper: tuple[Named, ...]) -> bool:

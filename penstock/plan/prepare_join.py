@@ -88,7 +88,11 @@ def _check(node: Join, below: Sequence[Stream]) -> None:
     if node.kind not in JOINS:
         raise QueryError(f"`{node.kind}` is not a kind of join", hint=f"one of {', '.join(JOINS)}")
     if node.kind != "inner" and len(below) != 2:
-        raise QueryError(f"a {node.kind} join has two inputs", detail=f"this one has {len(below)}")
+        raise QueryError(
+            f"a {node.kind} join has two inputs",
+            detail=f"this one has {len(below)}",
+            hint="join two at a time; only inner joins take more",
+        )
     if node.kind != "inner" and not node.keys[0]:
         raise QueryError(f"a {node.kind} join needs an equality", hint="add `a.key = b.key` to its condition")
     names = [name for of_input in node.names for name in of_input]

@@ -71,7 +71,11 @@ def windowed(stream: Stream, window: Window) -> Stream:
     require_time(stream, window.time)
     type_ = stream.schema.field(window.time).type
     if not is_time_type(type_):
-        raise QueryError(f"a window cannot be over `{window.time}`", detail=sql_type(type_))
+        raise QueryError(
+            f"a window cannot be over `{window.time}`",
+            detail=f"it is {sql_type(type_)}",
+            hint="the time of a window is a TIMESTAMP or a BIGINT",
+        )
     if taken := [name for name in WINDOW_COLUMNS if name in stream.schema.names]:
         raise QueryError(f"the stream has a column `{taken[0]}` already", hint="give it another name in a select")
     schema = pa.schema([*stream.schema, *(pa.field(name, type_) for name in WINDOW_COLUMNS)])

@@ -6,7 +6,6 @@ that is read twice is one producer with two branches, and a source that is read 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 from penstock.errors import QueryError
 from penstock.operators.base import Operator
 from penstock.operators.scalar import check_predicate, result_schema
-from penstock.plan.fingerprint import describe
+from penstock.plan.equal_nodes import EqualNodes
 from penstock.plan.flow import Flow, Stream, of_operator, projected
 from penstock.plan.narrow import narrowed
 from penstock.plan.nodes import (
@@ -33,7 +32,6 @@ from penstock.plan.nodes import (
     TopN,
     Union,
     Windows,
-    inputs_of,
 )
 from penstock.plan.options import CompileOptions
 from penstock.plan.passes import passes
@@ -84,7 +82,7 @@ class _Cutter:
 
     def __init__(self, options: CompileOptions) -> None:
         self._options = options
-        self._known: dict[str, Stream] = {}
+        self._equal, self._known = EqualNodes(), dict[int, Stream]()
         self.inputs: list[tuple[Source, list[Branch]]] = []
         self.stages: list[_Stage] = []
 
@@ -92,10 +90,10 @@ class _Cutter:
         """The stream that a node gives; the same one for an equal node."""
         if isinstance(node, Source):
             _refuse_namesake(node, [source for source, _ in self.inputs])
-        name = json.dumps([describe(node), _functions(node)], sort_keys=True)
-        if name not in self._known:
-            self._known[name] = self._cut(node)
-        return self._known[name]
+        number = self._equal.number(node)
+        if number not in self._known:
+            self._known[number] = self._cut(node)
+        return self._known[number]
 
     def _cut(self, node: Node) -> Stream:
         match node:
@@ -111,6 +109,7 @@ class _Cutter:
                     check_predicate(stream.schema, predicate)
                 return stream.each(lambda flow: flow.then(Divide(predicates, output)))
             case Project(below, columns):
+                _refuse_empty_name(named.name for named in columns)
                 stream = self.cut(below)
                 return stream.each(lambda flow: projected(flow, columns), result_schema(stream.schema, columns))
             case MapBatches(below):
@@ -178,6 +177,11 @@ def _refuse_reserved(source: Source) -> None:
         )
 
 
+def _refuse_empty_name(names: Iterable[str]) -> None:
+    if "" in names:
+        raise QueryError("a column cannot have an empty name", hint="give it a name of at least one letter")
+
+
 def _refuse_namesake(source: Source, others: Iterable[Source]) -> None:
     """Of a connector that equals only itself (what Spark streams, for one) all that a checkpoint knows is its name."""
     if type(source.connector).__eq__ is not object.__eq__:
@@ -188,9 +192,3 @@ def _refuse_namesake(source: Source, others: Iterable[Source]) -> None:
             detail="they could not be told apart when the query is started again",
             hint='give each a name of its own, as in ps.read.spark(..., name="calls")',
         )
-
-
-def _functions(node: Node) -> list[int]:
-    """Which Python functions a node runs: two may have one name, as lambdas do."""
-    own = [id(node.function.call)] if isinstance(node, MapBatches) else []
-    return own + [found for part in inputs_of(node) for found in _functions(part)]

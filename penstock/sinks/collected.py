@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from penstock.checkpoint.durable import make_private_folder
 from penstock.checkpoint.manifest import Staged
+from penstock.errors import PenstockError, SinkError
+from penstock.user_code import told
 
 Deliver = Callable[[int, pa.Table], None]
 
@@ -50,7 +52,23 @@ class CollectedSink:
     def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
         folder = self.staging(checkpoint, output)
         if staged:
-            self.deliver(epoch, pa.concat_tables([_read(folder / file.name) for file in staged]))
+            self._hand_over(epoch, pa.concat_tables([_read(folder / file.name) for file in staged]))
+
+    def _hand_over(self, epoch: int, rows: pa.Table) -> None:
+        try:
+            self.deliver(epoch, rows)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise SinkError(
+                f"the callback `{_name(self.deliver)}` failed",
+                detail=told(error),
+                hint=f"correct it and start the query again: it gets the {rows.num_rows} rows of epoch {epoch} again",
+            ) from error
+
+
+def _name(function: object) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)
 
 
 def _read(path: Path) -> pa.Table:

@@ -6,11 +6,14 @@
     FROM: from_reader ─► from_tree ─► join_plan (join_match: what the conditions say; join_node: one Join of it)
     SELECT: rows (FROM, WHERE) ─► grouped or row by row ─► ranked (ROW_NUMBER) ─► distinct, all put together in select
 
+    Text that is no statement, such as a condition that a Python program gives: lone_items
+
 It may import errors, schema, expressions, operators, progress.rules and plan. It opens nothing: connectors are made by
 the `Connectors` the caller passes in. No class of sqlglot leaves this folder.
 """
 
 from penstock.sql.connect import Connectors
+from penstock.sql.lone_items import lone_aggregate, lone_expression, lone_items
 from penstock.sql.script import NamedSink, Script, parse_script
 
-__all__ = ["Connectors", "NamedSink", "Script", "parse_script"]
+__all__ = ["Connectors", "NamedSink", "Script", "lone_aggregate", "lone_expression", "lone_items", "parse_script"]

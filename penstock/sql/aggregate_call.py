@@ -44,7 +44,9 @@ def _plain(node: exp.Expr, scope: Scope) -> AggregateCall:
     function = _function(node.name)
     arguments = node.expressions
     if any(extra_parts(node, ("this", "expressions"))) or len(arguments) > 1:
-        raise QueryError(f"`{node.name}` takes one argument")
+        raise QueryError(
+            f"`{node.name}` takes one argument", hint=f"as in {node.name}(x), without ORDER BY and the like"
+        )
     if function == "count" and (not arguments or isinstance(arguments[0], exp.Star)):
         return AggregateCall("count", None)
     if not arguments or isinstance(arguments[0], exp.Star):

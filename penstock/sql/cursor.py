@@ -9,7 +9,7 @@ from typing import TypeVar
 from sqlglot.tokens import Token, TokenType
 
 from penstock.errors import QueryError
-from penstock.sql.place import ScriptText
+from penstock.sql.place import LOOK_AROUND, ScriptText
 
 Item = TypeVar("Item")
 _PUNCTUATION = (TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA)
@@ -55,7 +55,7 @@ class Cursor:
         return int(self.tokens[-1].end) + 1 if self.tokens else 0
 
     def error(self, what: str, hint: str = "") -> QueryError:
-        return self.text.error(f"syntax error: {what}", self.offset, hint=hint)
+        return self.text.error(f"syntax error: {what}", self.offset, hint=hint or LOOK_AROUND)
 
     def take(self) -> Token:
         token = self.peek

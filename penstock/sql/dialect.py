@@ -18,7 +18,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
 from penstock.errors import QueryError
-from penstock.sql.place import ScriptText
+from penstock.sql.place import LOOK_AROUND, ScriptText
 
 MAX_BYTES = 64 * 1024
 MAX_NESTING = 200
@@ -61,7 +61,9 @@ def _unclosed(text: ScriptText) -> QueryError:
     blanked = _CLOSED.sub(lambda found: " " * len(found[0]), text.text)
     found = _LEFT_OPEN.search(blanked)
     return text.error(
-        "syntax error: a string, a quoted name or a comment is not closed", found.start() if found else len(blanked)
+        "syntax error: a string, a quoted name or a comment is not closed",
+        found.start() if found else len(blanked),
+        hint="close what begins at the mark; a quote within a string or a name is written twice",
     )
 
 
@@ -90,9 +92,9 @@ def tree_of(tokens: list[Token], text: ScriptText) -> exp.Expr:
     except RecursionError as error:
         raise too_deep(text, tokens[0].start) from error
     except Exception as error:  # the parser trips over some malformed input in ways of its own
-        raise text.error("syntax error: this is not a query", tokens[0].start) from error
+        raise text.error("syntax error: this is not a query", tokens[0].start, hint=LOOK_AROUND) from error
     if len(trees) != 1 or trees[0] is None:
-        raise text.error("syntax error: one query was expected here", tokens[0].start)
+        raise text.error("syntax error: one query was expected here", tokens[0].start, hint=LOOK_AROUND)
     return trees[0]
 
 
@@ -100,7 +102,7 @@ def _syntax_error(error: ParseError, tokens: Sequence[Token], text: ScriptText) 
     """The parser tells the line and the column of the last character of the token it stopped at."""
     told = error.errors[0] if error.errors else {}
     at = next((t for t in tokens if (t.line, t.col) == (told.get("line"), told.get("col"))), tokens[-1])
-    return text.error(_what(str(told.get("description") or ""), at.text), at.start)
+    return text.error(_what(str(told.get("description") or ""), at.text), at.start, hint=LOOK_AROUND)
 
 
 def _what(description: str, word: str) -> str:

@@ -17,6 +17,7 @@ from penstock.sql.operators import BINARY, NOTES, PATTERNS
 from penstock.sql.scope import Scope, field_of
 from penstock.sql.tree import dotted_names, extra_parts, place_of, placing, without_parentheses
 
+_WHERE_AGGREGATES_STAND = "aggregates stand in SELECT and HAVING of a query over a window; in Python, in .agg(...)"
 _SEMI = "write a SEMI or an ANTI JOIN, with a bound on time"
 _MAX_REPEATED = 1_000  # nodes of an operand that has to be written twice; nested, they would double each time
 
@@ -34,7 +35,7 @@ def translate(node: exp.Expr, scope: Scope) -> Expr:
 
 def _aggregate(node: exp.Expr, scope: Scope) -> Expr:
     if scope.on_aggregate is None:
-        raise QueryError(scope.why_no_aggregate)
+        raise QueryError(scope.why_no_aggregate, hint=_WHERE_AGGREGATES_STAND)
     return scope.on_aggregate(node)
 
 

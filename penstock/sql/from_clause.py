@@ -57,7 +57,7 @@ def stream_of(table: exp.Expr, context: Context, read_call: WindowReader) -> Str
             return find_stream(table.name, place_of(table), context)
         case exp.Subquery():
             return stream_of_plan(context.plan(table.this, context), "")
-    raise context.text.error(ITEMS, place_of(table))
+    raise context.text.error(ITEMS, place_of(table), hint="name a source or a view, or write a query as (SELECT ...)")
 
 
 def find_stream(name: str, offset: int, context: Context) -> Stream:

@@ -57,14 +57,15 @@ def _position(node: exp.Expr, items: Sequence[Item]) -> Expr | None:
         return None
     position = int(node.name) if node.name.isdigit() and len(node.name) < 6 else 0
     if not 1 <= position <= len(items):
-        raise QueryError(f"GROUP BY {node.name} is not a position", detail=f"the query selects {len(items)} columns")
+        detail, hint = f"the query selects {len(items)} columns", f"write a number from 1 to {len(items)}, or a name"
+        raise QueryError(f"GROUP BY {node.name} is not a position", detail=detail, hint=hint)
     return items[position - 1].expression
 
 
 def _plain(key: Expr) -> Expr:
     for column in columns_in(key):
         if isinstance(column, AggregateSlot):
-            raise QueryError(_NO_AGGREGATE)
+            raise QueryError(_NO_AGGREGATE, hint="group by columns, and filter by aggregates in HAVING")
         if isinstance(column, NumberSlot):
             raise QueryError("the number of a row cannot be grouped by", hint="group in a query around this one")
         if isinstance(column, WindowColumn):

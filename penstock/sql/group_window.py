@@ -12,6 +12,7 @@ from penstock.expressions import Column, Expr
 from penstock.operators.window import Window
 from penstock.operators.window_kinds import Moments, RowWindow, Session
 from penstock.plan.columns import WINDOW_COLUMNS, times_of
+from penstock.plan.lost_time import why_no_time
 from penstock.plan.nodes import Filter, Node, Project, Source
 from penstock.sql.aggregate_names import has_aggregate
 from penstock.sql.group_keys import Keys
@@ -50,8 +51,9 @@ def _moments(select: exp.Select, rows: Rows, keys: Keys) -> Groups:
     times = tuple(key.name for key in keys.expressions if isinstance(key, Column) and key.name in known)
     if not times:
         named = " or ".join(f"`{time}`" for time in known)
-        hint = f"{_AS_IN}; or group by {named}" if known else _AS_IN
-        raise rows.scope.text.error(_NEEDS_WINDOW, _aggregate_place(select), hint=hint)
+        detail, hint = ("", f"or group by {named}") if known else why_no_time(rows.node)
+        hint = f"{_AS_IN}; {hint}"
+        raise rows.scope.text.error(_NEEDS_WINDOW, _aggregate_place(select), detail=detail, hint=hint)
     return Groups(keys.without(times), Moments(times), times)
 
 

@@ -67,7 +67,9 @@ def _span(total: Fraction, written: str) -> timedelta:
     try:
         return timedelta(microseconds=total.numerator)
     except OverflowError as error:
-        raise QueryError(f"the interval `{written}` is too long") from error
+        raise QueryError(
+            f"the interval `{written}` is too long", hint="use one of less than 2,700,000 years"
+        ) from error
 
 
 def _unreadable(written: str) -> QueryError:

@@ -9,6 +9,7 @@ from penstock.errors import QueryError
 from penstock.expressions import Column, Expr
 from penstock.operators.bands import leads
 from penstock.plan.columns import columns_of_node
+from penstock.plan.lost_time import why_no_time
 from penstock.plan.nodes import Join
 from penstock.sql.conjuncts import all_of
 from penstock.sql.equalities import Key, KeyPart, Keys, keys_of, typed
@@ -79,11 +80,8 @@ def _keys(keys: Keys, timing: Timing, kind: str) -> tuple[Key, ...]:
 
 def _check_time(unit: Unit) -> None:
     if not unit.times:
-        raise QueryError(
-            f"`{unit.label}` cannot be joined: it has no time column any more",
-            detail="its query does not pass on a progressing attribute, or it may be null",
-            hint="select the time column in it, as it is",
-        )
+        detail, hint = why_no_time(unit.node)
+        raise QueryError(f"`{unit.label}` cannot be joined: it has no time any more", detail=detail, hint=hint)
 
 
 def _check_bounded(units: Sequence[Unit], timing: Timing) -> None:
@@ -94,7 +92,10 @@ def _check_bounded(units: Sequence[Unit], timing: Timing) -> None:
         if ahead is None or behind is None:
             raise _unbounded(units, timing, (left, right), (behind, ahead))
         if ahead + behind < 0:
-            raise QueryError(f"no times of `{units[left].label}` and `{units[right].label}` satisfy the bounds on them")
+            what = f"no times of `{units[left].label}` and `{units[right].label}` satisfy the bounds on them"
+            raise QueryError(
+                what, hint="write the lower bound first, as in BETWEEN a.ts AND a.ts + INTERVAL '5' SECOND"
+            )
 
 
 def _unbounded(

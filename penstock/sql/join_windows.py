@@ -64,5 +64,7 @@ def last_rows(kind: str, left: Tree, right: Tree) -> tuple[int, int] | None:
     if not sizes:
         return None
     if len(windows) != 2 or kind != "inner":
-        raise QueryError("a join over the last rows is an inner join of two streams")
+        raise QueryError(
+            "a join over the last rows is an inner join of two streams", hint="join two at a time, with JOIN or a comma"
+        )
     return sizes[0], sizes[1]

@@ -36,9 +36,9 @@ def _double(written: str) -> float:
     try:
         value = float(written)
     except ValueError as error:
-        raise QueryError(f"`{written}` is not a number") from error
+        raise QueryError(f"`{written}` is not a number", hint="write it as in 5, 0.5 or 5e-1") from error
     if math.isinf(value):
-        raise QueryError(f"the number {written[:30]} is too large for a double")
+        raise QueryError(f"the number {written[:30]} is too large for a double", hint="the largest is about 1.8e308")
     return value
 
 
@@ -76,5 +76,7 @@ def _date_or_time(written: str, type_: pa.DataType) -> date | datetime | None:
         if pa.types.is_timestamp(type_) and (_TIMESTAMP.fullmatch(written) or _DATE.fullmatch(written)):
             return datetime.fromisoformat(written)
     except ValueError as error:
-        raise QueryError(f"`{written}` is not a date", detail=str(error)) from error
+        raise QueryError(
+            f"`{written}` is not a date", detail=str(error), hint="write it as in DATE '2024-01-31'"
+        ) from error
     return None

@@ -15,7 +15,7 @@ def with_options(cursor: Cursor) -> dict[str, str]:
     options: dict[str, str] = {}
     for offset, key, value in cursor.list_of(_option):
         if key in options:
-            raise cursor.text.error(f"option `{key}` is given twice", offset)
+            raise cursor.text.error(f"option `{key}` is given twice", offset, hint="leave one of them out")
         options[key] = str(value).lower() if isinstance(value, bool) else str(value)
     return options
 

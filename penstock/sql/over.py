@@ -88,5 +88,5 @@ def _order(node: exp.Expr, scope: Scope) -> Order:
     if not isinstance(node, exp.Ordered):
         return Order(translate(node, scope))
     if any(extra_parts(node, ("this", "desc", "nulls_first"))):
-        raise QueryError("ORDER BY takes expressions, with ASC or DESC and NULLS FIRST or LAST")
+        raise QueryError("ORDER BY takes expressions, with ASC or DESC and NULLS FIRST or LAST", hint=_TOP)
     return Order(translate(node.this, scope), bool(node.args.get("desc")), bool(node.args.get("nulls_first")))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from penstock.errors import PenstockError, QueryError
+from penstock.errors import PenstockError, PenstockWarning, QueryError
 
 _LINE_SHOWN = 100
+LOOK_AROUND = "look for a word, a comma or a parenthesis that is missing or too much, at the mark or just before it"
 
 
 class PlacedError(QueryError):
@@ -17,10 +18,11 @@ class PlacedError(QueryError):
 
 @dataclass(frozen=True)
 class ScriptText:
-    """The text of a script. Places in it are offsets from its start."""
+    """The text of a script. Places in it are offsets from its start. `warnings` are what was noted while reading it."""
 
     text: str
     name: str = "script"
+    warnings: list[PenstockWarning] = field(default_factory=list, compare=False)
 
     def show(self, offset: int) -> str:
         """The place in words, and the line it is in with a caret under it."""
@@ -34,6 +36,12 @@ class ScriptText:
     def error(self, what: str, offset: int, *, detail: str = "", hint: str = "") -> QueryError:
         """An error about what stands at `offset`."""
         return PlacedError(what, detail=_joined(detail, self.show(offset)), hint=hint)
+
+    def warn(self, warning: PenstockWarning, offset: int) -> None:
+        """Note a warning about what stands at `offset`; once, however often that is read."""
+        placed = PenstockWarning(warning.what, detail=_joined(warning.detail, self.show(offset)), hint=warning.hint)
+        if str(placed) not in map(str, self.warnings):
+            self.warnings.append(placed)
 
     @contextmanager
     def placing(self, offset: Callable[[], int]) -> Iterator[None]:

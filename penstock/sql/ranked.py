@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from penstock.errors import QueryError
 from penstock.expressions import Call, Expr, Literal, Named, columns_of
+from penstock.plan.endless import require_end
 from penstock.plan.nodes import Filter, Node, Order, Project, TopN
 from penstock.sql.conjuncts import all_of
 
+_PARTITION = "put window_start, of TUMBLE(...) in FROM, or the time into PARTITION BY, so that a group is complete"
 _MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "=": "="}
 
 
@@ -43,6 +45,12 @@ class Ranked:
         if (condition := all_of(conditions)) is not None:
             node = Filter(node, condition)
         return Project(node, self.columns)
+
+
+def require_time(ranked: Ranked) -> None:
+    """Refuse numbers over all rows of a stream that has no end."""
+    if ranked.ranking.time is None:
+        require_end(ranked.rows, "ROW_NUMBER()", _PARTITION)
 
 
 def bounded(conjuncts: Sequence[Expr], number: Expr) -> tuple[int, list[Expr]] | None:

@@ -58,4 +58,4 @@ def _place(select: exp.Expr, part: str) -> int:
 
 def not_a_select(node: exp.Expr, text: ScriptText) -> QueryError:
     """The error for a statement or subquery that is not a SELECT."""
-    return text.error("a SELECT was expected here", place_of(node))
+    return text.error("a SELECT was expected here", place_of(node), hint="write SELECT ... FROM ...")

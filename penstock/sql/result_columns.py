@@ -11,6 +11,7 @@ from penstock.expressions import Column, Expr
 from penstock.plan.naming import default_name, unique_name
 from penstock.sql.expression import translate
 from penstock.sql.over import NUMBER_NAME, NumberSlot
+from penstock.sql.place import ScriptText
 from penstock.sql.scope import Scope
 from penstock.sql.tree import extra_parts, place_of
 
@@ -37,9 +38,16 @@ def _items(node: exp.Expr, scope: Scope) -> tuple[Item, ...]:
     if is_star(node, scope):
         return tuple(Item("", column, node, (name,)) for name, column in _starred(node, scope))
     if isinstance(node, exp.Alias):
-        return (Item(node.alias, translate(node.this, scope), node, ()),)
+        return (Item(require_name(node, scope.text), translate(node.this, scope), node, ()),)
     expression = translate(node, scope)
     return (Item("", expression, node, names_of(expression, scope)),)
+
+
+def require_name(node: exp.Alias, text: ScriptText) -> str:
+    """The name behind AS, which must not be empty."""
+    if not node.alias:
+        raise text.error("a column cannot have an empty name", place_of(node), hint="write a name behind AS")
+    return str(node.alias)
 
 
 def names_of(expression: Expr, scope: Scope) -> tuple[str, ...]:
@@ -73,7 +81,8 @@ def output_names(items: Sequence[Item], names: Sequence[tuple[str, ...]], scope:
     taken: set[str] = set()
     for item in items:
         if item.alias and item.alias in taken:
-            raise scope.text.error(f"two columns of the result are called `{item.alias}`", place_of(item.node))
+            what = f"two columns of the result are called `{item.alias}`"
+            raise scope.text.error(what, place_of(item.node), hint="give one of them another name behind AS")
         taken |= {item.alias} - {""}
     result: list[str] = []
     for item, options in zip(items, names, strict=True):

@@ -12,6 +12,7 @@ from penstock.expressions import Column, Expr
 from penstock.operators.window import Window
 from penstock.operators.window_kinds import RowWindow, Session
 from penstock.plan.columns import WINDOW_COLUMNS, columns_of_node, times_of
+from penstock.plan.lost_time import why_no_time
 from penstock.plan.nodes import Filter, Node
 from penstock.sql.conjuncts import all_of, conjuncts_of
 from penstock.sql.expression import translate
@@ -19,10 +20,10 @@ from penstock.sql.from_clause import Context, Stream, unbounded
 from penstock.sql.from_reader import read_from
 from penstock.sql.from_tree import From, Leaf
 from penstock.sql.join_plan import unit_of
-from penstock.sql.ranked import Ranked, bounded
+from penstock.sql.ranked import Ranked, bounded, require_time
 from penstock.sql.scope import Part, Scope, stream_scope
 from penstock.sql.tree import placing, without_parentheses
-from penstock.sql.window_spans import progressing, row_count, span_of
+from penstock.sql.window_spans import may_have_gaps, progressing, row_count, span_of, warn_of_gaps
 from penstock.sql.window_tokens import BRACKET, ROWS
 from penstock.sql.windowed import windowed
 
@@ -104,6 +105,7 @@ def _first_rows(rows: Rows, ranked: Ranked, where: exp.Expr | None, offset: int)
         found = bounded(conjuncts, Column(ranked.column))
         if found is None:
             raise unbounded(ranked)
+        require_time(ranked)
         node, rest = ranked.first(found[0]), all_of(found[1])
         return replace(rows, node=node if rest is None else Filter(node, rest))
 
@@ -143,9 +145,12 @@ def _with_bracket(rows: Rows, bracket: exp.Anonymous) -> Rows:
     if bracket.name == ROWS:
         slide, size = (row_count(node, text) for node in bracket.expressions)
         return replace(rows, window=RowWindow(size, slide), implied=True)
-    time, *spans = bracket.expressions
+    time, *spans, gaps = bracket.expressions
     slide, size = (span_of(node, rows.node, text) for node in spans)
-    return replace(rows, window=Window(_bracket_time(time, rows), size, slide), implied=True)
+    window = Window(_bracket_time(time, rows), size, slide)
+    if not may_have_gaps(gaps):
+        warn_of_gaps(window, (spans[1], spans[0]), text)
+    return replace(rows, window=window, implied=True)
 
 
 def _bracket_time(node: exp.Expr, rows: Rows) -> str:
@@ -155,5 +160,6 @@ def _bracket_time(node: exp.Expr, rows: Rows) -> str:
         return progressing(column.name, rows.node, "")
     times = times_of(rows.node)
     if not times:
-        raise QueryError("the rows have no time to put a window on", hint="select the time column in FROM, as it is")
+        detail, hint = why_no_time(rows.node)
+        raise QueryError("the rows have no time to put a window on", detail=detail, hint=hint)
     return times[0]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot.tokens import Token
 
+from penstock.errors import PenstockWarning
 from penstock.plan.nodes import Node, Sink, Source
 from penstock.sql.connect import Connectors, sink_connector, source_node
 from penstock.sql.dialect import room_for_nesting, tokens_of, tree_of
@@ -36,6 +37,7 @@ class Script:
     sinks: tuple[NamedSink, ...]
     queries: tuple[tuple[str, Node], ...]
     settings: Mapping[str, Value]
+    warnings: tuple[PenstockWarning, ...] = ()
 
 
 def parse_script(text: str, *, connectors: Connectors, name: str = "script") -> Script:
@@ -63,7 +65,7 @@ class _Reader:
     def script(self) -> Script:
         sinks = tuple(NamedSink(name, sink) for name, sink in self.sinks.items())
         queries = tuple((f"query_{i}", node) for i, node in enumerate(self.queries, 1))
-        return Script(self.sources, self.views, sinks, queries, self.settings)
+        return Script(self.sources, self.views, sinks, queries, self.settings, tuple(self.text.warnings))
 
     def read(self, statement: Statement) -> None:
         match statement:

@@ -18,7 +18,7 @@ from penstock.sql.aggregate_names import has_aggregate
 from penstock.sql.from_clause import Context, Planned, stream_of_plan, whole
 from penstock.sql.grouped import grouped
 from penstock.sql.over import NUMBER, NUMBER_NAME, Numbering
-from penstock.sql.ranked import Ranked, bounded
+from penstock.sql.ranked import Ranked, bounded, require_time
 from penstock.sql.refusals import check_clauses, check_distinct, not_a_select
 from penstock.sql.result_columns import is_star, items_of, output_names
 from penstock.sql.rows import Rows, rows_of
@@ -102,6 +102,7 @@ def _numbered(select: exp.Select, shaped: Shaped) -> Planned:
     found = bounded(shaped.qualify, NUMBER)
     if found is None:
         raise QueryError("QUALIFY needs a bound on ROW_NUMBER()", hint="as in QUALIFY ROW_NUMBER() OVER (...) <= 3")
+    require_time(ranked)
     return ranked.first(found[0], [_with_number(condition, ranked.number) for condition in found[1]])
 
 

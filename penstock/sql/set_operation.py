@@ -10,6 +10,7 @@ from penstock.errors import QueryError
 from penstock.expressions import Column, Named
 from penstock.plan.columns import columns_of_node, times_of
 from penstock.plan.common_types import cast_to, common_type
+from penstock.plan.lost_time import why_no_time
 from penstock.plan.nodes import Distinct, Node, Project, Union
 from penstock.plan.subqueries import node_schema
 from penstock.sql.from_clause import Context, stream_of_plan, whole
@@ -51,7 +52,8 @@ def union_of(nodes: Sequence[Node]) -> Union:
     widths = {len(columns_of_node(node)) for node in nodes}
     if len(widths) > 1:
         counts = ", ".join(str(len(columns_of_node(node))) for node in nodes)
-        raise QueryError("the parts of a UNION have different numbers of columns", detail=f"they have {counts}")
+        what, hint = "the parts of a UNION have different numbers of columns", "select the same columns in each of them"
+        raise QueryError(what, detail=f"they have {counts}", hint=hint)
     schemas = [node_schema(node) for node in nodes]
     wanted = [
         common_type([schema.types[i] for schema in schemas], f"columns {i + 1} of a UNION") for i in range(widths.pop())
@@ -71,9 +73,10 @@ def once(node: Node, what: str, hint: str) -> Distinct:
     """Equal rows once, which needs a time by which they can be forgotten."""
     times = times_of(node)
     if not times:
+        why, what_to_do = why_no_time(node)
         raise QueryError(
             f"{what} needs a time column in its result",
-            detail="without one, all rows would have to be remembered for ever",
-            hint=hint,
+            detail=f"without one, all rows would have to be remembered for ever; {why}",
+            hint=what_to_do if "JOIN" in why else hint,
         )
     return Distinct(node, times[0])

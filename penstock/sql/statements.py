@@ -136,7 +136,7 @@ def _trailing(cursor: Cursor) -> dict[str, str]:
 
 def _query(cursor: Cursor, tokens: Sequence[Token]) -> Sequence[Token]:
     if not tokens:
-        raise cursor.error("a query was expected here")
+        raise cursor.error("a query was expected here", "write it behind AS, as in AS SELECT ... FROM ...")
     return tokens
 
 
@@ -153,9 +153,11 @@ def _source(cursor: Cursor) -> CreateSource:
 def _check_once(text: ScriptText, offset: int, names: list[str], marks: int) -> None:
     twice = next((n for i, n in enumerate(names) if n.lower() in (m.lower() for m in names[:i])), None)
     if twice is not None:
-        raise text.error(f"column `{twice}` is declared twice", offset)
+        raise text.error(
+            f"column `{twice}` is declared twice", offset, hint="leave one out; the case of letters makes no difference"
+        )
     if marks > 1:
-        raise text.error("a source has one WATERMARK, and this one has more", offset)
+        raise text.error("a source has one WATERMARK, and this one has more", offset, hint="keep one of them")
 
 
 def _column(cursor: Cursor) -> pa.Field | Watermark:
@@ -165,7 +167,8 @@ def _column(cursor: Cursor) -> pa.Field | Watermark:
     tokens = cursor.until_comma(angles=True)
     constraint = next((t for t in _outside_brackets(tokens) if is_word(t, *_CONSTRAINTS)), None)
     if constraint is not None:
-        raise cursor.text.error("columns have a name and a type, and no constraints", constraint.start)
+        hint = "leave it out; a view with WHERE can filter rows"
+        raise cursor.text.error("columns have a name and a type, and no constraints", constraint.start, hint=hint)
     written = cursor.text.text[tokens[0].start : tokens[-1].end + 1] if tokens else ""
     with cursor.text.placing(lambda: offset):
         return pa.field(name, type_named(written))

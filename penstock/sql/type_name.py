@@ -13,4 +13,8 @@ def type_named(written: str) -> pa.DataType:
     try:
         return arrow_type(written)
     except ValueError as error:  # a DECIMAL of impossible width
-        raise QueryError(f"the type {written} is impossible", detail=str(error)) from error
+        raise QueryError(
+            f"the type {written} is impossible",
+            detail=str(error),
+            hint="choose one that holds the values, as in DECIMAL(18, 3)",
+        ) from error

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from penstock.errors import QueryError
@@ -18,12 +17,11 @@ from penstock.operators.scalar import check_predicate
 from penstock.progress.rules import Ordered, Punctuated, Rule, Slack
 from penstock.schema import is_time_type, require_column, sql_type
 from penstock.sql.cursor import Cursor, is_word
-from penstock.sql.dialect import tree_of
 from penstock.sql.expression import translate
 from penstock.sql.interval import interval, microseconds
+from penstock.sql.lone_items import item_tree
 from penstock.sql.place import ScriptText
 from penstock.sql.scope import stream_scope
-from penstock.sql.tree import check_depth, extra_parts
 
 HOW = (
     "write WATERMARK FOR ts AS ts - INTERVAL '2' SECOND among the columns, with the greatest lateness of a row; "
@@ -97,13 +95,10 @@ def time_and_rule(mark: Watermark, schema: pa.Schema, text: ScriptText, source: 
 def _punctuated(told: Punctuation, schema: pa.Schema, text: ScriptText, source: str) -> Punctuated:
     """The condition is parsed as that of a query is: as the only item of a SELECT, and then it stands alone."""
     first = told.predicate[0]
-    select = Token(TokenType.SELECT, "SELECT", line=first.line, col=first.col, start=first.start, end=first.end)
-    tree = tree_of([select, *told.predicate], text)
-    check_depth(tree, text)
-    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or any(extra_parts(tree, ("expressions",))):
-        raise text.error("syntax error: one condition was expected here", first.start, hint=_HOW_PUNCTUATED)
+    error = text.error("syntax error: one condition was expected here", first.start, hint=_HOW_PUNCTUATED)
+    tree = item_tree(told.predicate, text, error)
     with text.placing(lambda: first.start):
-        predicate = translate(tree.expressions[0], stream_scope(text, source, schema.names))
+        predicate = translate(tree, stream_scope(text, source, schema.names))
         check_predicate(schema, predicate)
     return Punctuated(predicate, told.keep)
 

@@ -18,16 +18,17 @@ from penstock.sql.scope import spelled
 from penstock.sql.set_operation import union_of
 from penstock.sql.table_tokens import PARTITION, UNION
 from penstock.sql.tree import extra_parts, place_of, placing, without_parentheses
-from penstock.sql.window_spans import row_count, span_of, time_of
+from penstock.sql.window_spans import may_have_gaps, row_count, span_of, time_of, warn_of_gaps
 from penstock.sql.window_tokens import BRACKET, ROWS
 
 _PARAMETERS = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
-    "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
+    "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET", "GAPS"),
     "SESSION": ("DATA", "TIMECOL", "GAP"),
-    BRACKET.upper(): ("DATA", "TIMECOL", "SLIDE", "SIZE"),
+    BRACKET.upper(): ("DATA", "TIMECOL", "SLIDE", "SIZE", "GAPS"),
     ROWS.upper(): ("DATA", "SLIDE", "SIZE"),
 }
+_OPTIONAL = ("OFFSET", "GAPS")
 _HOW = (
     "write TUMBLE(stream, ts, INTERVAL '1' MINUTE), or HOP(stream, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE) "
     "with the slide before the size, or SESSION(stream, ts, INTERVAL '5' MINUTE)"
@@ -75,14 +76,19 @@ def _arguments(call: exp.Anonymous, parameters: tuple[str, ...]) -> Arguments:
     arguments: Arguments = {}
     written = [argument for argument in call.expressions if not _is_partition(argument)]
     for parameter, argument in zip(parameters, written, strict=False):
-        if isinstance(argument, exp.Kwarg):
+        if isinstance(argument, exp.Kwarg) or _is_gaps(argument):
             arguments[argument.this.name.upper()] = argument.expression
         else:
             arguments[parameter] = argument
-    missing = [p for p in parameters if p not in arguments and p != "OFFSET"]
+    missing = [p for p in parameters if p not in arguments and p not in _OPTIONAL]
     if missing or set(arguments) - set(parameters) or len(written) > len(parameters):
         raise QueryError(f"{call.name} has the wrong arguments", hint=_HOW)
     return arguments
+
+
+def _is_gaps(node: exp.Expr) -> bool:
+    """Whether the argument is written as `gaps = true`."""
+    return isinstance(node, exp.EQ) and isinstance(node.this, exp.Column) and node.this.name.upper() == "GAPS"
 
 
 def _window(arguments: Arguments, stream: Stream, context: Context) -> Window:
@@ -90,7 +96,10 @@ def _window(arguments: Arguments, stream: Stream, context: Context) -> Window:
     size = span_of(arguments["SIZE"], stream.node, context.text)
     slide = span_of(arguments["SLIDE"], stream.node, context.text) if "SLIDE" in arguments else size
     offset = span_of(arguments["OFFSET"], stream.node, context.text) if "OFFSET" in arguments else 0
-    return Window(time, size, slide, offset)
+    window = Window(time, size, slide, offset)
+    if "SLIDE" in arguments and not may_have_gaps(arguments.get("GAPS")):
+        warn_of_gaps(window, (arguments["SIZE"], arguments["SLIDE"]), context.text)
+    return window
 
 
 def _session(arguments: Arguments, stream: Stream, context: Context) -> Session:

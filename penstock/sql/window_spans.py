@@ -9,16 +9,20 @@ from sqlglot import exp
 
 from penstock.errors import QueryError, did_you_mean
 from penstock.expressions import Expr, Literal
+from penstock.operators.window import Window
+from penstock.operators.window_gaps import gap_warning
 from penstock.plan.columns import columns_of_node, time_type, times_of
+from penstock.plan.lost_time import why_no_time
 from penstock.plan.nodes import Node
 from penstock.sql.expression import translate
 from penstock.sql.from_clause import Stream
 from penstock.sql.interval import microseconds
 from penstock.sql.place import ScriptText
 from penstock.sql.scope import Scope, spelled
-from penstock.sql.tree import dotted_names, without_parentheses
+from penstock.sql.tree import dotted_names, place_of, without_parentheses
 
 _LONGEST = 2**62
+_HOW_GAPS = "HOP takes the slide before the size; add gaps => true (in brackets, GAPS) if this is meant"
 _NO_TIME = "the query inside the window does not pass on the time of its source"
 
 
@@ -26,7 +30,8 @@ def time_of(node: exp.Expr, stream: Stream) -> str:
     """The time column, which has to be a progressing attribute: only that tells when a window is complete."""
     times = times_of(stream.node)
     if not times:
-        raise QueryError(_NO_TIME, hint="select the time column as it is, with or without an alias")
+        detail, hint = why_no_time(stream.node)
+        raise QueryError(_NO_TIME, detail=detail, hint=hint)
     written = _written_column(node)
     if written is None:
         return times[0]
@@ -44,7 +49,8 @@ def progressing(column: str, node: Node, name: str) -> str:
     if column in times:
         return column
     if not times:
-        raise QueryError(f"a window over `{column}` cannot be closed", detail=_NO_TIME)
+        detail, hint = why_no_time(node)
+        raise QueryError(f"a window over `{column}` cannot be closed", detail=detail, hint=hint)
     known = " or ".join(f"`{time}`" for time in times)
     attribute = "its progressing attribute," if len(times) == 1 else "its progressing attributes"
     raise QueryError(
@@ -79,6 +85,23 @@ def span_of(node: exp.Expr, stream: Node, text: ScriptText) -> int:
     raise QueryError("a window over a BIGINT is measured by a whole number", hint="as in TUMBLE(stream, ts, 60)")
 
 
+def may_have_gaps(node: exp.Expr | None) -> bool:
+    """What `gaps => true` says; false where it is left out."""
+    match node:
+        case None:
+            return False
+        case exp.Boolean():
+            return bool(node.this)
+    raise QueryError("`gaps` is true or false", hint="write gaps => true, or leave it out")
+
+
+def warn_of_gaps(window: Window, written: tuple[exp.Expr, exp.Expr], text: ScriptText) -> None:
+    """Note that rows between the windows are in none; `written` are the trees of size and slide."""
+    size, slide = (node.sql(dialect="duckdb") for node in written)
+    if (found := gap_warning(window.size, window.slide, (size, slide), _HOW_GAPS)) is not None:
+        text.warn(found, place_of(written[1]))
+
+
 def row_count(node: exp.Expr, text: ScriptText) -> int:
     match _constant(node, text):
         case Literal(int() as number) if not isinstance(number, bool):
@@ -92,5 +115,6 @@ def _constant(node: exp.Expr, text: ScriptText) -> Expr:
 
 def _limited(span: int) -> int:
     if abs(span) > _LONGEST:
-        raise QueryError("the window is too long", detail=f"a span is at most {_LONGEST} units of the time column")
+        detail = f"a span is at most {_LONGEST} units of the time column"
+        raise QueryError("the window is too long", detail=detail, hint="use a shorter one")
     return span

@@ -1,9 +1,10 @@
 """Windows in brackets, brought to calls on the tokens, before the query is parsed.
 
 `FROM calls [RANGE 1 MINUTE SLIDE 10 SECONDS WA ts]`, the windows of the papers, becomes a call of `BRACKET` with the
-arguments of HOP; an omitted time column is NULL. `[ROWS 100 SLIDE 10]` becomes a call of `ROWS`. Behind a select list,
-as in `SELECT count(*) [RANGE 1 MINUTE] FROM calls`, they become its last item, a call without a stream. New tokens keep
-the places of the old ones, so that messages still point into the text.
+arguments of HOP; an omitted time column is NULL, and the last argument says whether GAPS is written. `[ROWS 100 SLIDE
+10]` becomes a call of `ROWS`. Behind a select list, as in `SELECT count(*) [RANGE 1 MINUTE] FROM calls`, they become
+its last item, a call without a stream. New tokens keep the places of the old ones, so that messages still point into
+the text.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from penstock.sql.place import ScriptText
 from penstock.sql.table_tokens import BEFORE_STREAM, UNION, call, clause_of, is_stream_name, plain_tables, token_at
 
 BRACKET, ROWS = "[window]", "[rows]"  # no word of the text can be these, so no user can call them by name
-_KEYWORDS = ("RANGE", "SLIDE", "WA", "ROWS")
+_KEYWORDS = ("RANGE", "SLIDE", "WA", "ROWS", "GAPS")
 _HOW = "write [RANGE 1 MINUTE SLIDE 10 SECONDS WA ts], where SLIDE and WA may be left out, or [ROWS 100 SLIDE 10]"
 
 Parts = dict[str, list[Token]]
@@ -103,14 +104,23 @@ def _bracket(cursor: Cursor) -> Parts:
         keyword = word.text.upper()
         if keyword not in _KEYWORDS or keyword in parts:
             raise cursor.text.error(f"`{word.text}` is not expected in a window", offset, hint=_HOW)
-        parts[keyword] = _time_name(cursor) if keyword == "WA" else _span(cursor)
+        parts[keyword] = _part(keyword, word, cursor)
         cursor.skip(",")
     if ("RANGE" in parts) == ("ROWS" in parts):
         what = "the window has no RANGE" if "RANGE" not in parts else "the window has both RANGE and ROWS"
         raise cursor.text.error(what, cursor.offset, hint=_HOW)
-    if "ROWS" in parts and "WA" in parts:
+    if "ROWS" in parts and ("WA" in parts or "GAPS" in parts):
         raise cursor.text.error("a window of rows has no time", cursor.offset, hint=_HOW)
     return parts
+
+
+def _part(keyword: str, word: Token, cursor: Cursor) -> list[Token]:
+    match keyword:
+        case "WA":
+            return _time_name(cursor)
+        case "GAPS":
+            return [token_at(word, TokenType.TRUE, "TRUE")]
+    return _span(cursor)
 
 
 def _time_name(cursor: Cursor) -> list[Token]:
@@ -136,8 +146,9 @@ def _span(cursor: Cursor) -> list[Token]:
 
 
 def _call(at: Token, stream: list[list[Token]], parts: Parts) -> list[Token]:
-    """`BRACKET(stream, time or NULL, slide, size)` or `ROWS(stream, slide, size)`."""
+    """`BRACKET(stream, time or NULL, slide, size, gaps)` or `ROWS(stream, slide, size)`."""
     if "ROWS" in parts:
         return call(at, ROWS, [*stream, parts.get("SLIDE", parts["ROWS"]), parts["ROWS"]])
     time = parts.get("WA", [token_at(at, TokenType.NULL, "NULL")])
-    return call(at, BRACKET, [*stream, time, parts.get("SLIDE", parts["RANGE"]), parts["RANGE"]])
+    gaps = parts.get("GAPS", [token_at(at, TokenType.FALSE, "FALSE")])
+    return call(at, BRACKET, [*stream, time, parts.get("SLIDE", parts["RANGE"]), parts["RANGE"], gaps])

@@ -37,7 +37,16 @@ from penstock.testing.case_input import Epochs, Part
 from penstock.testing.case_late import divided
 from penstock.testing.operator_queries import OperatorQuery, operator_queries
 from penstock.testing.oracle import batch_answer
-from penstock.testing.queries import SCHEMA, SECOND, disordered, random_grain, random_origin, random_rows, rows_from
+from penstock.testing.queries import (
+    MICROSECOND,
+    SCHEMA,
+    SECOND,
+    disordered,
+    random_grain,
+    random_origin,
+    random_rows,
+    rows_from,
+)
 from penstock.testing.rows import assert_same_rows
 from penstock.testing.source_rows import connector_of, sources_of
 from penstock.testing.ways import Way, random_way
@@ -157,7 +166,7 @@ def disorderly_source(random: Random, rows: pa.Table, batches: int, name: str) -
     arrived = disordered(random, rows, slack + 6 * SECOND)
     parts = _batches(random, _with_nulls(random, arrived), batches)
     splits = random.choice([1, 2, 5])
-    return ps.read.batches(parts, time="ts", progress=ps.slack(slack), splits_per_batch=splits, name=name)
+    return ps.read.batches(parts, time="ts", progress=ps.slack(slack * MICROSECOND), splits_per_batch=splits, name=name)
 
 
 def _many_rows(random: Random, most: int) -> pa.Table:
@@ -182,10 +191,10 @@ def _batches(random: Random, rows: pa.Table, count: int) -> tuple[pa.Table, ...]
 def _query(random: Random, stream: Stream, levels: int | None, seconds: int | None) -> Stream:
     size, slide = (seconds, seconds) if seconds else random.choice(_WINDOWS)
     keys = random.sample(["k", "s", "i"], random.randint(1, 2))
-    window = ps.sliding(size * SECOND, every=slide * SECOND, offset=random.choice([0, SECOND // 2]))
+    window = ps.sliding(f"{size}s", every=f"{slide}s", offset=random.choice(["0s", "500ms"]))
     result = stream.group_by(*keys).window(window).agg(n=ps.count(), **random.choice(_MEASURES))
     if (levels or random.choice([1, 1, 2])) == 2:
-        result = result.group_by().window(ps.tumbling(10 * SECOND)).agg(rows=ps.count(), most=ps.max("n"))
+        result = result.group_by().window(ps.tumbling("10s")).agg(rows=ps.count(), most=ps.max("n"))
     return result
 
 

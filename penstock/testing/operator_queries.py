@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.plan.nodes import JOINS
+from penstock.testing.queries import MICROSECOND
 
 OperatorQuery = Callable[[Stream, Stream], Stream]
 
 
-def operator_queries(unit: int) -> dict[str, OperatorQuery]:
-    """Over streams with the columns `ts`, `k` and `i`, where about a minute of `unit`s passes."""
+def operator_queries(small: int) -> dict[str, OperatorQuery]:
+    """Over streams with the columns `ts`, `k` and `i`, where about a minute of `small` amounts of time passes."""
+    unit = small * MICROSECOND
     return {**_joins(unit), **_groups(unit), **_rows(unit), **_twice(unit)}
 
 
-def _joins(unit: int) -> dict[str, OperatorQuery]:
+def _joins(unit: timedelta) -> dict[str, OperatorQuery]:
     band = (2 * unit, 4 * unit)
     less, sum_is_odd = ps.col("i") < ps.col("right_i"), (ps.col("i") + ps.col("right_i")) % 2 != 0
     return {
@@ -30,11 +33,11 @@ def _joins(unit: int) -> dict[str, OperatorQuery]:
     }
 
 
-def _join_of(kind: str, unit: int) -> OperatorQuery:
+def _join_of(kind: str, unit: timedelta) -> OperatorQuery:
     return lambda a, b: a.join(b, "k", within=(2 * unit, 4 * unit), kind=kind)
 
 
-def _groups(unit: int) -> dict[str, OperatorQuery]:
+def _groups(unit: timedelta) -> dict[str, OperatorQuery]:
     measures = {"n": ps.count(), "total": ps.sum("i")}
     windows = ps.sliding(10 * unit, every=4 * unit)
     return {
@@ -49,7 +52,7 @@ def _groups(unit: int) -> dict[str, OperatorQuery]:
     }
 
 
-def _rows(unit: int) -> dict[str, OperatorQuery]:
+def _rows(unit: timedelta) -> dict[str, OperatorQuery]:
     windows = ps.tumbling(10 * unit)
     return {
         "distinct": lambda a, b: a.select("ts", "k").distinct(),
@@ -59,7 +62,7 @@ def _rows(unit: int) -> dict[str, OperatorQuery]:
     }
 
 
-def _twice(unit: int) -> dict[str, OperatorQuery]:
+def _twice(unit: timedelta) -> dict[str, OperatorQuery]:
     """The same stream, twice."""
     windows = ps.tumbling(5 * unit)
     return {

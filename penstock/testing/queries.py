@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from itertools import pairwise
 from random import Random
 
@@ -14,6 +15,7 @@ from penstock.api.streams import Stream
 from penstock.api.windows import WindowSpec
 
 SECOND = 1_000_000
+MICROSECOND = timedelta(microseconds=1)  # or one of whatever a BIGINT time counts
 SCHEMA = pa.schema(
     [("ts", pa.timestamp("us")), ("k", pa.int64()), ("s", pa.string()), ("f", pa.float64()), ("i", pa.int32())]
 )
@@ -75,7 +77,8 @@ def cut(random: Random, rows: pa.Table, most_parts: int = 8) -> list[pa.Table]:
 
 def random_window(random: Random, time: str | None = None, unit: int = SECOND) -> WindowSpec:
     size, slide = random.choice([(10, 10), (10, 5), (20, 3), (7, 3), (30, 1), (4, 10), (60, 60)])
-    return ps.sliding(size * unit, every=slide * unit, offset=random.choice([0, 0, unit // 2, 7 * unit]), time=time)
+    size, slide, offset = size * unit, slide * unit, random.choice([0, 0, unit // 2, 7 * unit])
+    return ps.sliding(size * MICROSECOND, every=slide * MICROSECOND, offset=offset * MICROSECOND, time=time, gaps=True)
 
 
 _AGGREGATES: list[Callable[[Random], AggregateSpec]] = [

@@ -10,7 +10,7 @@ import penstock as ps
 from penstock.api.aggregates import AggregateSpec
 from penstock.api.streams import Grouped, Windowed
 from penstock.plan.columns import WINDOW_COLUMNS
-from penstock.testing.queries import random_window
+from penstock.testing.queries import MICROSECOND, random_window
 from penstock.testing.queries_draft import Draft, Drawing
 
 _ROUNDED = (ps.avg, ps.stddev, ps.var_pop, ps.variance, ps.stddev_pop)
@@ -48,7 +48,7 @@ def _groupings(drawing: Drawing, draft: Draft, grouped: Grouped) -> Iterator[tup
         yield grouped.window(random_window(random, time, draft.unit)), draft.unit
         yield grouped.window(random_window(random, time, draft.unit)), draft.unit
         gap = random.choice([1, 3, 10]) * max(1, draft.unit // 2)
-        yield grouped.window(ps.session(gap, time=time)), draft.unit
+        yield grouped.window(ps.session(gap * MICROSECOND, time=time)), draft.unit
 
 
 def _measure(drawing: Drawing, draft: Draft) -> tuple[AggregateSpec, bool]:

@@ -6,9 +6,10 @@ import pyarrow as pa
 
 import penstock as ps
 from penstock.api.columns import ColumnExpr
-from penstock.api.join_nodes import numbered_names, prefixed_names
+from penstock.api.join_nodes import Within, numbered_names, prefixed_names
 from penstock.plan.columns import WINDOW_START
 from penstock.plan.nodes import JOINS
+from penstock.testing.queries import MICROSECOND
 from penstock.testing.queries_draft import Draft, Drawing
 
 _INNER_MORE_OFTEN = ("inner", "inner", "inner", *JOINS)
@@ -80,7 +81,7 @@ def theta_join(drawing: Drawing, draft: Draft) -> Draft | None:
         last = random.choice([(1, 1), (3, 3), (2, 5), (20, 1)])
         stream = draft.stream.theta_join(other.stream, condition, last_rows=last)
     else:
-        within = _within(drawing, draft.unit) or draft.unit
+        within = _within(drawing, draft.unit) or draft.unit * MICROSECOND
         stream = draft.stream.theta_join(other.stream, condition, within=within)
     return _joined(stream, [draft, other], names, "inner")
 
@@ -94,9 +95,10 @@ def _of_one_time(*drafts: Draft) -> bool:
     return all(d.times for d in drafts) and len({d.schema.field(d.times[0]).type for d in drafts}) == 1
 
 
-def _within(drawing: Drawing, unit: int) -> int | tuple[int, int] | None:
+def _within(drawing: Drawing, small: int) -> Within:
     """Narrow bands, some of them all before or all after, one that no times fit; seldom none."""
-    narrow: list[int | tuple[int, int]] = [0, 1, unit, 5 * unit, (0, 2 * unit), (unit, 0), (5 * unit, 0)]
+    unit = small * MICROSECOND
+    narrow: list[Within] = [0, MICROSECOND, unit, 5 * unit, (0, 2 * unit), (unit, 0), (5 * unit, 0)]
     narrow += [(-unit, 4 * unit), (2 * unit, -unit), (-unit, 0)]
     return None if drawing.random.random() < 0.07 else drawing.random.choice(narrow)
 

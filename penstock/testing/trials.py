@@ -20,7 +20,7 @@ from penstock.plan.subqueries import node_schema
 from penstock.sources.memory import MemoryConnector
 from penstock.testing.arrivals import random_arrivals
 from penstock.testing.oracle import batch_answer
-from penstock.testing.queries import SECOND, random_grain, random_origin, rows_from
+from penstock.testing.queries import MICROSECOND, SECOND, random_grain, random_origin, rows_from
 from penstock.testing.queries_any import any_query
 from penstock.testing.rows import assert_same_rows
 from penstock.testing.source_rows import tables_of
@@ -76,7 +76,7 @@ def random_source(
         substreams=arrivals.substreams,
         finishing=random.random() < 0.5,
     )
-    progress = ps.ordered() if slack == 0 and random.random() < 0.5 else ps.slack(slack)
+    progress = ps.ordered() if slack == 0 and random.random() < 0.5 else ps.slack(slack * MICROSECOND)
     return ps.read.source(connector, time="ts", progress=progress, name=name)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.api.columns import ColumnExpr, as_column, as_expr, call, col, lit, when
+from penstock.api.columns import ColumnExpr, as_expr, as_operand, call, col, lit, when
 from penstock.errors import QueryError
 from penstock.expressions import Call, Case, Cast, Column, Literal, Named
 from penstock.expressions_text import text
@@ -78,9 +78,9 @@ def test_they_evaluate() -> None:
 
 def test_a_string_is_a_constant_as_an_operand_and_a_name_as_a_column() -> None:
     assert as_expr("price") == Literal("price")
-    assert as_column("price") == Column("price")
-    assert as_column(a + 1) == (a + 1).tree
-    assert as_column(3) == Literal(3)
+    assert as_operand("price") == "price"
+    assert as_operand(a + 1) == (a + 1).tree
+    assert as_operand(3) == Literal(3)
     assert as_expr(Column("a")) == Column("a")
 
 

@@ -86,7 +86,10 @@ def test_a_name_is_given_once() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "raised"),
-    [(Fails(), "ValueError: no group is good enough"), (SaysNothing(), "TypeError: 'NoneType' object is not iterable")],
+    [
+        (Fails(), f"ValueError: no group is good enough ({__file__}, line 41: raise ValueError"),
+        (SaysNothing(), "TypeError: 'NoneType' object is not iterable"),
+    ],
 )
 def test_a_policy_that_fails_ends_the_run_and_says_so(policy: Any, raised: str, tmp_path: Path) -> None:
     ps.register_policy(policy)

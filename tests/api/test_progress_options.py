@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pyarrow as pa
 import pytest
 
@@ -36,11 +38,19 @@ def test_the_condition_is_checked_at_once() -> None:
 def test_a_source_is_waited_for_unless_it_may_be_idle() -> None:
     assert (source().idle, source().progress) == (None, Ordered())
     assert source(idle="10 seconds").idle == 10_000_000
-    assert source(idle=5).idle == 5
+    assert source(idle=timedelta(milliseconds=5)).idle == 5_000
     assert ps.read.calls(idle="1s").node.idle == 1_000_000  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("idle", ["0s", 0, -1, "soon"])
+@pytest.mark.parametrize("idle", ["0s", 0, -1, "-1s", 5, "soon"])
 def test_an_idle_time_is_a_span_above_zero(idle: object) -> None:
     with pytest.raises(ConfigError):
         source(idle=idle)
+
+
+def test_punctuation_may_be_sql_text() -> None:
+    is_mark = Call("=", (Column("kind"), Literal("mark")))
+    assert source(progress=ps.punctuated("kind = 'mark'")).progress == Punctuated(is_mark, keep=False)
+    with pytest.raises(QueryError, match="unknown column `kid`") as caught:
+        source(progress=ps.punctuated("kid = 'mark'"))
+    assert "punctuated(...), line 1, column 1" in caught.value.detail

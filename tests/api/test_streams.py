@@ -123,7 +123,7 @@ def test_join_by_a_span_either_way() -> None:
 
 @pytest.mark.parametrize(
     ("within", "bands"),
-    [(("1s", "2s"), band(SECOND, 2 * SECOND)), (("0s", -5), band(0, -5)), (0, band(0, 0)), (None, ())],
+    [(("1s", "2s"), band(SECOND, 2 * SECOND)), (("0s", "-5us"), band(0, -5)), (0, band(0, 0)), (None, ())],
 )
 def test_the_bands_of_a_join(within: Any, bands: tuple[Band, ...]) -> None:
     node = A.join(B, "k", within=within, kind="left").node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli_case import calls, last_json, penstock, run, to_files
+from cli_case import COUNT, calls, last_json, penstock, run, to_files
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,11 @@ def test_options_of_sinks(options: str, what: str, hint: str) -> None:
         (["--set", "sitez=3"], "a run has no option `sitez`", "did you mean `sites`?"),
         (["--set", "sites"], "`--set sites` is not a setting", "key=value"),
         (["--set", "item_rows=x"], "`item_rows` cannot be `x`", "digits"),
-        (["--sites", "0"], "the setting `sites` cannot be 0", "above zero"),
+        (["--sites", "0"], "the setting `sites` cannot be 0", "from 1 to 10000"),
+        (["--sites", "1000000000"], "the setting `sites` cannot be 1000000000", "from 1 to 10000"),
+        (["--set", "hash_bits=65"], "the setting `hash_bits` cannot be 65", "from 0 to 64"),
+        (["--set", "groups_per_site=1000000"], "the setting `groups_per_site` cannot be", "from 1 to 4096"),
+        (["--until", "-5s"], "`-5s`", "100 epochs"),
         (["--until", "soon"], "`until` cannot be `soon`", "100 epochs"),
         (["--set", "on_bad_row=ignore"], "`on_bad_row`", "divert"),
     ],
@@ -102,11 +106,11 @@ def test_a_mistake_in_the_query_points_to_its_place() -> None:
         ("none.sql", "cannot read the script none.sql", "name a script"),
         ("none", "cannot tell what `none` is", "name a script"),
         ("nowhere:x", "there is no module `nowhere`", "nowhere.py"),
-        ("broken:x", "the module `broken` fails while it is imported", "mend it"),
-        ("missing:x", "the module `missing` fails while it is imported", "mend it"),
+        ("broken:x", "the module `broken` fails while it is imported", "correct it"),
+        ("missing:x", "the module `missing` fails while it is imported", "correct it"),
         ("fine:streem", "`streem` is not a stream of module `fine`", "did you mean `stream`?"),
         ("fine:number", "it is a int", "stream"),
-        ("wrong:x", "unknown function `nosuch`", "hint:"),
+        ("wrong:x", "unknown function `nosuch`", "wrong.py, line 2: x = ps.call"),
     ],
 )
 def test_targets(target: str, what: str, hint: str) -> None:
@@ -157,3 +161,35 @@ def test_usage_errors_are_those_of_the_command_line() -> None:
 def test_an_unknown_workload_or_system_is_suggested() -> None:
     assert "did you mean `tumble`?" in penstock("bench", "tumbl").stderr
     assert "did you mean `duckdb`?" in penstock("bench", "tumble", "--system", "duckdbb").stderr
+
+
+@pytest.mark.parametrize("command", ["run", "explain"])
+def test_windows_with_gaps_are_warned_of_on_the_screen(command: str) -> None:
+    window = "HOP(calls, ts, INTERVAL '2' SECOND, INTERVAL '1' SECOND{})"
+    query = "SELECT window_start, count(*) AS n FROM {} GROUP BY 1"
+    flags = ("--master", "inline", "--checkpoint", "ck") if command == "run" else ()
+    Path("busy.sql").write_text(calls(100) + query.format(window.format("")))
+    result = penstock(command, "busy.sql", *flags)
+    assert result.exit_code == 0
+    assert "warning: windows of INTERVAL '1' SECOND" in result.stderr
+    assert "50.0% of the time" in result.stderr
+    assert "busy.sql, line 3" in result.stderr
+    Path("busy.sql").write_text(calls(100) + query.format(window.format(", gaps => true")))
+    assert "warning" not in penstock(command, "busy.sql", *flags).stderr
+
+
+@pytest.mark.parametrize("place", ["file", "file/inside"])
+def test_a_checkpoint_is_no_file(place: str) -> None:
+    Path("file").write_text("mine")
+    text = said(calls(10) + COUNT, "--checkpoint", place)
+    assert f"{place}` cannot be a checkpoint" in text
+    assert "file is a file" in text
+    assert "name a folder" in text
+    assert Path("file").read_text() == "mine"
+
+
+def test_an_unknown_function_gets_the_nearest_names() -> None:
+    text = said(calls(10) + "SELECT ts, zzzz(caller) AS x FROM calls")
+    assert "unknown function `zzzz`" in text
+    (hint,) = [line for line in text.splitlines() if "hint:" in line]
+    assert hint.count("`") == 6

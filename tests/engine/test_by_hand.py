@@ -34,7 +34,7 @@ def joined() -> Scenario:
     rows = pa.table({"ts": range(0, 50_000, 100), "k": range(500)})
     parts = [rows.slice(start, 25) for start in range(0, 500, 25)]
     left, right = (ps.read.batches(parts, time="ts", progress=ps.slack(0), name=name) for name in "ab")
-    return Scenario(left.join(right, "k", within=1_000_000))
+    return Scenario(left.join(right, "k", within="1s"))
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def test_what_was_moved_by_hand_stays_until_sites_are_evened_out_by_hand(
 def two_subqueries() -> Scenario:
     """A join, and counts of its pairs."""
     both = joined().stream
-    return Scenario(both.group_by("k").window(ps.tumbling(1_000)).agg(n=ps.count()))
+    return Scenario(both.group_by("k").window(ps.tumbling("1ms")).agg(n=ps.count()))
 
 
 def test_all_subqueries_are_scaled_or_none(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def every_key(batches: int, name: str) -> Stream:
 
 
 def moving_scenario() -> Scenario:
-    return Scenario(every_key(6, "a").join(every_key(6, "b"), on="k", within=10 * SECOND), FAR)
+    return Scenario(every_key(6, "a").join(every_key(6, "b"), on="k", within="10s"), FAR)
 
 
 def test_other_groups_go_on_while_a_moved_one_is_fetched(random: Random, place: Place) -> None:

@@ -100,7 +100,7 @@ def twelve_epochs(seconds: int, within: int, kind: str = "inner", hot: int = 12,
     parts = [rows.slice(start, 12) for start in range(0, 144, 12)]
     left, right = (ps.read.batches(parts, time="ts", progress=ps.slack(0), name=name) for name in "ab")
     apart = ps.col("ts") != ps.col("right_ts") if kind == "left" else None
-    return Scenario(left.join(right, "k", within=within * SECOND, kind=kind, where=apart))
+    return Scenario(left.join(right, "k", within=f"{within}s", kind=kind, where=apart))
 
 
 @pytest.fixture

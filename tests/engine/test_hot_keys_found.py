@@ -82,4 +82,4 @@ def one_hot_key(rows: int = 8_000, batches: int = 20) -> Stream:
         )
         for name, keys in zip("ab", sides, strict=True)
     )  # fmt: skip
-    return left.join(right, "k", within=SECOND // 10)
+    return left.join(right, "k", within="100ms")

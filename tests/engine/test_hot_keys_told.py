@@ -55,7 +55,7 @@ def within_an_hour(kind: str) -> Scenario:
     rows = pa.table({"ts": times, "k": [n % 40 if n % 2 else HOT for n in range(144)]})
     parts = [rows.slice(start, 12) for start in range(0, 144, 12)]
     left, right = (ps.read.batches(parts, time="ts", progress=ps.slack(0), name=name) for name in "ab")
-    return Scenario(left.join(right, "k", within=3600 * SECOND, kind=kind))
+    return Scenario(left.join(right, "k", within="3600s", kind=kind))
 
 
 @pytest.mark.parametrize("kind", ["inner", "left", "right", "semi", "anti"])

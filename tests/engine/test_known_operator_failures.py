@@ -130,7 +130,7 @@ def test_c4_a_band_that_is_open_on_one_side_waits_for_the_end_where_it_must(
     kind: str, band: Band, random: Random, place: Place, way: Way
 ) -> None:
     def opened(a: Stream, b: Stream) -> Stream:
-        node = a.join(b, "k", within=2 * SECOND, kind=kind).node
+        node = a.join(b, "k", within="2s", kind=kind).node
         assert isinstance(node, Join)
         wide = [None if span is None else span * SECOND for span in (band.before, band.after)]
         return Stream(replace(node, bands=(Band(0, 1, *wide),)))

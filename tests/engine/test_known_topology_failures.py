@@ -42,33 +42,33 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def counted(source: Stream, size: int, *keys: str) -> Stream:
-    return source.group_by(*keys).window(ps.tumbling(size * SECOND)).agg(n=ps.count())
+    return source.group_by(*keys).window(ps.tumbling(f"{size}s")).agg(n=ps.count())
 
 
 def sessions(source: Stream) -> Stream:
-    return source.group_by("k").window(ps.session(2 * SECOND)).agg(n=ps.count())
+    return source.group_by("k").window(ps.session("2s")).agg(n=ps.count())
 
 
 def joined(a: Stream, b: Stream) -> Stream:
-    return a.join(b, "k", within=(SECOND, 3 * SECOND))
+    return a.join(b, "k", within=("1s", "3s"))
 
 
 CHAINS: dict[str, OperatorQuery] = {
     "aggregate, aggregate": lambda a, b: counted(counted(a, 5, "k"), 20),
     "join, aggregate": lambda a, b: counted(joined(a, b), 10, "k"),
     "join, aggregate by the other time": lambda a, b: (
-        joined(a, b).group_by("k").window(ps.tumbling(10 * SECOND, time="right_ts")).agg(n=ps.count())
+        joined(a, b).group_by("k").window(ps.tumbling("10s", time="right_ts")).agg(n=ps.count())
     ),
-    "outer join, aggregate": lambda a, b: counted(a.join(b, "k", within=2 * SECOND, kind="left"), 10, "k"),
-    "session, aggregate": lambda a, b: sessions(a).group_by().window(ps.tumbling(10 * SECOND)).agg(n=ps.count()),
+    "outer join, aggregate": lambda a, b: counted(a.join(b, "k", within="2s", kind="left"), 10, "k"),
+    "session, aggregate": lambda a, b: sessions(a).group_by().window(ps.tumbling("10s")).agg(n=ps.count()),
     "aggregate, join": lambda a, b: counted(a, 5, "k").join(counted(b, 5, "k"), "k", within="window", kind="full"),
-    "distinct, top": lambda a, b: a.select("ts", "k").distinct().windowed(ps.tumbling(5 * SECOND)).top(2, "k"),
+    "distinct, top": lambda a, b: a.select("ts", "k").distinct().windowed(ps.tumbling("5s")).top(2, "k"),
     "distinct, join, aggregate, aggregate": lambda a, b: counted(
         counted(joined(a.distinct(), b), 5, "k").select("window_start", "k"), 20
     ),
     "join, session, aggregate, top": lambda a, b: (
-        sessions(a.join(b, "k", within=SECOND, kind="left"))
-        .group_by("n").window(ps.tumbling(10 * SECOND)).agg(sessions=ps.count()).top(1, ps.desc("sessions"))
+        sessions(a.join(b, "k", within="1s", kind="left"))
+        .group_by("n").window(ps.tumbling("10s")).agg(sessions=ps.count()).top(1, ps.desc("sessions"))
     ),
     "aggregate, aggregate, join, moments": lambda a, b: (
         counted(counted(a, 5, "k"), 10, "k").join(counted(b, 10, "k"), "k", within="window")
@@ -152,7 +152,7 @@ def test_c13_the_answer_is_the_same_on_1_2_3_and_7_sites(name: str, random: Rand
 def _of_kind(kind: str, sides: Callable[[Stream, Stream], tuple[Stream, Stream]]) -> OperatorQuery:
     def query(a: Stream, b: Stream) -> Stream:
         left, right = sides(a, b)
-        return left.join(right, "k", within=2 * SECOND, kind=kind)
+        return left.join(right, "k", within="2s", kind=kind)
 
     return query
 
@@ -160,25 +160,25 @@ def _of_kind(kind: str, sides: Callable[[Stream, Stream], tuple[Stream, Stream]]
 TOPOLOGIES: dict[str, OperatorQuery] = {
     **{f"{kind} self-join": _of_kind(kind, lambda a, b: (a, a)) for kind in JOINS},
     "self-join through filters": lambda a, b: (
-        a.where(ps.col("i") > 0).join(a.where(ps.col("i") < 2), "k", within=SECOND)
+        a.where(ps.col("i") > 0).join(a.where(ps.col("i") < 2), "k", within="1s")
     ),
     "self-union": lambda a, b: counted(a.union(a), 5, "k"),
     "self-union of an aggregate": lambda a, b: counted(counted(a, 5, "k").union(counted(a, 5, "k")), 10, "k"),
     "an aggregate joined with itself": lambda a, b: counted(a, 5, "k").join(counted(a, 5, "k"), "k", within="window"),
     "an aggregate joined with its input": lambda a, b: (
-        counted(a, 5, "k").join(a, "k", within=(0, 5 * SECOND), kind="right")
+        counted(a, 5, "k").join(a, "k", within=(0, "5s"), kind="right")
     ),
-    "theta self-join": lambda a, b: a.theta_join(a, ps.col("i") < ps.col("right_i"), within=SECOND),
+    "theta self-join": lambda a, b: a.theta_join(a, ps.col("i") < ps.col("right_i"), within="1s"),
     "theta self-join over rows": lambda a, b: (
         a.theta_join(a.where(ps.col("k") > 0), ps.col("i") < ps.col("right_i"), last_rows=(2, 3))
     ),
     "moments of a self-join": lambda a, b: (
-        a.join(a, "k", within=(0, SECOND)).group_by().at("ts", "right_ts").agg(n=ps.count())
+        a.join(a, "k", within=(0, "1s")).group_by().at("ts", "right_ts").agg(n=ps.count())
     ),
     **{f"{kind} join with no data on the right": _of_kind(kind, lambda a, b: (a, b)) for kind in JOINS},
     **{f"{kind} join with no data on the left": _of_kind(kind, lambda a, b: (b, a)) for kind in JOINS},
     "union with no data": lambda a, b: counted(b.union(a), 5, "k"),
-    "no data in the middle": lambda a, b: ps.join_all([a, b, a], "k", within=SECOND),
+    "no data in the middle": lambda a, b: ps.join_all([a, b, a], "k", within="1s"),
 }  # fmt: skip
 
 

@@ -191,10 +191,10 @@ def test_by_default_rows_do_not_wait_for_an_order(tmp_path: Path) -> None:
 
 FUNCTIONS: dict[str, Callable[[Stream, Stream, Recorder], Stream]] = {
     "before an aggregate": lambda a, b, f: (
-        a.map_batches(f.record, a.schema).group_by("k").window(ps.tumbling(4 * SECOND)).agg(n=ps.count())
+        a.map_batches(f.record, a.schema).group_by("k").window(ps.tumbling("4s")).agg(n=ps.count())
     ),
     "before one input of a join": lambda a, b, f: a.map_batches(f.record, a.schema).join(
-        b, "k", within=SECOND, kind="left"
+        b, "k", within="1s", kind="left"
     ),
     "behind a union": lambda a, b, f: a.union(b).map_batches(f.record, a.schema).select("ts", "k").distinct(),
 }

@@ -120,7 +120,7 @@ def test_a_query_that_ends_first_says_so(tmp_path: Path) -> None:
 def evened() -> Scenario:
     rows = pa.table({"ts": range(0, 50_000, 100), "k": [n % 20 for n in range(500)]})
     stream = ps.read.batches([rows], time="ts", progress=ps.slack(0))
-    return Scenario(stream.group_by("k").window(ps.tumbling(1_000)).agg(n=ps.count()))
+    return Scenario(stream.group_by("k").window(ps.tumbling("1ms")).agg(n=ps.count()))
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def scenario() -> Scenario:
     rows = pa.table({"ts": range(0, 50_000, 100), "k": [n % 20 for n in range(500)]})
     parts = [rows.slice(start, 25) for start in range(0, 500, 25)]
     stream = ps.read.batches(parts, time="ts", progress=ps.slack(0))
-    return Scenario(stream.group_by("k").window(ps.tumbling(1_000)).agg(n=ps.count()))
+    return Scenario(stream.group_by("k").window(ps.tumbling("1ms")).agg(n=ps.count()))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def kept() -> Scenario:
     rows = pa.table({"ts": range(0, 50_000, 100), "k": range(500)})
     parts = [rows.slice(start, 25) for start in range(0, 500, 25)]
     left, right = (ps.read.batches(parts, time="ts", progress=ps.slack(0), name=name) for name in "ab")
-    return Scenario(left.join(right, "k", within=1_000_000))
+    return Scenario(left.join(right, "k", within="1s"))
 
 
 @pytest.mark.parametrize("state_bytes", [None, 2_000])

@@ -46,7 +46,7 @@ def source(random: Random, name: str, rows: int, batches: int, splits: int, empt
     if empty is not None:
         parts.insert(empty, arrived.slice(0, 0))
     return ps.read.batches(
-        parts, time="ts", progress=ps.slack(SLACK), splits_per_batch=splits, one_batch_per_offer=True, name=name
+        parts, time="ts", progress=ps.slack(f"{SLACK}us"), splits_per_batch=splits, one_batch_per_offer=True, name=name
     )
 
 

@@ -303,3 +303,18 @@ def test_join_errors(query: str, what: str, hint: str, place: str) -> None:
     assert raised.what.startswith(what)
     assert hint in raised.hint
     assert pointed_at(raised).startswith(place)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) [RANGE 1 MINUTE] FROM a FULL JOIN b ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts",
+        "SELECT count(*) FROM a FULL JOIN b ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts GROUP BY a.ts",
+        "SELECT count(*) FROM TUMBLE((SELECT a.ts FROM a FULL JOIN b ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts), ts, "
+        "INTERVAL '1' MINUTE) GROUP BY window_start",
+    ],
+)
+def test_a_window_over_a_full_join_says_how_to_write_it(query: str) -> None:
+    raised = refused(query)
+    assert "behind a FULL JOIN either time may be null" in raised.detail
+    assert "take a LEFT JOIN, and with UNION ALL" in raised.hint

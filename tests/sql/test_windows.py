@@ -107,7 +107,7 @@ def test_brackets_elsewhere_are_left_alone() -> None:
         (
             "TUMBLE((SELECT caller FROM calls), ts, INTERVAL '1' MINUTE)",
             "the query inside the window does not pass on",
-            "select the time column",
+            "select `ts` too",
             "TUMBLE",
         ),
         ("calls [ROWS 0]", "a window of rows needs a size and a slide above zero", "[ROWS 100 SLIDE 10]", "calls"),

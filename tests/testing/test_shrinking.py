@@ -24,7 +24,7 @@ def a_trial() -> Trial:
     random = Random("a trial")
     a, b = (ps.read.batches(cut(random, rows_from(random, 60, 0, SECOND)), time="ts", name=name) for name in "ab")
     assert 3 in rows(b.node).column("i").to_pylist()
-    joined = a.where(ps.col("i") > -9).join(b.distinct(), "k", within=SECOND)
+    joined = a.where(ps.col("i") > -9).join(b.distinct(), "k", within="1s")
     return Trial(joined.select("ts", "k").in_order().node, (WAY, replace(WAY, sites=3)), order="in")
 
 

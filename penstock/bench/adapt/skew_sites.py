@@ -20,7 +20,7 @@ POLICIES = ("static", OWN)
 WIDTH = 1.0  # of the intervals over which the picture tells rates
 
 # Both streams come on alike, so that the hot range changes at one moment.
-MORE: dict[str, Option] = {"item_rows": ITEM_ROWS, "buffer_rows": 5_000, "max_lead": 1_000_000}
+MORE: dict[str, Option] = {"item_rows": ITEM_ROWS, "buffer_rows": 5_000, "max_lead": "1s"}
 
 Seen = Sequence[tuple[Lane, Timeline]]
 

@@ -67,7 +67,7 @@ class Epochs:
     def _begun(self, order: Order) -> EpochLoop:
         folder, steps = Path(order.folder), tuple(one.step for one in script(order.sizes, order.cycles))
         rows = ps.read.source(ScriptedConnector(steps, "lots"), time="ts", progress=ps.ordered())
-        windows = rows.group_by("k").window(ps.tumbling(WINDOW)).agg(n=ps.count(), s=ps.sum("v"))
+        windows = rows.group_by("k").window(ps.tumbling(f"{WINDOW}us")).agg(n=ps.count(), s=ps.sum("v"))
         ready = windows.to.files(str(folder / "rows"))
         options = {"master": order.master, "exchange": order.exchange, "sites": 2}
         return self._stack.enter_context(stepped(ready, folder / "checkpoint", self._hear, **options))

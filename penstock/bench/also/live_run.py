@@ -55,7 +55,8 @@ class _OfPenstock:
     def __init__(self, order: Order) -> None:
         types = {"ts": "TIMESTAMP", "k": "BIGINT", "v": "DOUBLE"}
         rows = ps.read.files(f"{order.rows}/*.parquet", time="ts", progress=ps.ordered(), follow=True, schema=types)
-        windows = rows.group_by(k=ps.col("k") % KEYS).window(ps.tumbling(PERIOD)).agg(n=ps.count(), s=ps.sum("v"))
+        by_key = rows.group_by(k=ps.col("k") % KEYS)
+        windows = by_key.window(ps.tumbling(f"{PERIOD}us")).agg(n=ps.count(), s=ps.sum("v"))
         ready = windows.to.files(f"{order.out}/rows")
         self._run = ready.start(f"{order.out}/checkpoint", sites=order.cores, master=order.master, epoch=EPOCH)
 

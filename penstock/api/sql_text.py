@@ -1,0 +1,66 @@
+"""Strings where a stream's methods take expressions: the column of that name if there is one, otherwise SQL text.
+
+So `select("a", "a + b AS c")` and `where("qty > 1")` mean what they mean in SQL, by the same parser. A text constant is
+`ps.lit("call")`, or `'call'` inside SQL text; beside an operator, as in `col("kind") == "call"`, a string is one, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from penstock.api.columns import as_expr
+from penstock.errors import QueryError
+from penstock.expressions import Column, Expr, Named
+from penstock.plan.naming import default_name
+from penstock.plan.nodes import Aggregation
+from penstock.plan.size import MAX_HEIGHT, is_too_deep
+
+
+def expression_of(value: object, columns: Collection[str], what: str) -> Expr:
+    """The tree of an argument over these columns; `what` names the place in messages about SQL text."""
+    if not isinstance(value, str):
+        return _limited(as_expr(value), what)
+    if value in columns:
+        return Column(value)
+    from penstock.sql import lone_expression  # imported late: the parser takes a while to load
+
+    try:
+        return lone_expression(value, columns, what)
+    except QueryError as error:
+        if not value.isidentifier():
+            raise
+        hint = f"{error.hint}; the text itself is ps.lit({value!r})"
+        raise type(error)(error.what, detail=error.detail, hint=hint) from error
+
+
+def _limited(tree: Expr, what: str) -> Expr:
+    if is_too_deep(tree):
+        raise QueryError(
+            f"the expression in {what} is nested more than {MAX_HEIGHT} operators deep",
+            hint="compute a part of it in a with_columns(...) before; a long chain of | can be written as is_in([...])",
+        )
+    return tree
+
+
+def items_of(
+    plain: Iterable[object], computed: Iterable[tuple[str, object]], columns: Collection[str], what: str
+) -> tuple[Named, ...]:
+    """Columns from arguments: by name, as expressions or as SQL text with or without AS; then those by keyword."""
+    named = [Named(name, expression_of(value, columns, f"{what}({name}=...)")) for name, value in computed]
+    return (*(item for value in plain for item in _items(value, columns, f"{what}(...)")), *named)
+
+
+def _items(value: object, columns: Collection[str], what: str) -> tuple[Named, ...]:
+    if not isinstance(value, str) or value in columns:
+        tree = expression_of(value, columns, what)
+        return (Named(default_name(tree), tree),)
+    from penstock.sql import lone_items
+
+    return lone_items(value, columns, what)
+
+
+def aggregate_of(text: str, columns: Collection[str], what: str) -> Aggregation:
+    """An aggregate that is written as SQL text."""
+    from penstock.sql import lone_aggregate
+
+    return lone_aggregate(text, columns, what)

@@ -1,0 +1,44 @@
+"""How large a plan and its expressions may get: all walks of them recurse, and views of views add up."""
+
+from __future__ import annotations
+
+from penstock.expressions import Call, Case, Cast, Expr
+from penstock.plan.nodes import Node, inputs_of
+
+MAX_HEIGHT = 200
+MAX_NODES = 2_000
+
+
+def is_too_deep(expression: Expr) -> bool:
+    """Whether an expression is nested deeper than can be walked. Goes no deeper itself, and does not recurse."""
+    waiting = [(expression, 0)]
+    while waiting:
+        part, depth = waiting.pop()
+        if depth > MAX_HEIGHT:
+            return True
+        waiting.extend((inner, depth + 1) for inner in _operands(part))
+    return False
+
+
+def _operands(expression: Expr) -> tuple[Expr, ...]:
+    match expression:
+        case Call(_, arguments):
+            return arguments
+        case Cast(operand):
+            return (operand,)
+        case Case(branches, default):
+            return (*(part for branch in branches for part in branch), default)
+    return ()
+
+
+def measured(node: Node) -> tuple[int, int]:
+    """The height of a plan above its sources, and how many operators it has; one that is read twice counts twice."""
+    return _measured(node, {})
+
+
+def _measured(node: Node, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    if id(node) not in known:
+        below = [_measured(part, known) for part in inputs_of(node)]
+        height = max((high + 1 for high, _ in below), default=0)
+        known[id(node)] = height, 1 + sum(count for _, count in below)
+    return known[id(node)]

@@ -1,0 +1,88 @@
+"""SQL text that is no statement: a condition, an item of a select list, an aggregate, each on its own.
+
+Python programs write them as in `where("qty > 1")`. They are parsed as the items of a SELECT are, so that they mean the
+same as in a script and fail with the same words and a caret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from penstock.errors import QueryError
+from penstock.expressions import Expr, Named
+from penstock.plan.naming import aggregate_name
+from penstock.plan.nodes import Aggregation
+from penstock.sql.aggregate_call import aggregate_call
+from penstock.sql.aggregate_names import is_aggregate
+from penstock.sql.dialect import room_for_nesting, tokens_of, tree_of
+from penstock.sql.expression import translate
+from penstock.sql.place import ScriptText
+from penstock.sql.result_columns import items_of, require_name
+from penstock.sql.scope import Scope, stream_scope
+from penstock.sql.tree import check_depth, extra_parts, place_of, without_parentheses
+
+_NO_AGGREGATE = "an aggregate is about many rows, and this is about one"
+
+
+def lone_expression(text: str, columns: Iterable[str], what: str) -> Expr:
+    """The expression that the text is, over these columns; `what` is what messages call the text."""
+    with room_for_nesting():
+        script, tree = _read(text, what)
+        if isinstance(tree, exp.Alias):
+            raise script.error("a name cannot be given here", place_of(tree), hint=f"leave out AS {tree.alias}")
+        return translate(tree, _scope(script, columns))
+
+
+def lone_items(text: str, columns: Iterable[str], what: str) -> tuple[Named, ...]:
+    """The columns that an item of a select list gives: one, or for `*` all. Without AS an item goes by its text."""
+    with room_for_nesting():
+        script, tree = _read(text, what)
+        items = items_of(exp.Select(expressions=[tree]), _scope(script, columns))
+        return tuple(Named(item.alias or item.names[0], item.expression) for item in items)
+
+
+def lone_aggregate(text: str, columns: Iterable[str], what: str) -> Aggregation:
+    """The aggregate that the text is, such as `sum(qty)`, under its alias or its usual name."""
+    with room_for_nesting():
+        script, tree = _read(text, what)
+        call = without_parentheses(tree.this if isinstance(tree, exp.Alias) else tree)
+        if not is_aggregate(call):
+            raise script.error(
+                "one aggregate was expected here",
+                place_of(call),
+                hint="write it as in sum(qty); what is computed from aggregates goes into a select behind them",
+            )
+        found = aggregate_call(call, _scope(script, columns))
+        name = require_name(tree, script) if isinstance(tree, exp.Alias) else ""
+        return Aggregation(name or aggregate_name(found.function, found.argument), found.function, found.argument)
+
+
+def item_tree(tokens: Sequence[Token], text: ScriptText, error: QueryError) -> exp.Expr:
+    """The tree of tokens that are one item of a select list; `error` where they are something else."""
+    first = tokens[0]
+    select = Token(TokenType.SELECT, "SELECT", line=first.line, col=first.col, start=first.start, end=first.end)
+    tree = tree_of([select, *tokens], text)
+    check_depth(tree, text)
+    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or any(extra_parts(tree, ("expressions",))):
+        raise error
+    return tree.expressions[0]
+
+
+def _read(text: str, what: str) -> tuple[ScriptText, exp.Expr]:
+    script = ScriptText(text, what)
+    tokens = tokens_of(script)
+    if not tokens:
+        raise QueryError(f"the text of {what} is empty", hint='write the name of a column, or SQL such as "qty > 1"')
+    end = next((token for token in tokens if token.token_type == TokenType.SEMICOLON), None)
+    if end is not None:
+        raise script.error("`;` cannot stand here", end.start, hint="write one expression, without a `;`")
+    hint = "write one expression, as it stands in a select list; several are several arguments"
+    return script, item_tree(tokens, script, script.error("one expression was expected here", 0, hint=hint))
+
+
+def _scope(text: ScriptText, columns: Iterable[str]) -> Scope:
+    return replace(stream_scope(text, "", columns), why_no_aggregate=_NO_AGGREGATE)

@@ -1,0 +1,35 @@
+"""Where in the user's own code something happened: the line that called, or the line that failed."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from types import FrameType
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+def caller_depth() -> int:
+    """How many frames the nearest code outside the package lies above the caller, as `warnings.warn` counts them."""
+    frame: FrameType | None = sys._getframe(1)
+    depth = 1
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, depth = frame.f_back, depth + 1
+    return depth
+
+
+def told(error: BaseException) -> str:
+    """An error of the user's code in one line: its kind, its words, and the line it comes from."""
+    line = failing_line(error)
+    return f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
+
+
+def failing_line(error: BaseException) -> str:
+    """The last line outside the package that an error passed, as "file.py, line 3: text"; empty where there is none."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_PACKAGE)]
+    if not frames:
+        return ""
+    own = [f for f in frames if f.line and "site-packages" not in f.filename] or frames
+    last = own[-1]
+    return f"{last.filename}, line {last.lineno}" + (f": {last.line}" if last.line else "")
