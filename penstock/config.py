@@ -16,6 +16,7 @@ _UNITS = {
 }  # fmt: skip
 _COUNTS = ("sites", "item_rows", "groups_per_site", "least_sites", "max_delay")
 _GRID = re.compile(r"[1-9]\d{0,2}x[1-9]\d{0,2}")
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
 
@@ -33,6 +34,14 @@ def span(text: str | int) -> int:
             hint='write it as "500ms", "2s", "1m", "6h" or "1d"',
         )
     return round(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
+
+
+def yes_or_no(text: str) -> bool:
+    """Read a flag that comes as text."""
+    folded = text.lower()
+    if folded not in (*_TRUE, *_FALSE):
+        raise ConfigError("it is neither true nor false", hint="write true or false")
+    return folded in _TRUE
 
 
 @dataclass(frozen=True)

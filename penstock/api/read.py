@@ -2,6 +2,7 @@
 
 `progress` says how the rows of a stream tell how far it has come (`ordered()`, `slack("2s")`, `punctuated(...)`).
 `idle="10s"`: once a stream, or a substream of it, has had no rows for so long, others no longer wait for it.
+`idle_advances=True`: while a stream is idle, system time carries its mark on.
 """
 
 from __future__ import annotations
@@ -41,13 +42,22 @@ def files(
     schema: dict[str, str] | None = None,
     name: str | None = None,
     idle: str | int | None = None,
+    idle_advances: bool = False,
     **options: Any,
 ) -> Stream:
     """Files in a folder or of a pattern: Parquet, Arrow IPC, CSV or JSON lines. `follow=True` keeps watching for new
     ones. `substreams="files"`: each file has a progress of its own. `schema` gives SQL types by column name; without it
     the first file is asked."""
     connector = FilesConnector(str(path), **options)
-    return source(connector, time=time, progress=progress, schema=schema, name=name or "files", idle=idle)
+    return source(
+        connector,
+        time=time,
+        progress=progress,
+        schema=schema,
+        name=name or "files",
+        idle=idle,
+        idle_advances=idle_advances,
+    )
 
 
 def table(rows: Rows, *, time: str, progress: Rule | None = None, name: str = "table") -> Stream:
@@ -62,22 +72,35 @@ def batches(
     progress: Rule | None = None,
     name: str = "batches",
     idle: str | int | None = None,
+    idle_advances: bool = False,
     **options: Any,
 ) -> Stream:
     """Tables in memory, one epoch each: for tests and for trying out what arrives when."""
     connector = MemoryConnector(tuple(_as_table(part) for part in parts), **{"one_batch_per_offer": True} | options)
-    return source(connector, time=time, progress=progress, name=name, idle=idle)
+    return source(connector, time=time, progress=progress, name=name, idle=idle, idle_advances=idle_advances)
 
 
 def calls(
-    *, progress: Rule | None = None, name: str = "calls", idle: str | int | None = None, **options: Any
+    *,
+    progress: Rule | None = None,
+    name: str = "calls",
+    idle: str | int | None = None,
+    idle_advances: bool = False,
+    **options: Any,
 ) -> Stream:
     """Generated call records. The default progress is a slack as large as their disorder. `start` is when their times
     begin, as in "2024-01-31 12:00:00" (UTC); without it, when they are first read."""
     if options.get("start") is not None:
         options["start"] = point_in_time(str(options["start"]))
     connector = CallsConnector(**options | {"disorder": span(options.get("disorder", 0))})
-    return source(connector, time="ts", progress=progress or Slack(connector.disorder), name=name, idle=idle)
+    return source(
+        connector,
+        time="ts",
+        progress=progress or Slack(connector.disorder),
+        name=name,
+        idle=idle,
+        idle_advances=idle_advances,
+    )
 
 
 def spark(
@@ -89,13 +112,14 @@ def spark(
     trigger: dict[str, Any] | None = None,
     bounded: bool = False,
     idle: str | int | None = None,
+    idle_advances: bool = False,
 ) -> Stream:
     """Any streaming DataFrame of Spark. `trigger` is that of Structured Streaming (`{"processingTime": "1 second"}`,
     `{"availableNow": True}`); with `bounded` the stream ends when its streaming query ends by itself."""
     from penstock.runtime.adapter import SparkConnector  # imported late: reading files must not wait for Spark
 
     connector = SparkConnector(frame, trigger or {"processingTime": "1 second"}, bounded, name)
-    return source(connector, time=time, progress=progress, name=name, idle=idle)
+    return source(connector, time=time, progress=progress, name=name, idle=idle, idle_advances=idle_advances)
 
 
 def source(
@@ -106,6 +130,7 @@ def source(
     schema: dict[str, str] | None = None,
     name: str = "source",
     idle: str | int | None = None,
+    idle_advances: bool = False,
 ) -> Stream:
     """A stream from any connector."""
     declared = connector.discover() if schema is None else pa.schema([(n, arrow_type(t)) for n, t in schema.items()])
@@ -120,7 +145,7 @@ def source(
     rule = progress or ordered()
     if isinstance(rule, Punctuated):
         check_predicate(fields, rule.predicate)
-    return Stream(Source(name, fields, time, rule, connector, idle_span(idle)))
+    return Stream(Source(name, fields, time, rule, connector, idle_span(idle), idle_advances))
 
 
 def _as_table(rows: Rows) -> pa.Table:
