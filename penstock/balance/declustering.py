@@ -2,12 +2,17 @@
 
 A site with much waiting is a supplier of groups, one with next to nothing a consumer, and all others are neutral. With
 no supplier there are more sites than needed; with too many suppliers for the consumers there are too few.
+
+What a number of sites can do is believed once it was seen: where it was too few, what it did then is its capacity, and
+it is not gone back to before the load is well below that. Estimates alone would give up a site and take it back by
+turns. Behind a change of the number, a round goes by before the next one: it works off what the change has left.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import ceil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import ceil, inf
 
 import numpy as np
 
@@ -17,6 +22,11 @@ from penstock.balance.round import Figures, Round
 from penstock.errors import ConfigError
 
 FULL = 0.75  # no site is given up if the others would be busy for a larger part of the time than this
+BELIEVED = 0.5  # of the factor by which rows seem to have become cheaper
+EQUAL = 1e-9  # numbers that differ by less are equal
+CHANGED = 1.25  # times: a load that has grown or fallen by less is the same
+MOST_CHANGES = 3  # under one load, after which no site is given up: fewer sites may look less busy again and again
+REST = 1  # rounds for which the number of sites stays after a change
 
 
 @dataclass(frozen=True)
@@ -65,19 +75,100 @@ def _busy_part(figures: Round) -> Figures:
     return figures.busy / figures.seconds if figures.seconds > 0 else np.zeros(len(figures.busy))
 
 
-def degree(figures: Round, thresholds: Thresholds, beta: float) -> Decision | None:
+@dataclass(frozen=True)
+class Capacity:
+    """What some sites did when they were too few: rows a second, and the seconds of one site that a row cost."""
+
+    rows: float
+    cost: float
+
+    def now(self, cost: float) -> float:
+        """Return the rows a second that they could do by now, when a row costs so much. Backlogs and larger epochs
+        change costs as well, so that only half of a lower cost is believed."""
+        return self.rows * max(1.0, BELIEVED * self.cost / cost) if cost > 0 else self.rows
+
+
+@dataclass(frozen=True)
+class Experience:
+    """What is known of numbers of sites: the `capacity` of those that were too few. `steps` is how many changes up
+    (above 0) or down (below 0) have come one after the other, `before` the number of sites before the last of them, and
+    `changes` how many there were under the load of now, which is `rate` rows a second. In the `rest` rounds to come the
+    number stays."""
+
+    capacity: Mapping[int, Capacity] = field(default_factory=dict)
+    steps: int = 0
+    before: int = 0
+    changes: int = 0
+    rate: float = 0.0
+    rest: int = 0
+
+    def after(self, figures: Round, wanted: Decision | None) -> Experience:
+        """Return what is known after a round at whose end that many sites were `wanted`."""
+        rate = _rate(figures, figures.rows_in)
+        if wanted is None or not isinstance(wanted.change, Scale):
+            return replace(self, rest=self.rest - 1, rate=rate) if self.rest else self._calm(rate)
+        sites, changes = figures.directory.sites, self.changes + 1
+        if wanted.change.sites < sites:
+            return Experience(self.capacity, min(self.steps, 0) - 1, sites, changes, rate, REST)
+        seen = Capacity(_rate(figures, float(figures.done.sum())), _cost(figures))
+        return Experience({**self.capacity, sites: seen}, max(self.steps, 0) + 1, sites, changes, rate, REST)
+
+    def _calm(self, rate: float) -> Experience:
+        """Return the same after a round without a change; another load is a new one to find the right number for."""
+        same = self.rate / CHANGED <= rate <= self.rate * CHANGED
+        return replace(self, steps=0) if same else replace(self, steps=0, changes=0, rate=rate)
+
+    def fewest(self, figures: Round) -> int:
+        """Return how many sites can do the load of a round with some room left, as far as was seen."""
+        rate, cost = _rate(figures, figures.rows_in), _cost(figures)
+        return max((_fewest_of(sites, seen.now(cost), rate) for sites, seen in self.capacity.items()), default=1)
+
+
+def _fewest_of(sites: int, done: float, rate: float) -> int:
+    """Return how many sites can do `rate` rows a second, where so many of them could just do `done`: up to that number,
+    each can do a part of it; how many more are needed beyond it was not seen."""
+    if done <= 0 or rate > FULL * done * (1 + EQUAL):
+        return sites + 1
+    return max(1, ceil(rate / (FULL * done / sites) - EQUAL))
+
+
+def _cost(figures: Round) -> float:
+    done = float(figures.done.sum())
+    return float(figures.busy.sum()) / done if done else 0.0
+
+
+def _rate(figures: Round, rows: float) -> float:
+    return rows / figures.seconds if figures.seconds > 0 else inf
+
+
+def degree(
+    figures: Round, thresholds: Thresholds, beta: float, experience: Experience | None = None
+) -> Decision | None:
     """As many sites as the work asks for; None where their number is right. One more or fewer at a time, as in the
     paper, would leave a load that doubles behind for long, and one that ends with idle sites; but not more than half of
-    them are given up at once."""
+    them are given up at once, unless that was not enough. Where there are still too few after a change, there may be
+    as many as are allowed, for work that is not taken in cannot be estimated."""
+    known = experience or Experience()
+    if known.rest:
+        return None
     sites = figures.directory.sites
     found = roles(pressure(figures), thresholds)
     suppliers, consumers = len(found.suppliers), len(found.consumers)
     if suppliers > beta * consumers:
         why = f"{_counted(suppliers)} much to do and {_counted(consumers)} little"
-        return _scale(figures, max(sites + 1, _needed(figures)), why)
-    if not suppliers and sites > 1 and _others_have_room(figures):
-        return _scale(figures, max(min(_needed(figures), sites - 1), sites // 2), "no site has much to do")
+        return _scale(figures, max(sites + 1, _needed(figures), _back(figures, known)), why)
+    if not suppliers and sites > 1 and known.changes < MOST_CHANGES and _others_have_room(figures):
+        half = sites // 2 if known.steps >= 0 else 1
+        target = max(min(_needed(figures), sites - 1), half, known.fewest(figures))
+        return _scale(figures, target, "no site has much to do") if target < sites else None
     return None
+
+
+def _back(figures: Round, known: Experience) -> int:
+    """Return the number of sites that is known, or likely, to be enough where there are too few after a change."""
+    if known.steps < 0:
+        return known.before
+    return figures.most_sites if known.steps > 0 else 0
 
 
 def _needed(figures: Round) -> int:
