@@ -25,7 +25,8 @@ FULL = 0.75  # no site is given up if the others would be busy for a larger part
 BELIEVED = 0.5  # of the factor by which rows seem to have become cheaper
 EQUAL = 1e-9  # numbers that differ by less are equal
 CHANGED = 1.25  # times: a load that has grown or fallen by less is the same
-MOST_CHANGES = 3  # under one load, after which no site is given up: fewer sites may look less busy again and again
+TRIES = 2  # changes of the number of sites under one load by what is estimated; after that, by what is sure
+LEFT = 0.01  # of the rows of a round: what may be pending where there are sites to spare
 REST = 1  # rounds for which the number of sites stays after a change
 
 
@@ -92,13 +93,14 @@ class Capacity:
 class Experience:
     """What is known of numbers of sites: the `capacity` of those that were too few. `steps` is how many changes up
     (above 0) or down (below 0) have come one after the other, `before` the number of sites before the last of them, and
-    `changes` how many there were under the load of now, which is `rate` rows a second. In the `rest` rounds to come the
-    number stays."""
+    `changes` how many there were under the load of now, which is `rate` rows a second, `shrinks` of them down. In the
+    `rest` rounds to come the number stays."""
 
     capacity: Mapping[int, Capacity] = field(default_factory=dict)
     steps: int = 0
     before: int = 0
     changes: int = 0
+    shrinks: int = 0
     rate: float = 0.0
     rest: int = 0
 
@@ -107,16 +109,23 @@ class Experience:
         rate = _rate(figures, figures.rows_in)
         if wanted is None or not isinstance(wanted.change, Scale):
             return replace(self, rest=self.rest - 1, rate=rate) if self.rest else self._calm(rate)
-        sites, changes = figures.directory.sites, self.changes + 1
+        sites = figures.directory.sites
+        changed = replace(self, before=sites, changes=self.changes + 1, rate=rate, rest=REST)
         if wanted.change.sites < sites:
-            return Experience(self.capacity, min(self.steps, 0) - 1, sites, changes, rate, REST)
+            return replace(changed, steps=min(self.steps, 0) - 1, shrinks=self.shrinks + 1)
         seen = Capacity(_rate(figures, float(figures.done.sum())), _cost(figures))
-        return Experience({**self.capacity, sites: seen}, max(self.steps, 0) + 1, sites, changes, rate, REST)
+        return replace(changed, steps=max(self.steps, 0) + 1, capacity={**self.capacity, sites: seen})
 
     def _calm(self, rate: float) -> Experience:
         """Return the same after a round without a change; another load is a new one to find the right number for."""
         same = self.rate / CHANGED <= rate <= self.rate * CHANGED
-        return replace(self, steps=0) if same else replace(self, steps=0, changes=0, rate=rate)
+        return replace(self, steps=0) if same else replace(self, steps=0, changes=0, shrinks=0, rate=rate)
+
+    @property
+    def may_shrink(self) -> bool:
+        """Whether a site may be given up under this load: fewer sites may look less busy again and again. It is tried
+        twice, and once more where the number had to grow twice, which may have been too much."""
+        return self.changes < TRIES or (self.changes == TRIES and not self.shrinks)
 
     def fewest(self, figures: Round) -> int:
         """Return how many sites can do the load of a round with some room left, as far as was seen."""
@@ -157,7 +166,7 @@ def degree(
     if suppliers > beta * consumers:
         why = f"{_counted(suppliers)} much to do and {_counted(consumers)} little"
         return _scale(figures, max(sites + 1, _needed(figures), _back(figures, known)), why)
-    if not suppliers and sites > 1 and known.changes < MOST_CHANGES and _others_have_room(figures):
+    if not suppliers and sites > 1 and known.may_shrink and _keeps_up(figures) and _others_have_room(figures):
         half = sites // 2 if known.steps >= 0 else 1
         target = max(min(_needed(figures), sites - 1), half, known.fewest(figures))
         return _scale(figures, target, "no site has much to do") if target < sites else None
@@ -166,9 +175,9 @@ def degree(
 
 def _back(figures: Round, known: Experience) -> int:
     """Return the number of sites that is known, or likely, to be enough where there are too few after a change."""
-    if known.steps < 0:
-        return known.before
-    return figures.most_sites if known.steps > 0 else 0
+    if known.steps > 0 or known.changes >= TRIES:
+        return figures.most_sites
+    return known.before if known.steps < 0 else 0
 
 
 def _needed(figures: Round) -> int:
@@ -178,6 +187,11 @@ def _needed(figures: Round) -> int:
     work = max(float(asked.work.sum() + asked.owed.sum() + asked.cells.sum()), float(figures.busy.sum()))
     needed = ceil(work / (FULL * figures.seconds)) if figures.seconds > 0 else 0
     return min(needed, figures.most_sites or needed)
+
+
+def _keeps_up(figures: Round) -> bool:
+    """Whether next to nothing is left: a backlog that grows, or does not shrink, says that no site can be spared."""
+    return int(figures.loads.pending.sum()) <= LEFT * figures.rows_in
 
 
 def _others_have_room(figures: Round) -> bool:
