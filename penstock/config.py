@@ -24,6 +24,7 @@ _MASTER = re.compile(
     r"|yarn|[a-z][a-z0-9+.-]*://\S+"
 )
 _SPAN = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*")
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def span(text: str | int | timedelta) -> int:
@@ -42,6 +43,14 @@ def span(text: str | int | timedelta) -> int:
             hint='write it as "500ms", "2s", "1m", "6h" or "1d"',
         )
     return round(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
+
+
+def yes_or_no(text: str) -> bool:
+    """Read a flag that comes as text."""
+    folded = text.lower()
+    if folded not in (*_TRUE, *_FALSE):
+        raise ConfigError("it is neither true nor false", hint="write true or false")
+    return folded in _TRUE
 
 
 MOST_SITES = 10_000

@@ -17,17 +17,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.api.process_end import stop_at_process_end
+from penstock.api.steer import WAIT, Helm
 from penstock.api.until import Until
 from penstock.api.waiting import watch
 from penstock.balance.pace import Pace
 from penstock.engine.loop import EpochLoop, Outcome
 from penstock.engine.moments import as_moment
+from penstock.engine.showing import title
 from penstock.engine.steering import Steering
-from penstock.errors import PenstockError, did_you_mean
+from penstock.errors import ConfigError, PenstockError, did_you_mean
 from penstock.events import ChangeRefused, DirectoryChanged, EpochCommitted, EpochDropped, EpochTimed, Event
 from penstock.plan.explain import explain
 from penstock.sinks.collected import MemoryResults
 from penstock.sources.base import BAD_ROWS_SCHEMA
+from penstock.state.directory import Group
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,6 +191,49 @@ class Run:
 
     def pandas(self) -> pd.DataFrame:
         return self.result().to_pandas()
+
+    # -- steering ------------------------------------------------------------------------------------------------
+
+    def scale(self, sites: int, *, subquery: int | None = None, timeout: float = WAIT) -> str:
+        """Give the query another number of sites, or one of its subqueries. Like `move`, `split` and `rebalance`, this
+        waits for the run to answer, for `timeout` seconds, and returns what came of it; what cannot be done raises."""
+        return self._helm().scale(sites, subquery, timeout)
+
+    def move(self, group: str | Group, site: int, *, subquery: int | None = None, timeout: float = WAIT) -> str:
+        """Give a group another home. Policies leave it there, until `rebalance`."""
+        return self._helm().move(group, site, subquery, timeout)
+
+    def split(self, group: str | Group, *, subquery: int | None = None, timeout: float = WAIT) -> str:
+        """Make two groups of one, at the same site."""
+        return self._helm().split(group, subquery, timeout)
+
+    def rebalance(self, *, subquery: int | None = None, timeout: float = WAIT) -> str:
+        """Even out the sites now, whatever the policy is."""
+        return self._helm().rebalance(subquery, timeout)
+
+    def groups(self, subquery: int = 0) -> dict[str, int]:
+        """The groups of a subquery by their bits, and the site that each lives at from the next epoch on."""
+        directories = self._loop.directories
+        if not 0 <= subquery < len(directories):
+            raise ConfigError(
+                f"there is no subquery {subquery}",
+                detail=f"this query has {len(directories)} subqueries, counted from 0",
+                hint="run.explain() shows them",
+            )
+        directory = directories[subquery]
+        return {str(group): site for group, site in zip(directory.groups, directory.homes, strict=True)}
+
+    def _helm(self) -> Helm:
+        if threading.current_thread() is self._thread:
+            raise PenstockError(
+                "a run cannot wait for itself",
+                detail="this is called from within the run, by a callback or a listener",
+                hint="call it from another thread",
+            )
+        names = tuple(title(subquery) for subquery in self._loop.query.program.subqueries)
+        return Helm(self._steering.ask, names)
+
+    # -- the end -------------------------------------------------------------------------------------------------
 
     def wait(self, timeout: float | None = None) -> Run:
         """Wait until the run is over; raises the error that ended it."""

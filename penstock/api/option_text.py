@@ -9,12 +9,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args, get_origin, get_type_hints
 
 from penstock.api.until import parse_until
-from penstock.config import Settings, span
+from penstock.config import Settings, span, yes_or_no
 from penstock.errors import ConfigError, did_you_mean
 
 Reader = Callable[[str], Any]
 
-_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -47,13 +46,6 @@ def number(text: str) -> float:
         raise ValueError("not finite")
     except ValueError:
         raise ConfigError("it is not a number", hint="write it as in 100000 or 0.5") from None
-
-
-def yes_or_no(text: str) -> bool:
-    folded = text.lower()
-    if folded not in (*_TRUE, *_FALSE):
-        raise ConfigError("it is neither true nor false", hint="write true or false")
-    return folded in _TRUE
 
 
 def time_span(text: str) -> int:

@@ -2,6 +2,7 @@
 
 `progress` says how the rows of a stream tell how far it has come (`ordered()`, `slack("2s")`, `punctuated(...)`).
 `idle="10s"`: once a stream, or a substream of it, has had no rows for so long, others no longer wait for it.
+`idle_advances=True`: while a stream is idle, system time carries its mark on.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def files(
     schema: dict[str, str] | None = None,
     name: str | None = None,
     idle: Length | None = None,
+    idle_advances: bool = False,
     **options: Any,
 ) -> Stream:
     """Files in a folder or of a pattern: Parquet, Arrow IPC, CSV or JSON lines. `follow=True` keeps watching for new
@@ -49,7 +51,15 @@ def files(
     the first file is asked. `missing="null"`: a column that a file lacks is null; otherwise it is an error. CSV and
     JSON files may be compressed (`.gz`, `.zst`)."""
     connector = FilesConnector(str(path), **options)
-    return source(connector, time=time, progress=progress, schema=schema, name=name or "files", idle=idle)
+    return source(
+        connector,
+        time=time,
+        progress=progress,
+        schema=schema,
+        name=name or "files",
+        idle=idle,
+        idle_advances=idle_advances,
+    )
 
 
 @checked_keywords("ps.read.table")
@@ -66,16 +76,22 @@ def batches(
     progress: RuleSpec | None = None,
     name: str = "batches",
     idle: Length | None = None,
+    idle_advances: bool = False,
     **options: Any,
 ) -> Stream:
     """Tables in memory, one epoch each: for tests and for trying out what arrives when."""
     connector = MemoryConnector(tuple(_as_table(part) for part in parts), **{"one_batch_per_offer": True} | options)
-    return source(connector, time=time, progress=progress, name=name, idle=idle)
+    return source(connector, time=time, progress=progress, name=name, idle=idle, idle_advances=idle_advances)
 
 
 @checked_keywords("ps.read.calls", [field.name for field in fields(CallsConnector)])
 def calls(
-    *, progress: RuleSpec | None = None, name: str = "calls", idle: Length | None = None, **options: Any
+    *,
+    progress: RuleSpec | None = None,
+    name: str = "calls",
+    idle: Length | None = None,
+    idle_advances: bool = False,
+    **options: Any,
 ) -> Stream:
     """Generated call records. The default progress is a slack as large as their disorder. `start` is when their times
     begin, as in "2024-01-31 12:00:00" (UTC); without it, when they are first read."""
@@ -83,7 +99,14 @@ def calls(
         options["start"] = point_in_time(str(options["start"]))
     disorder = real_length(options.get("disorder", "0s"), "the disorder of calls")
     connector = CallsConnector(**options | {"disorder": disorder})
-    return source(connector, time="ts", progress=progress or Slack(connector.disorder), name=name, idle=idle)
+    return source(
+        connector,
+        time="ts",
+        progress=progress or Slack(connector.disorder),
+        name=name,
+        idle=idle,
+        idle_advances=idle_advances,
+    )
 
 
 @checked_keywords("ps.read.spark")
@@ -96,13 +119,14 @@ def spark(
     trigger: dict[str, Any] | None = None,
     bounded: bool = False,
     idle: Length | None = None,
+    idle_advances: bool = False,
 ) -> Stream:
     """Any streaming DataFrame of Spark. `trigger` is that of Structured Streaming (`{"processingTime": "1 second"}`,
     `{"availableNow": True}`); with `bounded` the stream ends when its streaming query ends by itself."""
     from penstock.runtime.adapter import SparkConnector  # imported late: reading files must not wait for Spark
 
     connector = SparkConnector(frame, trigger or {"processingTime": "1 second"}, bounded, name)
-    return source(connector, time=time, progress=progress, name=name, idle=idle)
+    return source(connector, time=time, progress=progress, name=name, idle=idle, idle_advances=idle_advances)
 
 
 def source(
@@ -113,6 +137,7 @@ def source(
     schema: dict[str, str] | None = None,
     name: str = "source",
     idle: Length | None = None,
+    idle_advances: bool = False,
 ) -> Stream:
     """A stream from any connector."""
     if not isinstance(time, str):
@@ -131,7 +156,7 @@ def source(
             hint="the time of a stream is a TIMESTAMP or a BIGINT column",
         )
     rule = rule_over(progress or ordered(), columns, time)
-    return Stream(Source(name, columns, time, rule, connector, idle_span(idle)))
+    return Stream(Source(name, columns, time, rule, connector, idle_span(idle), idle_advances))
 
 
 def _as_table(rows: Rows) -> pa.Table:

@@ -16,9 +16,9 @@ from penstock.api.option_text import (
     read_settings,
     time_span,
     whole_number,
-    yes_or_no,
 )
 from penstock.api.streams import Ready
+from penstock.config import yes_or_no
 from penstock.errors import ConfigError, PenstockWarning, QueryError, did_you_mean
 from penstock.plan.nodes import Connector, Sink
 from penstock.sinks.files import FilesSink

@@ -2,12 +2,17 @@
 
 A site with much waiting is a supplier of groups, one with next to nothing a consumer, and all others are neutral. With
 no supplier there are more sites than needed; with too many suppliers for the consumers there are too few.
+
+What a number of sites can do is believed once it was seen: where it was too few, what it did then is its capacity, and
+it is not gone back to before the load is well below that. Estimates alone would give up a site and take it back by
+turns. Behind a change of the number, a round goes by before the next one: it works off what the change has left.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import ceil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import ceil, inf
 
 import numpy as np
 
@@ -17,6 +22,12 @@ from penstock.balance.round import Figures, Round
 from penstock.errors import ConfigError
 
 FULL = 0.75  # no site is given up if the others would be busy for a larger part of the time than this
+BELIEVED = 0.5  # of the factor by which rows seem to have become cheaper
+EQUAL = 1e-9  # numbers that differ by less are equal
+CHANGED = 1.25  # times: a load that has grown or fallen by less is the same
+TRIES = 2  # changes of the number of sites under one load by what is estimated; after that, by what is sure
+LEFT = 0.01  # of the rows of a round: what may be pending where there are sites to spare
+REST = 1  # rounds for which the number of sites stays after a change
 
 
 @dataclass(frozen=True)
@@ -65,19 +76,108 @@ def _busy_part(figures: Round) -> Figures:
     return figures.busy / figures.seconds if figures.seconds > 0 else np.zeros(len(figures.busy))
 
 
-def degree(figures: Round, thresholds: Thresholds, beta: float) -> Decision | None:
+@dataclass(frozen=True)
+class Capacity:
+    """What some sites did when they were too few: rows a second, and the seconds of one site that a row cost."""
+
+    rows: float
+    cost: float
+
+    def now(self, cost: float) -> float:
+        """Return the rows a second that they could do by now, when a row costs so much. Backlogs and larger epochs
+        change costs as well, so that only half of a lower cost is believed."""
+        return self.rows * max(1.0, BELIEVED * self.cost / cost) if cost > 0 else self.rows
+
+
+@dataclass(frozen=True)
+class Experience:
+    """What is known of numbers of sites: the `capacity` of those that were too few. `steps` is how many changes up
+    (above 0) or down (below 0) have come one after the other, `before` the number of sites before the last of them, and
+    `changes` how many there were under the load of now, which is `rate` rows a second, `shrinks` of them down. In the
+    `rest` rounds to come the number stays."""
+
+    capacity: Mapping[int, Capacity] = field(default_factory=dict)
+    steps: int = 0
+    before: int = 0
+    changes: int = 0
+    shrinks: int = 0
+    rate: float = 0.0
+    rest: int = 0
+
+    def after(self, figures: Round, wanted: Decision | None) -> Experience:
+        """Return what is known after a round at whose end that many sites were `wanted`."""
+        rate = _rate(figures, figures.rows_in)
+        if wanted is None or not isinstance(wanted.change, Scale):
+            return replace(self, rest=self.rest - 1, rate=rate) if self.rest else self._calm(rate)
+        sites = figures.directory.sites
+        changed = replace(self, before=sites, changes=self.changes + 1, rate=rate, rest=REST)
+        if wanted.change.sites < sites:
+            return replace(changed, steps=min(self.steps, 0) - 1, shrinks=self.shrinks + 1)
+        seen = Capacity(_rate(figures, float(figures.done.sum())), _cost(figures))
+        return replace(changed, steps=max(self.steps, 0) + 1, capacity={**self.capacity, sites: seen})
+
+    def _calm(self, rate: float) -> Experience:
+        """Return the same after a round without a change; another load is a new one to find the right number for."""
+        same = self.rate / CHANGED <= rate <= self.rate * CHANGED
+        return replace(self, steps=0) if same else replace(self, steps=0, changes=0, shrinks=0, rate=rate)
+
+    @property
+    def may_shrink(self) -> bool:
+        """Whether a site may be given up under this load: fewer sites may look less busy again and again. It is tried
+        twice, and once more where the number had to grow twice, which may have been too much."""
+        return self.changes < TRIES or (self.changes == TRIES and not self.shrinks)
+
+    def fewest(self, figures: Round) -> int:
+        """Return how many sites can do the load of a round with some room left, as far as was seen."""
+        rate, cost = _rate(figures, figures.rows_in), _cost(figures)
+        return max((_fewest_of(sites, seen.now(cost), rate) for sites, seen in self.capacity.items()), default=1)
+
+
+def _fewest_of(sites: int, done: float, rate: float) -> int:
+    """Return how many sites can do `rate` rows a second, where so many of them could just do `done`: up to that number,
+    each can do a part of it; how many more are needed beyond it was not seen."""
+    if done <= 0 or rate > FULL * done * (1 + EQUAL):
+        return sites + 1
+    return max(1, ceil(rate / (FULL * done / sites) - EQUAL))
+
+
+def _cost(figures: Round) -> float:
+    done = float(figures.done.sum())
+    return float(figures.busy.sum()) / done if done else 0.0
+
+
+def _rate(figures: Round, rows: float) -> float:
+    return rows / figures.seconds if figures.seconds > 0 else inf
+
+
+def degree(
+    figures: Round, thresholds: Thresholds, beta: float, experience: Experience | None = None
+) -> Decision | None:
     """As many sites as the work asks for; None where their number is right. One more or fewer at a time, as in the
     paper, would leave a load that doubles behind for long, and one that ends with idle sites; but not more than half of
-    them are given up at once."""
+    them are given up at once, unless that was not enough. Where there are still too few after a change, there may be
+    as many as are allowed, for work that is not taken in cannot be estimated."""
+    known = experience or Experience()
+    if known.rest:
+        return None
     sites = figures.directory.sites
     found = roles(pressure(figures), thresholds)
     suppliers, consumers = len(found.suppliers), len(found.consumers)
     if suppliers > beta * consumers:
         why = f"{_counted(suppliers)} much to do and {_counted(consumers)} little"
-        return _scale(figures, max(sites + 1, _needed(figures)), why)
-    if not suppliers and sites > 1 and _others_have_room(figures):
-        return _scale(figures, max(min(_needed(figures), sites - 1), sites // 2), "no site has much to do")
+        return _scale(figures, max(sites + 1, _needed(figures), _back(figures, known)), why)
+    if not suppliers and sites > 1 and known.may_shrink and _keeps_up(figures) and _others_have_room(figures):
+        half = sites // 2 if known.steps >= 0 else 1
+        target = max(min(_needed(figures), sites - 1), half, known.fewest(figures))
+        return _scale(figures, target, "no site has much to do") if target < sites else None
     return None
+
+
+def _back(figures: Round, known: Experience) -> int:
+    """Return the number of sites that is known, or likely, to be enough where there are too few after a change."""
+    if known.steps > 0 or known.changes >= TRIES:
+        return figures.most_sites
+    return known.before if known.steps < 0 else 0
 
 
 def _needed(figures: Round) -> int:
@@ -87,6 +187,11 @@ def _needed(figures: Round) -> int:
     work = max(float(asked.work.sum() + asked.owed.sum() + asked.cells.sum()), float(figures.busy.sum()))
     needed = ceil(work / (FULL * figures.seconds)) if figures.seconds > 0 else 0
     return min(needed, figures.most_sites or needed)
+
+
+def _keeps_up(figures: Round) -> bool:
+    """Whether next to nothing is left: a backlog that grows, or does not shrink, says that no site can be spared."""
+    return int(figures.loads.pending.sum()) <= LEFT * figures.rows_in
 
 
 def _others_have_room(figures: Round) -> bool:

@@ -3,24 +3,28 @@
 A window completes for all keys at once. Closed eagerly, all of it is work of one epoch: a burst that rows wait behind.
 Nothing downstream needs it in order, so it may be put off, by at most `max_delay` windows:
 
-    slow   a hand goes round the hashes of a site once in `max_delay` windows of event time, and what is complete is
-           closed where it passes
+    slow   a hand goes round all hashes once in `max_delay` windows of event time, and what is complete is closed where
+           it passes
     lazy   what is complete is closed in idle time; what is left when `max_delay` - 1 windows have gone by is closed as
            the hand passes, which goes round once in the last one
 
-Where the hand is follows from event time alone, so nothing has to be remembered: not over a restart, nor where groups
-move. Should event time stand still, a little is done in every epoch all the same.
+Where the hand is follows from event time alone, so nothing has to be remembered over a restart; and when it comes to a
+hash does not depend on where that lives, so a group that moves keeps its place and nothing is skipped or hurried. The
+hand does not go from the first hash to the last, but takes blocks of them in an order in which any part of the hashes,
+and so any site, has its turn about evenly. Should event time stand still, a little is done in every epoch all the same.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.state.ranges import HashRange, common, remaining
+from penstock.state.ranges import EVERYTHING, HASH_END, HashRange, common, remaining
 
 EAGER, SLOW, LAZY = "eager", "slow", "lazy"
 LEAST_SHARE = 64  # one in so many of a site's hashes is closed in an epoch, if that many wait
+BLOCK_BITS = 7  # the hand takes the hashes in 2**7 blocks: the more, the evener for each site, and the more items
 IDLE_SHARE = 8  # the same in an epoch that brings the site no rows
 
 
@@ -52,13 +56,17 @@ class Closing:
     ended: int
 
 
-def pressing(
-    flushing: Flushing, home: Sequence[HashRange], closings: Iterable[Closing], upto: int, period: int
-) -> list[HashRange]:
-    """The parts of the closings that are not to be put off any longer at the low-water mark `upto`. `home` are all
-    hashes of the site, in order."""
+def pressing(flushing: Flushing, closings: Iterable[Closing], upto: int, period: int) -> list[HashRange]:
+    """Return the parts of the closings that are not to be put off any longer at the low-water mark `upto`."""
     waits, cycle = flushing.rounds(period)
-    return [part for one in closings for part in common([one.range], _passed(home, one.ended + waits, upto, cycle))]
+    alike = defaultdict[int, list[HashRange]](list)
+    for one in closings:
+        alike[one.ended].append(one.range)
+    return [
+        part
+        for ended, ranges in alike.items()
+        for part in common(sorted(ranges), _passed(ended + waits, upto, cycle))
+    ]  # fmt: skip
 
 
 def at_least(
@@ -86,25 +94,26 @@ class Leisure:
         return 0.0 if waiting else max(0.0, self.length - self.work)
 
 
-def _passed(home: Sequence[HashRange], since: int, upto: int, cycle: int) -> list[HashRange]:
-    """The hashes that the hand has passed from `since` to `upto`."""
+def _passed(since: int, upto: int, cycle: int) -> list[HashRange]:
+    """Return the hashes that the hand has passed from `since` to `upto`, in order."""
     if upto - since >= cycle:
-        return list(home)
-    total = _width(home)
-    begin, end = (time % cycle * total // cycle for time in (since, upto))
+        return [EVERYTHING]
     if upto <= since:
         return []
-    return _between(home, begin, end) if begin <= end else [*_between(home, 0, end), *_between(home, begin, total)]
+    begin, end = (time % cycle * HASH_END // cycle for time in (since, upto))
+    if begin <= end:
+        return sorted(_blocks(begin, end))
+    return sorted([*_blocks(0, end), *_blocks(begin, HASH_END)])
 
 
-def _between(home: Sequence[HashRange], begin: int, end: int) -> list[HashRange]:
-    """The hashes of `home` from one place to before another, counted over all of it."""
-    found, before = [], 0
-    for part in home:
-        low, high = max(part.low, part.low + begin - before), min(part.high, part.low + end - before)
-        found += [HashRange(low, high)] if low < high else []
-        before += part.high - part.low
-    return found
+def _blocks(begin: int, end: int) -> Iterator[HashRange]:
+    """Yield the hashes that the hand passes from one place of its round to another, block by block, the first and the
+    last in part. Blocks come in the order of their numbers with the bits reversed: 0, 64, 32, 96, 16 ..."""
+    width = HASH_END >> BLOCK_BITS
+    for turn in range(begin // width, -(-end // width)):
+        block = int(f"{turn:0{BLOCK_BITS}b}"[::-1], 2)
+        low, high = max(begin, turn * width), min(end, (turn + 1) * width)
+        yield HashRange(low + (block - turn) * width, high + (block - turn) * width)
 
 
 def _first(ranges: Iterable[HashRange], width: int) -> Iterator[HashRange]:

@@ -54,6 +54,15 @@ class MoveRequest:
 
 
 @dataclass(frozen=True)
+class SplitRequest:
+    """Two groups instead of one, which is written as its bits."""
+
+    group: _Group
+    subquery: _Count
+    name: str = ""
+
+
+@dataclass(frozen=True)
 class RebalanceRequest:
     """Even out the sites now, of one subquery or of all."""
 
@@ -61,8 +70,10 @@ class RebalanceRequest:
     name: str = ""
 
 
-Request = ScaleRequest | MoveRequest | RebalanceRequest
-KINDS: dict[str, type[Request]] = {"scale": ScaleRequest, "move": MoveRequest, "rebalance": RebalanceRequest}
+Request = ScaleRequest | MoveRequest | SplitRequest | RebalanceRequest
+KINDS: dict[str, type[Request]] = {
+    "scale": ScaleRequest, "move": MoveRequest, "split": SplitRequest, "rebalance": RebalanceRequest,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,15 @@
-"""`penstock scale`, `penstock move` and `penstock rebalance`: requests to a query that runs in another process."""
+"""`penstock scale`, `move`, `split` and `rebalance`: requests to a query that runs in another process."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from rich.console import Console
 
-from penstock.checkpoint.control import GROUP, Answer, MoveRequest, Request
+from penstock.checkpoint.control import GROUP, Answer, MoveRequest, Request, SplitRequest
 from penstock.checkpoint.control_folder import ControlFolder
 from penstock.checkpoint.lock import in_use
 from penstock.cli.asking import ask, read_status, wait_for
@@ -35,12 +35,22 @@ def request_change(checkpoint: str, request: Request, seconds: float | None) -> 
 
 
 def request_move(checkpoint: str, group: str, site: int, subquery: int | None, seconds: float | None) -> None:
-    """The same for a move, which needs no subquery where there is only one."""
+    """Ask for a move, which needs no subquery where there is only one."""
+    _request_for(checkpoint, group, subquery, lambda number: MoveRequest(group, site, number), seconds)
+
+
+def request_split(checkpoint: str, group: str, subquery: int | None, seconds: float | None) -> None:
+    """Ask for a split, which needs no subquery where there is only one."""
+    _request_for(checkpoint, group, subquery, lambda number: SplitRequest(group, number), seconds)
+
+
+def _request_for(
+    checkpoint: str, group: str, subquery: int | None, request: Callable[[int], Request], seconds: float | None
+) -> None:
     _check_group(group)
     root = running_checkpoint(checkpoint)
     with control_folder(root) as folder:
-        number = _only_subquery(folder) if subquery is None else subquery
-        _ask(root, folder, MoveRequest(group, site, number), seconds)
+        _ask(root, folder, request(_only_subquery(folder) if subquery is None else subquery), seconds)
 
 
 def _ask(root: Path, folder: ControlFolder, request: Request, seconds: float | None) -> None:

@@ -161,6 +161,21 @@ def move(
 
 
 @app.command()
+def split(
+    checkpoint: _Checkpoint,
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group, by its bits, as in 0110.")],
+    subquery: _Subquery = None,
+    wait: _Wait = True,
+    seconds: _Seconds = 30.0,
+) -> None:
+    """Make two partition groups of one in a running query, at the same site."""
+    with ending_well():
+        from penstock.cli.control import request_split
+
+        request_split(checkpoint, group, subquery, seconds if wait else None)
+
+
+@app.command()
 def rebalance(
     checkpoint: _Checkpoint, subquery: _Subquery = None, wait: _Wait = True, seconds: _Seconds = 30.0
 ) -> None:

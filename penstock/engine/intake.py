@@ -15,8 +15,10 @@ from penstock.engine.commit import source_marks
 from penstock.engine.effort import Reports, fastest_seconds, held_seconds, largest_backlog
 from penstock.engine.job import RouteTask
 from penstock.plan.nodes import Source
-from penstock.progress.idle import active_after, begun, floors
+from penstock.progress.idle import active_after, begun, floors, lull_mark
 from penstock.progress.mark import Mark
+from penstock.progress.rules import Slack
+from penstock.progress.substreams import FINISHED
 from penstock.sources.base import AcknowledgingReader, Offer, Reader, SubstreamReader
 from penstock.state.directory import Directory
 
@@ -24,15 +26,17 @@ from penstock.state.directory import Directory
 @dataclass(frozen=True)
 class Intake:
     """What the sources give to an epoch, the tasks that read it, and the directories by which they cut it. `standings`
-    say how the sources stand to each other once they have given it; one that was not `asked` gives nothing. They were
-    asked at the moment `asked_at`, perhaps long before the epoch."""
+    say how the sources stand to each other once they have given it; of the substreams of each that are `held` back
+    nothing was asked. They were asked at the moment `asked_at`, perhaps long before the epoch, when the system time was
+    `system_time`, in microseconds."""
 
     offers: tuple[Offer, ...]
     routes: tuple[RouteTask, ...]
     directories: tuple[Directory, ...]
     standings: tuple[SourceStanding, ...]
-    asked: tuple[bool, ...]
+    held: tuple[frozenset[str], ...]
     asked_at: float
+    system_time: int
 
     @property
     def rows(self) -> int:
@@ -73,7 +77,7 @@ class Inlet:
     ) -> Intake:
         """What comes after these states. Sources share what an epoch may take in, and none leads the others too far.
         `on_the_way` are the rows of an epoch that is still running: they may come to wait in buffers."""
-        marks, asked_at = source_marks(states), time.monotonic()
+        marks, asked_at, system_time = source_marks(states), time.monotonic(), time.time_ns() // 1000
         now = [self._reached(n, standings[n], marks[n], state) for n, state in enumerate(states)]
         parts = shares(self._admissible(directories, on_the_way), now, self._settings.max_lead)
         most = [self._shares_within(standing, part, now) for standing, part in zip(now, parts, strict=True)]
@@ -84,8 +88,9 @@ class Inlet:
             tuple(RouteTask(n, index, split, marks[index]) for n, (index, split) in enumerate(splits)),
             directories,
             tuple(map(_asked, now, parts, most, offers)),
-            tuple(part > 0 for part in parts),
+            tuple(map(_held, states, parts, most)),
             asked_at,
+            system_time,
         )
 
     def _reached(self, source: int, standing: SourceStanding, mark: Mark, state: SourceState) -> SourceStanding:
@@ -103,13 +108,12 @@ class Inlet:
         return substream_shares(rows, source.substreams, lowest_marks(sources).get(source.clock), lead)
 
     def floors(self, intake: Intake, states: Sequence[SourceState]) -> tuple[Mark, ...]:
-        """From where the marks of the sources go on, also where some are idle. One that is held back counts as active:
-        otherwise its rows would come to be late. (A substream that is held back is above the lowest of its source, so
-        that it does not matter whether it counts.)"""
+        """Return from where the marks of the sources go on, also where some are idle. What is held back counts as
+        active: otherwise its rows would come to be late."""
         now = intake.asked_at  # what has come since was not seen
         shown = [
-            {split.substream for split in offer.splits} if asked else set(state.marks)
-            for offer, asked, state in zip(intake.offers, intake.asked, states, strict=True)
+            {split.substream for split in offer.splits} | held
+            for offer, held in zip(intake.offers, intake.held, strict=True)
         ]
         self._activity = active_after(self._activity, shown, now, [state.marks.keys() for state in states])
         return floors(
@@ -118,6 +122,11 @@ class Inlet:
             [None if source.idle is None else source.idle / 1e6 for source in self._sources],
             now,
             self._clocks,
+            {
+                n: lull_mark(intake.system_time, source.idle, _slack(source))
+                for n, source in enumerate(self._sources)
+                if source.idle is not None and source.idle_advances
+            },
         )
 
     def _admissible(self, directories: Sequence[Directory], on_the_way: int) -> int:
@@ -151,6 +160,15 @@ def _offer(reader: Reader, state: SourceState, standing: SourceStanding, rows: i
     if most and isinstance(reader, SubstreamReader):
         return reader.offer_at_most(most, state.progress, rows)
     return reader.offer(state.progress, rows)
+
+
+def _held(state: SourceState, rows: int, most: Mapping[str, int]) -> frozenset[str]:
+    """Return the substreams that may not give any rows; all of them, and the source itself, where it is not asked."""
+    return frozenset(name for name, share in most.items() if not share) if rows else frozenset({*state.marks, FINISHED})
+
+
+def _slack(source: Source) -> int:
+    return source.progress.span if isinstance(source.progress, Slack) else 0
 
 
 def _asked(standing: SourceStanding, rows: int, most: Mapping[str, int], offer: Offer) -> SourceStanding:

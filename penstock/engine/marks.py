@@ -7,6 +7,7 @@ does not matter. A site without pending work has one range of marks, however sca
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 from penstock.checkpoint.manifest import RangeMark
@@ -23,7 +24,7 @@ def starting_marks(ranges: Iterable[HashRange], tracks: int) -> tuple[RangeMark,
 def normal(marks: Iterable[RangeMark]) -> tuple[RangeMark, ...]:
     """The marks of all that a site has, in order of range, neighbours with equal marks joined."""
     joined: list[RangeMark] = []
-    for m in sorted(marks, key=lambda m: m.range):
+    for m in sorted(marks, key=lambda m: m.range.low):
         if joined and joined[-1].marks == m.marks:
             joined[-1] = RangeMark(HashRange(joined[-1].range.low, m.range.high), m.marks)
         else:
@@ -31,10 +32,17 @@ def normal(marks: Iterable[RangeMark]) -> tuple[RangeMark, ...]:
     return tuple(joined)
 
 
-def moved_to(marks: Iterable[RangeMark], part: HashRange, reached: Marks) -> tuple[RangeMark, ...]:
-    """The marks after the work on `part` is done up to `reached`."""
-    others = [RangeMark(left, m.marks) for m in marks for left in remaining([m.range], [part])]
-    return normal([RangeMark(part, reached), *others])
+def moved_to(marks: Iterable[RangeMark], parts: Iterable[HashRange], reached: Marks) -> tuple[RangeMark, ...]:
+    """Return the marks after the work on `parts`, which do not overlap, is done up to `reached`."""
+    done = sorted(parts)
+    if not done:
+        return tuple(marks)
+    lows = [part.low for part in done]
+    others = []
+    for m in marks:
+        near = done[max(0, bisect_right(lows, m.range.low) - 1) : bisect_left(lows, m.range.high)]
+        others += [RangeMark(left, m.marks) for left in remaining([m.range], near)]
+    return normal([*(RangeMark(part, reached) for part in done), *others])
 
 
 def restricted(marks: Iterable[RangeMark], ranges: Sequence[HashRange]) -> list[RangeMark]:

@@ -15,13 +15,14 @@ from penstock.state.runs import about_bytes
 HOTTEST = 256  # groups that are told of
 
 
-def _title(subquery: Subquery) -> str:
+def title(subquery: Subquery) -> str:
+    """Return what a subquery is called where users see it."""
     return next(iter(operator_lines(subquery.operator)))
 
 
 def subquery_status(subquery: Subquery, figures: Round) -> SubqueryStatus:
     return SubqueryStatus(
-        _title(subquery), _sites(figures), hottest(figures), figures.capacity, len(figures.directory.spread)
+        title(subquery), _sites(figures), hottest(figures), figures.capacity, len(figures.directory.spread)
     )
 
 
@@ -57,7 +58,7 @@ def untold_status(subquery: Subquery, state: SubqueryState, last: LastEpoch, cap
         )
         for site, held in enumerate(state.sites)
     )
-    return SubqueryStatus(_title(subquery), sites, capacity=capacity, spread_keys=len(state.directory.spread))
+    return SubqueryStatus(title(subquery), sites, capacity=capacity, spread_keys=len(state.directory.spread))
 
 
 def hottest(figures: Round) -> tuple[GroupStatus, ...]:

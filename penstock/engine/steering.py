@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections import deque
+from concurrent.futures import Future
+from dataclasses import replace
+from threading import Lock
 
-from penstock.balance.decisions import Change, Move
-from penstock.checkpoint.control import Answer, Control, MoveRequest, RebalanceRequest, Request, ScaleRequest
+from penstock.balance.decisions import Change, Move, Split
+from penstock.balance.rules import MOST_DEPTH
+from penstock.checkpoint.control import (
+    Answer,
+    Control,
+    MoveRequest,
+    RebalanceRequest,
+    Request,
+    ScaleRequest,
+    SplitRequest,
+)
 from penstock.checkpoint.status import DecisionStatus, Status, SubqueryStatus
 from penstock.engine.loop import EpochLoop
 from penstock.engine.moments import as_moment
@@ -18,12 +31,17 @@ from penstock.state.directory import Directory, Group
 
 KEPT_DECISIONS = 50
 _FROM_WHEN = "from the next epoch on that is not routed yet"
+_ENDED = "the run has ended before the next epoch"
+_NO_GROUP = Answer("there is no such group", "`penstock top --json` has those that there are, by their bits")
 LATELY = 5.0  # seconds over which rates are told
 STILL_TRUE = 1.0  # seconds for which what sites told of their groups is shown, where epochs are short
 
 
 class Steering:
-    """Used by the thread that drives the loop. Nothing in it would be missed after a crash."""
+    """Used by the thread that drives the loop, but for `ask`. Nothing in it would be missed after a crash.
+
+    Requests come from the control folder, and from other threads of this process: `_here` has the answers that these
+    wait for, by the name of the request; None: the run has ended."""
 
     def __init__(self, loop: EpochLoop) -> None:
         self._loop, self._began = loop, time.time()
@@ -31,6 +49,8 @@ class Steering:
         self._decisions: deque[DecisionStatus] = deque(maxlen=KEPT_DECISIONS)
         self._committed: deque[tuple[float, EpochCommitted]] = deque()
         self._asked: list[Asked] = []
+        self._lock, self._new = Lock(), list[Request]()
+        self._here: dict[str, Future[Answer]] | None = {}
         self._figures, self._figures_seen = -1, float("-inf")  # of which epoch, and when
 
     def hear(self, event: Event) -> None:
@@ -49,11 +69,23 @@ class Steering:
                 if not changes and not refused:
                     self._decisions.append(DecisionStatus(epoch, subquery, "rebalance", came_of([event])))
 
+    def ask(self, request: Request) -> Future[Answer]:
+        """Leave a request for the thread that drives the loop; it may be cancelled until that has seen it."""
+        with self._lock:
+            reply = Future[Answer]()
+            if self._here is None:
+                reply.set_result(Answer(_ENDED))
+                return reply
+            named = replace(request, name=f"here-{uuid.uuid4().hex}")
+            self._new.append(named)
+            self._here[named.name] = reply
+            return reply
+
     def attend(self) -> None:
         """Do what is asked for, and show how things are."""
-        for request in self._control.requests():
+        for request in [*self._control.requests(), *self._asked_here()]:
             if (done := self._done(request)) is not None:
-                self._control.answer(request, done.why_not, done.detail)
+                self._answer(request, done)
         self._answer_asked()
         if self._control.status_due:
             self._control.publish(self._status())
@@ -62,8 +94,27 @@ class Steering:
     def close(self) -> None:
         self._answer_asked()
         for asked in self._asked:
-            self._control.answer(asked.request, "the run has ended before the next epoch")
+            self._answer(asked.request, Answer(_ENDED))
+        with self._lock:
+            left, self._here = self._here or {}, None
+        for reply in left.values():
+            if reply.set_running_or_notify_cancel():
+                reply.set_result(Answer(_ENDED))
         self._control.close()
+
+    def _asked_here(self) -> list[Request]:
+        """Return what other threads ask for, without what they do not wait for any more."""
+        with self._lock:
+            new, self._new, here = self._new, [], self._here or {}
+            return [request for request in new if here[request.name].set_running_or_notify_cancel()]
+
+    def _answer(self, request: Request, answer: Answer) -> None:
+        with self._lock:
+            reply = (self._here or {}).pop(request.name, None)
+        if reply is not None:
+            reply.set_result(answer)
+        else:
+            self._control.answer(request, answer.why_not, answer.detail)
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -79,6 +130,8 @@ class Steering:
                 return _scaled(sites, self._loop.scale(subqueries, sites))
             case MoveRequest(bits, site, subquery):
                 return self._moved(subquery, bits, site)
+            case SplitRequest(bits, subquery):
+                return self._split(subquery, bits)
             case RebalanceRequest():
                 for number in subqueries:
                     self._loop.rebalance(number)
@@ -91,16 +144,25 @@ class Steering:
             if (answer := asked.answer(time.time())) is None:
                 waiting.append(asked)
             else:
-                self._control.answer(asked.request, answer.why_not, answer.detail)
+                self._answer(asked.request, answer)
         self._asked = waiting
 
     def _moved(self, subquery: int, bits: str, site: int) -> Answer:
         change = _move(self._loop.directories[subquery], bits, site)
         if change is None:
-            return Answer("there is no such group", "`penstock top --json` has those that there are, by their bits")
+            return _NO_GROUP
         why_not = self._loop.change(subquery, change)
         detail = f"{bits} lives at site {site}, {_FROM_WHEN}, until `penstock rebalance`"
         return Answer(why_not, "" if why_not else detail)
+
+    def _split(self, subquery: int, bits: str) -> Answer:
+        group = Group.of_bits(bits)
+        if group.depth >= MOST_DEPTH:
+            return Answer("it is a group of one key, or next to nothing", "split one with fewer bits")
+        if self._loop.change(subquery, Split(group)) is not None:
+            return _NO_GROUP
+        first, second = group.halves
+        return Answer(None, f"{bits} is {first} and {second}, {_FROM_WHEN}")
 
     # -- status --------------------------------------------------------------------------------------------------
 

@@ -87,8 +87,7 @@ class Work:
         slices that are coming."""
         inside = restricted(marks, ranges)
         work = stretches(inside, upto, view, self._operator, united(coming), self._urgent, self.turn)
-        for free in nothing_due(inside, work, upto):
-            marks = moved_to(marks, free, upto)
+        marks = moved_to(marks, nothing_due(inside, work, upto), upto)
         ready = [stretch for stretch in work if not stretch.waits]
         plan = flush(ready, marks, upto, view, self._operator, self._limits)
         self.put_off += [stretch.range for stretch in plan.later]
@@ -100,10 +99,11 @@ class Work:
         return marks, sorted(stretch.range for stretch in work if stretch.waits)
 
     def _run_items(self, work: Iterable[Item], marks: AllMarks, view: StateView, upto: Marks) -> AllMarks:
+        done = []
         for item in self.deadline.take(work):
             self._do(item, view, upto)
-            marks = moved_to(marks, item.range, upto)
-        return marks
+            done.append(item.range)
+        return moved_to(marks, done, upto)
 
     def _do(self, item: Item, view: StateView, upto: Marks) -> None:
         began, output = time.perf_counter(), 0

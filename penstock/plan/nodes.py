@@ -11,11 +11,13 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from penstock.errors import QueryError
 from penstock.expressions import Expr, Named
 from penstock.operators.bands import Band
 from penstock.operators.window import Window
 from penstock.operators.window_kinds import Moments, RowWindow, Session
 from penstock.progress.rules import Rule
+from penstock.schema import sql_type
 
 AGGREGATES = (
     "count", "sum", "avg", "min", "max", "stddev", "stddev_pop", "variance", "var_pop", "count_distinct",
@@ -39,7 +41,7 @@ class Connector(Protocol):
 class Source:
     """A stream that enters the system. `schema` is normalised; `time` is its progressing attribute. `idle`: after how
     many microseconds of system time without rows others no longer wait for it, or for a substream of it (None: they
-    always do)."""
+    always do). `idle_advances`: while it is idle, system time carries its mark on."""
 
     name: str
     schema: pa.Schema
@@ -47,6 +49,27 @@ class Source:
     progress: Rule
     connector: Connector
     idle: int | None = None
+    idle_advances: bool = False
+
+    def __post_init__(self) -> None:
+        if self.idle_advances:
+            self._check_system_time()
+
+    def _check_system_time(self) -> None:
+        """Refuse `idle_advances` where system time says nothing about the time of the stream."""
+        kind = self.schema.field(self.time).type
+        if not pa.types.is_timestamp(kind):
+            raise QueryError(
+                f"system time cannot advance the mark of source `{self.name}`",
+                detail=f"its time `{self.time}` is {sql_type(kind)}, whose unit and origin nobody knows",
+                hint="leave idle_advances out, or give the source a TIMESTAMP column as its time",
+            )
+        if self.idle is None:
+            raise QueryError(
+                f"source `{self.name}` does not say when it is idle",
+                detail="idle_advances carries its mark on while it is idle, and without `idle` it never is",
+                hint="add the time without rows after which it is, as in idle = '10s'",
+            )
 
 
 @dataclass(frozen=True)

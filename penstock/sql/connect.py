@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from penstock.config import span
-from penstock.errors import QueryError
+from penstock.config import span, yes_or_no
+from penstock.errors import ConfigError, QueryError
 from penstock.plan.nodes import Connector, Source
 from penstock.schema import normalise
 from penstock.sql.place import ScriptText
@@ -32,12 +32,14 @@ def source_node(statement: CreateSource, connectors: Connectors, text: ScriptTex
         raise text.error(f"source `{statement.name}` has no WATERMARK", statement.offset, hint=HOW)
     kind, options = _kind(statement.options, statement.offset, text)
     idle = _idle(options.pop("idle", None), statement.offset, text)
+    advances = options.pop("idle_advances", "false")
     declared = None if statement.schema is None else normalise(statement.schema)
     with text.placing(lambda: statement.offset):
         connector = connectors.source(kind, options, declared)
         schema = normalise(connector.discover()) if declared is None else declared
     time, rule = time_and_rule(statement.watermark, schema, text, statement.name)
-    return Source(statement.name, schema, time, rule, connector, idle)
+    with text.placing(lambda: statement.offset):
+        return Source(statement.name, schema, time, rule, connector, idle, _flag("idle_advances", advances))
 
 
 def _idle(told: str | None, offset: int, text: ScriptText) -> int | None:
@@ -48,6 +50,13 @@ def _idle(told: str | None, offset: int, text: ScriptText) -> int | None:
         if (microseconds := span(told)) <= 0:
             raise QueryError("the time after which a source is idle must be above zero", hint="as in idle = '10s'")
     return microseconds
+
+
+def _flag(name: str, told: str) -> bool:
+    try:
+        return yes_or_no(told)
+    except ConfigError as error:
+        raise QueryError(f"`{name}` cannot be `{told}`", detail=error.what, hint=error.hint) from error
 
 
 def sink_connector(statement: CreateSink, connectors: Connectors, text: ScriptText) -> Connector:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.balance.flushing import Closing, Flushing, Leisure, at_least, pressing
-from penstock.state.directory import uniform
-from penstock.state.ranges import EVERYTHING, HashRange, common, remaining
+from penstock.balance.flushing import BLOCK_BITS, Closing, Flushing, Leisure, at_least, pressing
+from penstock.state.directory import Group, uniform
+from penstock.state.ranges import EVERYTHING, HASH_END, HashRange, common, remaining
 
 PERIOD = 1_000
 PUTTING_OFF = st.builds(Flushing, st.sampled_from(["slow", "lazy"]), st.integers(1, 5))
@@ -26,7 +26,7 @@ def width(ranges: Iterable[HashRange]) -> int:
 
 
 def pressed(flushing: Flushing, home: list[HashRange], ended: int, upto: int) -> list[HashRange]:
-    return sorted(pressing(flushing, home, [Closing(part, ended) for part in home], upto, PERIOD))
+    return sorted(pressing(flushing, [Closing(part, ended) for part in home], upto, PERIOD))
 
 
 @given(PUTTING_OFF, HOMES, TIMES, st.integers(0, 10 * PERIOD))
@@ -45,11 +45,29 @@ def test_what_is_pressing_stays_pressing(
         assert not remaining(then, home)
 
 
-@given(st.integers(1, 5), HOMES, TIMES, st.integers(0, 5 * PERIOD))
-def test_slow_closings_are_spread_evenly(max_delay: int, home: list[HashRange], ended: int, more: int) -> None:
-    cycle, total = max_delay * PERIOD, width(home)
-    done = width(pressed(Flushing("slow", max_delay), home, ended, ended + more))
-    assert abs(done * cycle - min(more, cycle) * total) <= cycle
+@given(st.integers(1, 5), TIMES, st.integers(0, 5 * PERIOD))
+def test_slow_closings_are_spread_evenly(max_delay: int, ended: int, more: int) -> None:
+    cycle = max_delay * PERIOD
+    done = width(pressed(Flushing("slow", max_delay), [EVERYTHING], ended, ended + more))
+    assert abs(done * cycle - min(more, cycle) * HASH_END) <= cycle
+
+
+@given(st.integers(0, 4).flatmap(lambda depth: st.tuples(st.just(depth), st.integers(0, 2**depth - 1))), TIMES, TIMES)
+def test_every_group_has_its_turn_evenly(group: tuple[int, int], ended: int, more: int) -> None:
+    """However its site is made up: a sixteenth of the hashes is never more than two of its eight blocks off."""
+    (depth, prefix), more = group, more % PERIOD
+    home = [Group(prefix, depth).range]
+    done = width(pressed(Flushing("slow"), home, ended, ended + more)) / width(home)
+    assert abs(done - more / PERIOD) <= 2 * 2**depth / 2**BLOCK_BITS
+
+
+@given(PUTTING_OFF, HOMES, TIMES, st.integers(0, 10 * PERIOD))
+def test_where_a_hash_lives_does_not_say_when_it_is_closed(
+    flushing: Flushing, home: list[HashRange], ended: int, more: int
+) -> None:
+    everywhere = pressed(flushing, [EVERYTHING], ended, ended + more)
+    here = pressed(flushing, home, ended, ended + more)
+    assert here == common(home, everywhere)
 
 
 @given(st.integers(1, 5), HOMES, TIMES, st.integers(0, PERIOD))
@@ -63,11 +81,17 @@ def test_lazy_closings_wait_and_are_spread_over_the_last_window(
 
 def test_each_range_is_pressed_by_its_own_window() -> None:
     """The first half has a window that ended at 1000, the other one that ended at 0."""
-    home = [HashRange(0, 50), HashRange(50, 100)]
+    half = HASH_END // 2
+    home = [HashRange(0, half), HashRange(half, HASH_END)]
     closings = [Closing(home[0], 1000), Closing(home[1], 0)]
-    assert pressing(Flushing("slow", 1), home, closings, 1400, PERIOD) == [HashRange(0, 40), HashRange(50, 100)]
-    assert pressing(Flushing("slow", 2), home, closings, 1400, PERIOD) == [HashRange(50, 70)]
-    assert pressing(Flushing("lazy", 2), home, closings, 1600, PERIOD) == [HashRange(50, 60)]
+
+    def parts(flushing: Flushing, upto: int) -> list[float]:
+        found = sorted(pressing(flushing, closings, upto, PERIOD))
+        return [round(width(common([one], found)) / half, 2) for one in home]
+
+    assert parts(Flushing("slow", 1), 1500) == [0.5, 1.0]
+    assert parts(Flushing("slow", 2), 1500) == [0.5 / 2, 1.5 / 2]
+    assert parts(Flushing("lazy", 2), 1500) == [0.0, 0.5]
 
 
 @given(HOMES, st.integers(1, 64), st.data())

@@ -14,7 +14,7 @@ import pytest
 from cli_case import calls, penstock, run, to_files
 from typer.testing import Result
 
-from penstock.checkpoint.control import Control, MoveRequest, RebalanceRequest, Request, ScaleRequest
+from penstock.checkpoint.control import Control, MoveRequest, RebalanceRequest, Request, ScaleRequest, SplitRequest
 from penstock.checkpoint.lock import Lock
 from penstock.checkpoint.status import Status
 from penstock.checkpoint.status import SubqueryStatus as Subquery
@@ -105,6 +105,7 @@ def said(result: Result) -> str:
         (["scale", "checkpoint", "--sites", "5", "--subquery", "1"], ScaleRequest(5, 1)),
         (["move", "checkpoint", "0110", "3"], MoveRequest("0110", 3, 0)),
         (["move", "checkpoint", "*", "3", "--subquery", "2"], MoveRequest("*", 3, 2)),
+        (["split", "checkpoint", "0110"], SplitRequest("0110", 0)),
         (["rebalance", "checkpoint"], RebalanceRequest()),
         (["rebalance", "checkpoint", "--subquery", "0"], RebalanceRequest(0)),
     ],

@@ -15,3 +15,7 @@ class Clock:
 
     def monotonic(self) -> float:
         return self.now
+
+    def time_ns(self) -> int:
+        """System time began with the clock, at 1970."""
+        return round(self.now * 1e9)

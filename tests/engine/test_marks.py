@@ -23,7 +23,7 @@ def by_hash(marks: tuple[RangeMark, ...]) -> list[object]:
 def test_moving_ranges_moves_exactly_their_hashes(work: list[tuple[tuple[int, int], int]]) -> None:
     marks, model = starting_marks([HashRange(0, SMALL)], 1), [(BEGIN,)] * SMALL
     for (low, high), time in work:
-        marks = moved_to(marks, HashRange(low, high), (at(time),))
+        marks = moved_to(marks, [HashRange(low, high)], (at(time),))
         model[low:high] = [(at(time),)] * (high - low)
     assert by_hash(marks) == model
     assert marks == normal(marks)
@@ -45,7 +45,7 @@ def test_a_new_home_is_told_the_marks_of_its_ranges(
 ) -> None:
     marks = starting_marks([HashRange(0, SMALL)], 1)
     for (low, high), time in work:
-        marks = moved_to(marks, HashRange(low, high), (at(time),))
+        marks = moved_to(marks, [HashRange(low, high)], (at(time),))
     told = restricted(marks, [HashRange(*part)])
     assert [m.marks for h in range(*part) for m in told if m.range.low <= h < m.range.high] == by_hash(marks)[
         slice(*part)

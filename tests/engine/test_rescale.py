@@ -56,7 +56,7 @@ class Model:
         reached = (at(number),)
         worked = HashRange(low(cells[0]), low(cells[len(cells) // 2]) + 1)
         self.marks |= {cell: reached for cell in cells if low(cell) < worked.high}
-        return replace(before, slices=slices, pending=slices[-1:], marks=moved_to(before.marks, worked, reached))
+        return replace(before, slices=slices, pending=slices[-1:], marks=moved_to(before.marks, [worked], reached))
 
     def check(self) -> None:
         assert {cell: self.mark_of(cell) for cell in range(CELLS)} == self.marks

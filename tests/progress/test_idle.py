@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.progress.idle import Activity, SourceMarks, active_after, begun, floors
+from penstock.progress.idle import Activity, SourceMarks, active_after, begun, floors, lull_mark
 from penstock.progress.mark import BEGIN, END, Mark, at
 from penstock.progress.rules import Ordered, Seen
 from penstock.progress.substreams import advance, stream_mark
@@ -34,8 +34,9 @@ def test_a_source_without_a_time_is_waited_for_for_ever() -> None:
     assert floors(active((1e9, "b")), [one(a=3, b=8)], [None], 1e9) == (at(3),)
 
 
-def test_where_all_substreams_are_idle_the_least_of_them_stays() -> None:
-    assert floors(active((0.0, "a"), (0.0, "b")), [one(a=3, b=8)], [TEN], 99.0) == (at(3),)
+def test_where_all_substreams_are_idle_the_largest_mark_counts() -> None:
+    assert floors(active((0.0, "a"), (0.0, "b")), [one(a=3, b=8)], [TEN], 9.9) == (at(3),)
+    assert floors(active((0.0, "a"), (0.0, "b")), [one(a=3, b=8)], [TEN], 10.0) == (at(8),)
 
 
 def test_a_substream_that_resumes_is_in_the_minimum_again_above_the_floor() -> None:
@@ -70,10 +71,11 @@ def test_a_stalled_source_holds_back_those_that_follow() -> None:
     assert floors(activity, sources, [TEN, TEN, None], 15.0) == (at(3), at(40), BEGIN)
 
 
-def test_nobody_follows_a_source_that_has_ended() -> None:
-    activity = active_after(begun(2, 0.0), [(), {"x"}], 99.0)
-    sources: list[SourceMarks] = [one(a=3), ({"x": at(40)}, BEGIN, True)]
-    assert floors(activity, sources, [TEN, TEN], 99.0)[0] == at(3)
+def test_a_source_that_has_ended_counts_by_its_last_mark_where_the_others_are_idle() -> None:
+    activity = active_after(begun(3, 0.0), [(), {"x"}, {"y"}], 9.0)
+    sources: list[SourceMarks] = [one(a=3), ({"x": at(40)}, at(40), True), one(y=7)]
+    assert floors(activity, sources, [TEN] * 3, 12.0) == (at(7), at(40), at(7))
+    assert floors(activity, sources, [TEN] * 3, 19.0) == (at(40), at(40), at(40))
 
 
 def test_a_source_that_has_ended_stays_as_it_is() -> None:
@@ -81,8 +83,32 @@ def test_a_source_that_has_ended_stays_as_it_is() -> None:
     assert floors(activity, [({"a": at(3), "b": at(8)}, at(1), True)], [TEN], 12.0) == (at(1),)
 
 
-def test_where_all_are_idle_none_moves() -> None:
-    assert floors(begun(2, 0.0), [one(a=3), one(x=40)], [TEN, TEN], 99.0) == (at(3), at(40))
+def test_where_all_are_idle_what_has_arrived_is_complete_up_to_the_largest_mark() -> None:
+    sources = [one(a=3), one(x=40), one(y=30)]
+    assert floors(begun(3, 0.0), sources, [TEN] * 3, 99.0) == (at(40),) * 3
+    assert floors(begun(3, 0.0), sources, [TEN, TEN, None], 99.0) == (at(30), at(40), at(30))
+
+
+def test_all_idle_is_said_of_the_sources_of_one_clock() -> None:
+    sources = [one(a=3), one(x=40), one(y=9), one(z=1000)]
+    clocks = ["BIGINT", "TIMESTAMP", "BIGINT", "TIMESTAMP"]
+    assert floors(begun(4, 0.0), sources, [TEN, TEN, TEN, None], 99.0, clocks) == (at(9), at(1000), at(9), at(1000))
+
+
+def test_system_time_carries_an_idle_source_on_and_those_that_follow_it() -> None:
+    activity = active_after(begun(3, 0.0), [(), (), {"y"}], 95.0)
+    sources, lulls = [one(a=3), one(x=40), one(y=50)], {0: at(70)}
+    assert floors(activity, sources, [TEN] * 3, 99.0, (), lulls) == (at(70), at(50), at(50))
+    assert floors(activity, sources, [TEN] * 3, 105.0, (), lulls) == (at(70), at(70), at(70))
+    assert floors(activity, sources, [200.0, TEN, TEN], 105.0, (), lulls) == (at(3), at(40), at(50))
+
+
+def test_a_lull_goes_on_from_where_the_last_row_left_the_mark() -> None:
+    """A row at its own time, ten seconds ago, with a slack of two: the mark is where it was; then it moves by steps."""
+    assert lull_mark(110_000_000, 10_000_000, 2_000_000) == at(98_000_000)
+    assert lull_mark(110_999_999, 10_000_000, 2_000_000) == at(98_000_000)
+    assert lull_mark(111_000_000, 10_000_000, 2_000_000) == at(99_000_000)
+    assert lull_mark(0, 1, 0) == at(-1)
 
 
 def test_sources_of_different_clocks_do_not_follow_each_other() -> None:

@@ -4,12 +4,12 @@ a cluster, section IV-C), and groups are kept neither too large nor too hot (sec
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from penstock.balance.decisions import Change, Decision, Merge, Move, Split
-from penstock.balance.declustering import BUSY, OCCUPANCY, Thresholds, degree, roles
+from penstock.balance.declustering import BUSY, OCCUPANCY, Experience, Thresholds, degree, roles
 from penstock.balance.demand import demand
 from penstock.balance.round import Figures, Round
 from penstock.balance.tuning import keeping_first, tuned
@@ -21,7 +21,7 @@ class Diffusion:
     """Sites are compared by the part of their buffers that was filled, under the thresholds `occupancy`. Where buffers
     have no bound, by their utilisation, under the thresholds `busy`. `elastic`: also the number of sites follows the
     load, and grows where there are more than `beta` suppliers for a consumer. `theta` is for fine tuning, in rows of
-    state; None: groups stay as they are."""
+    state; None: groups stay as they are. `experience` is what has been seen of numbers of sites."""
 
     name: str = "diffusion"
     occupancy: Thresholds = OCCUPANCY
@@ -29,10 +29,11 @@ class Diffusion:
     elastic: bool = False
     beta: float = 0.5
     theta: int | None = 1 << 20
+    experience: Experience = field(default_factory=Experience)
 
     def decide(self, figures: Round) -> Sequence[Decision]:
-        thresholds = self.occupancy if figures.capacity else self.busy
-        if self.elastic and (scale := degree(figures, thresholds, self.beta)) is not None:
+        thresholds = self._thresholds(figures)
+        if (scale := self._degree(figures)) is not None:
             return (scale,)  # it gives groups other homes itself
         load = figures.occupancy if figures.capacity else figures.utilisation
         found = roles(load, thresholds)
@@ -40,6 +41,16 @@ class Diffusion:
         pairs = zip(found.suppliers, exchange.fastest_first(found.consumers), strict=False)
         moves = [given for pair in pairs if (given := exchange.give(*pair)) is not None]
         return [*moves, *self._tuned(figures, moves)]
+
+    def after(self, figures: Round) -> Diffusion:
+        """Remember what the round showed of the number of its sites."""
+        return replace(self, experience=self.experience.after(figures, self._degree(figures))) if self.elastic else self
+
+    def _degree(self, figures: Round) -> Decision | None:
+        return degree(figures, self._thresholds(figures), self.beta, self.experience) if self.elastic else None
+
+    def _thresholds(self, figures: Round) -> Thresholds:
+        return self.occupancy if figures.capacity else self.busy
 
     def _tuned(self, figures: Round, moves: Sequence[Decision]) -> list[Decision]:
         """Of groups that do not move now."""

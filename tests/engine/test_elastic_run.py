@@ -1,0 +1,73 @@
+"""A query under `elastic` and a constant load, in virtual time: the number of sites settles and stays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+import penstock as ps
+from penstock.engine import loop as loop_module
+from penstock.engine.inline import InlineExecutor
+from penstock.engine.job import EpochJob, Following, Report, RouteTask, SiteReport, nothing_follows
+from penstock.engine.loop import Outcome
+from penstock.engine.stopwatch import Stopwatch
+from penstock.events import DirectoryChanged
+from penstock.testing.crashes import Place, Scenario, assert_exact
+from penstock.testing.looping import looping
+from penstock.testing.ways import Way
+
+ROWS, EPOCHS = 400, 110
+
+
+class Clock:
+    now = 0.0
+
+
+class VirtualStopwatch(Stopwatch):
+    """Goes by the clock of the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._began = Clock.now
+
+    @property
+    def seconds(self) -> float:
+        return Clock.now - self._began
+
+
+class DearerAtTwoSites(InlineExecutor):
+    """An epoch takes a second. Two sites are busy for nearly all of it; three are for less than half, since rows that
+    do not wait are cheaper: it looks as if two would do."""
+
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        Clock.now += 1.0
+        cost = (1.9 if job.directories[0].sites <= 2 else 1.4) / ROWS
+        reports = super().run(job, routes, following)
+        return [_costly(one, cost) if isinstance(one, SiteReport) else one for one in reports]
+
+
+def _costly(report: SiteReport, cost: float) -> SiteReport:
+    told = report.told
+    if told is not None:
+        told = replace(told, load=replace(told.load, seconds=told.load.rows * cost))
+    return replace(report, time=replace(report.time, seconds=report.rows_in * cost), told=told)
+
+
+def test_an_elastic_query_settles_under_a_constant_load(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    monkeypatch.setattr(loop_module, "Stopwatch", VirtualStopwatch)
+    parts = [pa.table({"ts": [epoch] * ROWS, "k": list(range(ROWS))}) for epoch in range(EPOCHS)]
+    stream = ps.read.batches(parts, time="ts").group_by("k").window(ps.tumbling(10)).agg(n=ps.count())
+    scenario, way = Scenario(stream), Way(sites=2)
+    options = {"policy": "elastic", "most_sites": 6, "round_seconds": 2.0}
+    with looping(scenario, place, way, DearerAtTwoSites(), **options) as (loop, told):
+        while loop.step() is not Outcome.FINISHED:
+            pass
+    scalings = [event for event in told if isinstance(event, DirectoryChanged) and event.what.startswith("scale")]
+    assert 1 <= len(scalings) <= 3
+    assert scalings[-1].epoch <= EPOCHS - 100
+    assert_exact(scenario, place)
