@@ -114,7 +114,7 @@ def test_start_again_and_again(case: int, random: Random, scenario: Scenario, pl
     assert_exact(scenario, place)
 
 
-@pytest.mark.parametrize("point", [FaultPoint.RUN_TORN, FaultPoint.SITE_DONE, FaultPoint.MANIFEST_STAGED], ids=_is)
+@pytest.mark.parametrize("point", [FaultPoint.RUN_TORN, FaultPoint.JOB_DONE, FaultPoint.MANIFEST_STAGED], ids=_is)
 def test_a_crash_loop_does_not_fill_the_disk(point: FaultPoint, place: Place) -> None:
     """What an epoch that is never committed leaves behind is gone when the query starts again."""
     parts = [pa.table({"ts": pa.array([10 * n + i for i in range(9)]), "k": range(9)}) for n in range(8)]
