@@ -15,6 +15,7 @@ from penstock.plan.flow import Flow, Stream, assigned, projected
 from penstock.plan.nodes import MapBatches
 from penstock.plan.prepare import require_time
 from penstock.plan.program import Apply
+from penstock.plan.window_bounds import check_assigned
 from penstock.schema import is_time_type, sql_type
 
 
@@ -72,6 +73,7 @@ def windowed(stream: Stream, window: Window) -> Stream:
     type_ = stream.schema.field(window.time).type
     if not is_time_type(type_):
         raise QueryError(f"a window cannot be over `{window.time}`", detail=sql_type(type_))
+    check_assigned(window, type_)
     if taken := [name for name in WINDOW_COLUMNS if name in stream.schema.names]:
         raise QueryError(f"the stream has a column `{taken[0]}` already", hint="give it another name in a select")
     schema = pa.schema([*stream.schema, *(pa.field(name, type_) for name in WINDOW_COLUMNS)])
