@@ -22,8 +22,9 @@ from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.adapting import Adaptation
 from penstock.engine.agreement import disagreement, successes
-from penstock.engine.commit import has_pending, next_manifest, nothing_yet, source_marks, source_states
-from penstock.engine.effort import Reports, flushed_seconds, only_put_off, whole_backlog
+from penstock.engine.commit import epoch_committed, has_pending, next_manifest, nothing_yet, source_states
+from penstock.engine.effort import flushed_seconds, only_put_off
+from penstock.engine.explosions import Explosions
 from penstock.engine.gathering import fits
 from penstock.engine.intake import Inlet, Intake
 from penstock.engine.job import (
@@ -44,12 +45,11 @@ from penstock.engine.query_file import another_query, describe_query
 from penstock.engine.rescale import rehomed, rescaled
 from penstock.engine.stopwatch import Stopwatch, epoch_timed
 from penstock.errors import PenstockError
-from penstock.events import EpochCommitted, EpochDropped, Event, RunFinished, RunRecovered
+from penstock.events import EpochDropped, Event, RunFinished, RunRecovered
 from penstock.operators.base import may_cut
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.subqueries import Query
 from penstock.progress.mark import Mark
-from penstock.progress.substreams import low_water_mark
 from penstock.sources.base import Offer
 from penstock.state.directory import Directory, uniform
 
@@ -97,6 +97,7 @@ class EpochLoop:
         self.figures, self.figures_epoch = tuple[Round, ...](), -1  # of the last epoch whose sites told of their groups
         self._last_epoch: Stopwatch | None = None  # runs since the end of the last epoch
         self._inlet = Inlet(query.sources, settings)
+        self._explosions = Explosions(len(query.program.subqueries), tell)
         self._flushing = Flushing(settings.flush, settings.max_delay)
         self._leisure = Leisure(settings.epoch_seconds or EPOCH_SECONDS)
         self.manifest = self._recover()
@@ -203,7 +204,9 @@ class EpochLoop:
         self._make_true(after, watch)
         self._inlet.concluded(after.totals.rows_in - before.totals.rows_in, watch.seconds, reports)
         self._leisure = self._leisure.after(watch.seconds, flushed_seconds(reports))
-        self._tell_of(before, after, intake.waiting, watch.seconds, reports)
+        pending = has_pending(after, self.query.program) and not only_put_off(self._flushing, reports)
+        self._tell(epoch_committed(before, after, intake.waiting, watch.seconds, pending, reports))
+        self._explosions.hear(after.epoch, reports)
         self._hear_of(job, reports, watch.seconds)
         self._tell(epoch_timed(after.epoch, watch, reports))
         if after.finished:
@@ -293,11 +296,12 @@ class EpochLoop:
             tell_loads=self._adaptation.listens or self.watched,
             cache=self._settings.cache,
             cache_bytes=self._settings.cache_bytes,
+            told_keys=self._explosions.known,
         )
 
     def _limits(self, waiting: int) -> Limits:
         s, idle = self._settings, self._leisure.seconds(waiting)
-        return Limits(s.item_rows, s.items, s.deadline_seconds, self._flushing, idle)
+        return Limits(s.item_rows, s.items, s.deadline_seconds, self._flushing, idle, s.buffer_rows)
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
         reason: str | None = None
@@ -312,24 +316,6 @@ class EpochLoop:
             f"epoch {job.epoch} could not be run consistently",
             detail=f"{self._settings.attempts_per_epoch} times tasks disagreed, at last because {reason}",
             hint="look for executors that are lost again and again; the checkpoint is unhurt, start the query again",
-        )
-
-    def _tell_of(self, before: Manifest, after: Manifest, waiting: int, seconds: float, reports: Reports) -> None:
-        mark = low_water_mark(source_marks(after.sources))
-        self._tell(
-            EpochCommitted(
-                epoch=after.epoch,
-                rows_in=after.totals.rows_in - before.totals.rows_in,
-                rows_out=after.totals.rows_out - before.totals.rows_out,
-                late_rows=after.totals.late_rows - before.totals.late_rows,
-                bad_rows=after.totals.bad_rows - before.totals.bad_rows,
-                seconds=seconds,
-                waiting=waiting,
-                low_water_mark=None if mark.ended else mark.at,
-                pending=has_pending(after, self.query.program) and not only_put_off(self._flushing, reports),
-                backlog=whole_backlog(reports),
-                sites=max((len(state.sites) for state in after.subqueries), default=0),
-            )
         )
 
 

@@ -55,8 +55,9 @@ class _Step:
         self._watch = Stopwatch()
         urgent = self._directory.cells_of(site, gathering=True)
         self._work = Work(
-            self._operator, site, job.limits, self._branches, self._storage, self._watch, urgent, self._state.turn
-        )
+            self._operator, site, job.limits, self._branches, self._storage, self._watch, urgent, self._state.turn,
+            job.told_keys[subquery] if job.told_keys else (),
+        )  # fmt: skip
 
     def run(self, blobs: Iterable[Blob]) -> Iterator[Message]:
         watch = self._watch
@@ -97,6 +98,7 @@ class _Step:
             told=self._told(view, state, upto) if self._job.tell_loads else None,
             fetched=self._storage.brought(),
             flushed=self._work.flushed,
+            explosions=tuple(self._work.explosions),
         )
         yield Message(CONTROL, self._site, report)
         self._syncing.settle()

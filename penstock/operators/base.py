@@ -10,7 +10,7 @@ that computes over tables. Nothing may depend on the order of rows or tables, no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -86,6 +86,25 @@ class Orderable(Protocol):
 
     def combine_by(self, order: Order, port: int, tables: Sequence[pa.Table]) -> pa.Table:
         """What `combine` gives, in this order; the tables are in it, too."""
+        ...
+
+
+@dataclass(frozen=True)
+class Explosion:
+    """A key whose rows, so many of each port, are about to give about so many combinations."""
+
+    hash: int
+    key: str
+    rows: tuple[int, ...]
+    combinations: int
+
+
+@runtime_checkable
+class Exploding(Protocol):
+    """An operator that may give far more rows than it is given."""
+
+    def explosion(self, portion: Portion, known: Collection[int]) -> Explosion | None:
+        """A key of the portion that is about to do so, unless its hash is known for it."""
         ...
 
 

@@ -26,9 +26,8 @@ def refused(query: str) -> str:
 
 
 def test_a_day_by_a_microsecond_is_refused_with_the_numbers() -> None:
-    said = refused(
-        "SELECT window_start, count(*) AS n FROM HOP(calls, ts, INTERVAL '0.000001' SECOND, INTERVAL '1' DAY) GROUP BY 1"
-    )
+    hop = "HOP(calls, ts, INTERVAL '0.000001' SECOND, INTERVAL '1' DAY)"
+    said = refused(f"SELECT window_start, count(*) AS n FROM {hop} GROUP BY 1")
     assert "every row would be in 86,400,000,000 windows of 1d every 1us" in said
     assert "each of them gives a result, and at most 67,108,864 are possible" in said
     assert "use a slide of at least 1288us, or a smaller size" in said
