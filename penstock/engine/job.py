@@ -74,7 +74,7 @@ class EpochJob:
     themselves travel with their own tasks only. `tell_loads`: sites are to tell what their groups came to. `cache` is
     the folder in which each host keeps what it needs of the runs, of about `cache_bytes`; empty: it reads them where
     they are. `told_keys[s]` are the hashes of subquery s that are known to give very many rows: of others it is told
-    before they are worked on."""
+    before they are worked on. `regridded` are subqueries whose sites have yet to spread their state over new cells."""
 
     epoch: int
     program: Program
@@ -91,6 +91,7 @@ class EpochJob:
     cache: str = ""
     cache_bytes: int = 0
     told_keys: tuple[frozenset[int], ...] = ()
+    regridded: frozenset[int] = frozenset()
 
     @property
     def width(self) -> int:

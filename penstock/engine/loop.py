@@ -26,6 +26,7 @@ from penstock.engine.commit import epoch_committed, has_pending, next_manifest, 
 from penstock.engine.effort import flushed_seconds, only_put_off
 from penstock.engine.explosions import Explosions
 from penstock.engine.gathering import fits
+from penstock.engine.gridding import GriddedProgram, first_directory, under
 from penstock.engine.intake import Inlet, Intake
 from penstock.engine.job import (
     EpochJob,
@@ -42,16 +43,15 @@ from penstock.engine.job import (
 from penstock.engine.loads import round_of
 from penstock.engine.outputs import Outputs
 from penstock.engine.query_file import another_query, describe_query
-from penstock.engine.rescale import rehomed, rescaled
+from penstock.engine.rescale import rescaled
 from penstock.engine.stopwatch import Stopwatch, epoch_timed
 from penstock.errors import PenstockError
 from penstock.events import EpochDropped, Event, RunFinished, RunRecovered
-from penstock.operators.base import may_cut
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.subqueries import Query
 from penstock.progress.mark import Mark
 from penstock.sources.base import Offer
-from penstock.state.directory import Directory, uniform
+from penstock.state.directory import Directory
 
 
 class Executor(Protocol):
@@ -96,6 +96,7 @@ class EpochLoop:
         self.watched, self.last = False, LastEpoch()
         self.figures, self.figures_epoch = tuple[Round, ...](), -1  # of the last epoch whose sites told of their groups
         self._last_epoch: Stopwatch | None = None  # runs since the end of the last epoch
+        self._program = GriddedProgram(query.program)
         self._inlet = Inlet(query.sources, settings)
         self._explosions = Explosions(len(query.program.subqueries), tell)
         self._flushing = Flushing(settings.flush, settings.max_delay)
@@ -104,7 +105,7 @@ class EpochLoop:
         self._inlet.begin(self.manifest.sources)
         self._adaptation = Adaptation(
             [state.directory for state in self.manifest.subqueries],
-            [may_cut(subquery.operator) for subquery in query.program.subqueries],
+            [subquery.operator for subquery in query.program.subqueries],
             controllers(settings, len(query.program.subqueries)),
             tell,
         )
@@ -151,14 +152,15 @@ class EpochLoop:
         return replace(manifest, folders=self.outputs.folders())
 
     def _begin(self) -> Manifest:
-        directory = uniform(self._settings.sites, self._settings.groups_per_site)
+        sites, groups = self._settings.sites, self._settings.groups_per_site
+        operators = [subquery.operator for subquery in self.query.program.subqueries]
         manifest = Manifest(
             format=FORMAT,
             query_id=uuid.uuid4().hex,
             fingerprint=self._fingerprint,
             epoch=0,
             sources=tuple(SourceState(None, {}, False) for _ in self.query.sources),
-            subqueries=tuple(nothing_yet(directory, s.operator.tracks) for s in self.query.program.subqueries),
+            subqueries=tuple(nothing_yet(first_directory(o, sites, groups), o.tracks) for o in operators),
             staged=(),
             folders=self.outputs.folders(),
             totals=Totals(),
@@ -264,7 +266,10 @@ class EpochLoop:
         with suppress(PenstockError):  # it comes again when it is that epoch's turn
             self._ahead = self._intake(source_states(job, intake.offers, routes), intake.standings, intake.rows)
             inputs = tuple(task.input for task in self._ahead.routes)
-            following = replace(job, epoch=job.epoch + 1, route_inputs=inputs, directories=self._ahead.directories)
+            program = self._program.under(self._ahead.directories)
+            following = replace(
+                job, epoch=job.epoch + 1, program=program, route_inputs=inputs, directories=self._ahead.directories
+            )
             return following, self._ahead.routes
         return None
 
@@ -277,10 +282,13 @@ class EpochLoop:
         return changed or moved or has_pending(self.manifest, self.query.program)
 
     def _plan(self, intake: Intake, bounds: Sequence[Mark]) -> EpochJob:
-        subqueries = [rehomed(s, d) for s, d in zip(self.manifest.subqueries, intake.directories, strict=True)]
+        program, states = self._program.under(intake.directories), self.manifest.subqueries
+        operators = [subquery.operator for subquery in program.subqueries]
+        subqueries = list(map(under, states, intake.directories, operators))
+        changed = [n for n, state in enumerate(states) if state.directory.grid != intake.directories[n].grid]
         return EpochJob(
             epoch=self.manifest.epoch + 1,
-            program=self.query.program,
+            program=program,
             route_inputs=tuple(task.input for task in intake.routes),
             sources=tuple(
                 SourceProgress(state.marks, offer.ended, offer.finished, floor, state.rows)
@@ -297,6 +305,7 @@ class EpochLoop:
             cache=self._settings.cache,
             cache_bytes=self._settings.cache_bytes,
             told_keys=self._explosions.known,
+            regridded=frozenset(changed),
         )
 
     def _limits(self, waiting: int) -> Limits:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
 from penstock.progress.mark import Mark
+from penstock.state.grid import Grid
 from penstock.state.ranges import HashRange
 from penstock.state.site_order import Order
 
@@ -73,6 +74,27 @@ class Copying(Protocol):
 
     def received(self, port: int, rows: pa.Table, ranges: Sequence[HashRange]) -> pa.Table:
         """All rows of `ranges`, sorted, from those that were sent."""
+        ...
+
+
+@runtime_checkable
+class Gridded(Copying, Protocol):
+    """An operator whose groups are the cells of a grid. Its state may be brought under another one."""
+
+    def grid_for(self, sites: int) -> Grid:
+        """The grid that it should have on a number of sites."""
+        ...
+
+    def on(self, grid: Grid) -> Self:
+        """The same operator under another grid."""
+        ...
+
+    def holding(self, port: int, grid: Grid, ranges: Sequence[HashRange]) -> list[HashRange]:
+        """Cells of this grid that hold, each once, the rows which cells of another grid need, those in `ranges`."""
+        ...
+
+    def respread(self, port: int, rows: pa.Table, ranges: Sequence[HashRange]) -> pa.Table:
+        """Rows that cells of another grid hold, each once, in all cells of this grid in `ranges` that need them."""
         ...
 
 
