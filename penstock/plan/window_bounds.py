@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from penstock.errors import QueryError
 from penstock.operators.window import Window
-from penstock.plan.explain_operator import span_text
+from penstock.plan.spans import span_text
 
 MOST_WINDOWS = 1 << 26  # that a row counts in
 MOST_COPIES = 1 << 20  # of a row that is copied to each of its windows
