@@ -9,7 +9,7 @@ import pyarrow as pa
 from penstock.expressions import Column, Named
 from penstock.expressions_text import text
 from penstock.plan.explain_exchange import exchange_line
-from penstock.plan.explain_operator import before_travelling, operator_lines, window_text
+from penstock.plan.explain_operator import Shown, before_travelling, operator_lines, window_text
 from penstock.plan.nodes import Source
 from penstock.plan.prepare_aggregate import TIME_COLUMN
 from penstock.plan.program import SINK, Apply, Assign, Branch, Compute, Divide, Input, Keep, Program, Step, Subquery
@@ -54,11 +54,12 @@ def _subquery_lines(subquery: Subquery, program: Program) -> Iterator[str]:
     yield from _branch_lines(subquery.branches, program)
 
 
-def _expressions(subquery: Subquery, program: Program) -> dict[str, str]:
+def _expressions(subquery: Subquery, program: Program) -> Shown:
     """What the columns stand for that a subquery is given under names of the engine's own."""
-    last = [feed.branch.steps[-1] for feed in program.feeds(subquery.number) if feed.branch.steps]
-    named = [column for step in last if isinstance(step, Compute) for column in step.columns]
-    return {column.name: text(column.expression) for column in named if column.name.startswith("#")}
+    branches = [feed.branch for feed in program.feeds(subquery.number) if feed.branch.steps]
+    last = [(branch.port, branch.steps[-1]) for branch in branches]
+    named = [(port, column) for port, step in last if isinstance(step, Compute) for column in step.columns]
+    return {(port, c.name): text(c.expression) for port, c in named if c.name.startswith("#")}
 
 
 def _branch_lines(branches: Sequence[Branch], program: Program) -> Iterator[str]:

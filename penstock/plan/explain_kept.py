@@ -44,6 +44,8 @@ def kept_lines(operator: Operator) -> Iterator[str]:
 
 def _kept_of_input(operator: BandJoin | GridJoin, port: int) -> str:
     span = operator.span(port)
+    if span <= 1:
+        return f"keep rows of input {port} until their time has passed"
     if span >= _FOREVER:
         return f"keep rows of input {port} until the other input has ended"
     return f"keep rows of input {port} for {_span(span, operator.schemas[port], operator.times[port])}"

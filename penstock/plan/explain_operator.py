@@ -23,7 +23,7 @@ from penstock.operators.window import Window
 from penstock.plan.explain_kept import kept_lines
 from penstock.plan.spans import span_text
 
-Shown = Mapping[str, str]  # the expressions that columns of an operator's input stand for
+Shown = Mapping[tuple[int, str], str]  # the expressions that columns of an operator's ports stand for
 
 
 def operator_lines(operator: Operator, shown: Shown = MappingProxyType({})) -> Iterator[str]:
@@ -76,7 +76,7 @@ def before_travelling(operator: Operator) -> Iterator[str]:
 def _join_lines(operator: BandJoin | GridJoin | LastRowsJoin, shown: Shown) -> Iterator[str]:
     match operator:
         case BandJoin():
-            keys = " = ".join(f"({', '.join(_named(names, shown))})" for names in operator.keys)
+            keys = " = ".join(f"({', '.join(_named(k, shown, port))})" for port, k in enumerate(operator.keys))
             yield f"{operator.kind} join of {len(operator.schemas)} inputs on {keys}"
         case GridJoin():
             yield f"theta join over {_cells(operator)}"
@@ -121,8 +121,8 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _named(names: Iterable[str], shown: Shown) -> list[str]:
-    return [shown.get(name, name.removeprefix("#")) for name in names]
+def _named(names: Iterable[str], shown: Shown, port: int = 0) -> list[str]:
+    return [shown.get((port, name), name.removeprefix("#")) for name in names]
 
 
 def _ordered(column: OrderColumn, shown: Shown) -> str:

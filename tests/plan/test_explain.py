@@ -58,6 +58,11 @@ def test_it_says_the_order_of_a_top_n_and_no_column_twice() -> None:
     assert "compute ts, k, v, window_start, window_end, k % 2\n" in said
 
 
+def test_keys_of_a_join_are_shown_as_they_are_written() -> None:
+    said = A.join(B, on=[(ps.col("k") % 2, ps.col("k") % 3)], within="5s").explain()
+    assert "inner join of 2 inputs on (k % 2) = (k % 3)" in said
+
+
 def test_an_aggregate_reads_no_column_twice() -> None:
     said = A.group_by("k").window(ps.tumbling("10s")).agg(n=ps.max("k"), s=ps.sum("v")).explain()
     assert "compute time = ts, k, v\n" in said
