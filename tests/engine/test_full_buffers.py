@@ -38,7 +38,7 @@ def joined(kind: str, random: Random) -> Stream:
 def test_a_buffer_is_never_overfull(kind: str, rows: int, random: Random, tmp_path: Path) -> None:
     query = joined(kind, random)
     ready = query.to.files(str(tmp_path / "out"))
-    settings = Settings(items=1, item_rows=1, buffer_rows=rows, sites=3, rows_per_epoch=200)
+    settings = Settings(items=1, item_rows=1, buffer_rows=rows, sites=3, rows_per_epoch=200, grid="4x4")
     compiled = compile_query(ready.sink, CompileOptions.of(settings))
     loop = EpochLoop(compiled, Checkpoint.open(tmp_path / "ck"), InlineExecutor(), settings)
     waiting = [0]
