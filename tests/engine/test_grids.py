@@ -4,6 +4,7 @@ does not change."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -19,6 +20,7 @@ from penstock.balance.decisions import Move
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.inline import InlineExecutor
+from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.engine.loop import EpochLoop, Outcome
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import compile_query
@@ -45,10 +47,25 @@ def joined(kind: str, random: Random) -> Stream:
     return a.theta_join(b, condition, last_rows=(4, 7)) if kind == "last rows" else a.theta_join(b, condition, within=9)
 
 
-def opened(query: Stream, folder: Path, kind: str, **settings: object) -> EpochLoop:
+class Dying(InlineExecutor):
+    """Loses the reports of the first epoch in which a grid changes."""
+
+    died = False
+
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        reports = super().run(job, routes, following)
+        if job.regridded and not self.died:
+            self.died = True
+            raise OSError("the driver dies")
+        return reports
+
+
+def opened(
+    query: Stream, folder: Path, kind: str, executor: InlineExecutor | None = None, **settings: object
+) -> EpochLoop:
     chosen = replace(Settings(), order="in" if kind == "in order" else "any", **settings)  # type: ignore[arg-type]
     compiled = compile_query(query.to.files(str(folder / "out")).sink, CompileOptions.of(chosen))
-    return EpochLoop(compiled, Checkpoint.open(folder / "ck"), InlineExecutor(), chosen)
+    return EpochLoop(compiled, Checkpoint.open(folder / "ck"), executor or InlineExecutor(), chosen)
 
 
 def cells_of_sites(loop: EpochLoop) -> Counter[int]:
@@ -117,4 +134,18 @@ def test_the_grid_follows_at_a_restart(kind: str, random: Random, tmp_path: Path
         loop.checkpoint.close()
     to_the_end(opened(query, tmp_path, kind, sites=4, rows_per_epoch=15))
     assert grids == ([(1, 2), (1, 9), (1, 4)] if kind == "last rows" else [(1, 2), (3, 3), (2, 2)])
+    assert_same_rows(pq.read_table(tmp_path / "out"), answer(query))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_crash_while_the_grid_changes_loses_nothing(kind: str, random: Random, tmp_path: Path) -> None:
+    query, executor = joined(kind, random), Dying()
+    loop = opened(query, tmp_path, kind, executor, sites=2, rows_per_epoch=15)
+    loop.step()
+    loop.step()
+    loop.scale([0], 9)
+    with pytest.raises(OSError, match="dies"):
+        to_the_end(loop)
+    loop.checkpoint.close()
+    to_the_end(opened(query, tmp_path, kind, sites=9, rows_per_epoch=15))
     assert_same_rows(pq.read_table(tmp_path / "out"), answer(query))
