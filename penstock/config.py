@@ -90,7 +90,8 @@ class Settings:
     hold more than `state_bytes` of state of a subquery (None: no bound).
 
     `order` "in" makes mergers hold rows back and work in order of time, as order-sensitive Python functions need it.
-    `grid` is the cells a theta join is spread over, rows by columns; it stays as it is for the life of a checkpoint.
+    `grid` is the cells a theta join is spread over, rows by columns; "auto": about one for each site, also when their
+    number changes. The setting stays as it is for the life of a checkpoint.
     `exchange` "direct" keeps workers between epochs and hands blobs over in memory where all workers are on this host;
     "spark" makes every epoch a job of its own. `hash_bits` below 64 provokes collisions, for tests.
 
@@ -119,7 +120,7 @@ class Settings:
     late: str = ""
     bad: str = ""
     order: str = "any"
-    grid: str = "2x2"
+    grid: str = "auto"
     exchange: str = "direct"
     policy: str = "even"
     round_seconds: float = 5.0
@@ -140,7 +141,8 @@ class Settings:
         _require(self.flush in ("eager", "slow", "lazy"), "flush", self.flush, "'eager', 'slow' or 'lazy'")
         _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
         _require(self.exchange in ("direct", "spark"), "exchange", self.exchange, "'direct' or 'spark'")
-        _require(_GRID.fullmatch(self.grid) is not None, "grid", self.grid, "rows x columns, as in '2x3'")
+        fixed = _GRID.fullmatch(self.grid) is not None
+        _require(fixed or self.grid == "auto", "grid", self.grid, "'auto', or rows x columns, as in '2x3'")
         for name, what in (("late", "the late rows"), ("bad", "the bad rows"), ("cache", "a cache")):
             object.__setattr__(self, name, local_path(getattr(self, name), what))
         known = self.cache in ("", "executor") or PurePath(self.cache).is_absolute()
@@ -157,8 +159,10 @@ class Settings:
             )
 
     @property
-    def cells(self) -> tuple[int, int]:
-        """The rows and the columns of the grid."""
+    def cells(self) -> tuple[int, int] | None:
+        """The rows and the columns of the grid; None where it follows the number of sites."""
+        if self.grid == "auto":
+            return None
         rows, columns = self.grid.split("x")
         return int(rows), int(columns)
 

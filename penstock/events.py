@@ -111,6 +111,25 @@ class SparkStarting:
 
 
 @dataclass(frozen=True)
+class JoinExplodes:
+    """A key of a join has so many rows of each input that about so many combinations of them are to be made, from the
+    next epoch on. It is told once for a key; nothing is left out."""
+
+    epoch: int
+    subquery: int
+    key: str
+    rows: tuple[int, ...]
+    combinations: int
+
+    def __str__(self) -> str:
+        rows = " x ".join(f"{count:,}" for count in self.rows)
+        return (
+            f"warning: the join of subquery {self.subquery} makes about {self.combinations:,} rows of key {self.key} "
+            f"({rows} rows): narrow its band of time, or add a condition"
+        )
+
+
+@dataclass(frozen=True)
 class RunRecovered:
     """A run continues from a checkpoint."""
 
@@ -134,6 +153,7 @@ Event = (
     | Rebalanced
     | EpochDropped
     | SparkStarting
+    | JoinExplodes
     | RunRecovered
     | RunFinished
 )

@@ -46,7 +46,8 @@ _MEANING = {
     "items": "a site does at most so many items in an epoch; None: no bound",
     "deadline_seconds": "a site begins no further item after this; None: no bound",
     "groups_per_site": "partition groups for each site of a new checkpoint",
-    "buffer_rows": "pending rows that a site may have; sources are slowed from half of that on; None: no bound",
+    "buffer_rows": "no more rows than these are left to wait at a site, whatever its deadline; sources are slowed from "
+    "half of that on; None: no bound",
     "max_lead": "how far a source, or a file that is a substream, may run ahead of the others in event time, as a span "
     "or in the unit of an integer time; the one that lags is never held back; None: no bound",
     "flush": "when windows that are complete are closed: `eager`: at once; `slow`: spread over the next `max_delay` "
@@ -66,7 +67,7 @@ _MEANING = {
     "late": "folder of the late rows; empty: `late` in the checkpoint",
     "bad": "folder of the bad rows; empty: `bad` in the checkpoint",
     "order": "`in`: rows reach operators, Python functions and the sink in order of time; fixed for a checkpoint",
-    "grid": "the cells of a theta join, rows x columns; fixed for a checkpoint",
+    "grid": "the cells of a theta join: `auto`: about one for each site; or rows x columns; fixed for a checkpoint",
     "exchange": "`direct`: workers stay between epochs and hand rows over in memory, where all are on this host; "
     "`spark`: every epoch is a job of Spark, with its shuffle",
     "hash_bits": "below 64 provokes hash collisions, for tests; fixed for a checkpoint",

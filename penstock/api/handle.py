@@ -26,7 +26,15 @@ from penstock.engine.moments import as_moment
 from penstock.engine.showing import title
 from penstock.engine.steering import Steering
 from penstock.errors import ConfigError, PenstockError, did_you_mean
-from penstock.events import ChangeRefused, DirectoryChanged, EpochCommitted, EpochDropped, EpochTimed, Event
+from penstock.events import (
+    ChangeRefused,
+    DirectoryChanged,
+    EpochCommitted,
+    EpochDropped,
+    EpochTimed,
+    Event,
+    JoinExplodes,
+)
 from penstock.plan.explain import explain
 from penstock.sinks.collected import MemoryResults
 from penstock.sources.base import BAD_ROWS_SCHEMA
@@ -125,6 +133,7 @@ class Run:
         ears.listeners.append(steering.hear)
         self._stop = threading.Event()
         self._error: BaseException | None = None
+        self._warnings: list[str] = []
         self._progress, self._decisions = Progress(epoch=loop.manifest.epoch), Counter[str]()
         ears.listeners.append(self._note)
         self._thread = threading.Thread(target=self._drive, name="penstock-run", daemon=True)
@@ -148,6 +157,11 @@ class Run:
         """How many decisions this run has carried out, by what they are ("move", "split", ...), and how many were
         "refused"."""
         return dict(self._decisions)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What whoever started the run should know, oldest first."""
+        return tuple(self._warnings)
 
     @property
     def checkpoint(self) -> Path:
@@ -301,6 +315,8 @@ class Run:
                 self._progress = replace(self._progress, dropped_epochs=self._progress.dropped_epochs + 1)
             case DirectoryChanged(what=what):
                 self._decisions[what.partition(" ")[0]] += 1
+            case JoinExplodes():
+                self._warnings.append(str(event))
             case ChangeRefused():
                 self._decisions["refused"] += 1
 

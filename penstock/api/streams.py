@@ -177,9 +177,11 @@ class Stream:
             join_node(inputs, on=[], within=within, names=names, where=condition, times=times, last_rows=last)
         )
 
-    def in_order(self, *, time: str | None = None) -> Stream:
-        """The same rows, held back and let through in order of time."""
-        return self._checked(InOrder(self.node, chosen_time(self.node, time, "an order")))
+    def in_order(self, *, by: str | Sequence[str] = (), time: str | None = None) -> Stream:
+        """The same rows, held back and let through in order of time. With `by`, a column or several, rows with equal
+        values of these are in order among themselves: then not all have to pass through one site."""
+        columns = (by,) if isinstance(by, str) else tuple(by)
+        return self._checked(InOrder(self.node, chosen_time(self.node, time, "an order"), columns))
 
     def group_by(self, *keys: object, **computed: object) -> Grouped:
         """Groups by columns, expressions or SQL text; without keys, all rows are one group."""

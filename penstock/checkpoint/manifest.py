@@ -176,6 +176,8 @@ def _directory(path: Path, written: _WrittenDirectory) -> Directory:
     whole = all(0 <= depth <= 64 for depth in depths) and sum(1 << (64 - depth) for depth in depths) == HASH_END
     if not whole or len(homes) != len(depths) or not all(0 <= home < written.sites for home in homes):
         raise _corrupt(path, "a directory in it has hashes without a home, or with more than one")
+    if written.grid is not None and not 1 <= min(written.grid) <= max(written.grid) < 1000:
+        raise _corrupt(path, "a theta join in it has a grid without cells, or with too many")
     if not are_sound(written.spread, written.sites):
         raise _corrupt(path, "a hash in it is spread over sites that there are not, or more than once")
     return _plain(Directory, written, groups=groups_of_depths(depths))

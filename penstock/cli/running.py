@@ -73,7 +73,7 @@ def _age_of_process() -> float:
 
 def _watch(jobs: Sequence[Job], runs: Sequence[Run], interrupts: Interrupts, screen: Screen) -> None:
     names = [job.name if len(jobs) > 1 else "" for job in jobs]
-    obeyed, stop_by = 0, float("inf")
+    obeyed, stop_by, warned = 0, float("inf"), [0 for _ in runs]
     while any(run.running for run in runs):
         screen.show([Named(name, run.progress) for name, run in zip(names, runs, strict=True)])
         if interrupts.count > obeyed:
@@ -84,7 +84,17 @@ def _watch(jobs: Sequence[Job], runs: Sequence[Run], interrupts: Interrupts, scr
             _leave(interrupts.exit_code, screen)
         if any(run.progress.state == "failed" for run in runs):
             _request_stop(runs)
+        _warn(runs, warned, screen)
         time.sleep(_LOOK_EVERY)
+    _warn(runs, warned, screen)
+
+
+def _warn(runs: Sequence[Run], warned: list[int], screen: Screen) -> None:
+    """Say what is new; `warned` counts what was said of each run."""
+    for number, run in enumerate(runs):
+        for text in run.warnings[warned[number] :]:
+            screen.say(text)
+            warned[number] += 1
 
 
 def _obey(runs: Iterable[Run], count: int, screen: Screen) -> None:

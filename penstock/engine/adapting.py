@@ -13,9 +13,11 @@ from penstock.balance.round import Round
 from penstock.balance.rules import PINNED, Rules, impossible
 from penstock.checkpoint.manifest import SubqueryState
 from penstock.engine.gathering import gathering_for, settled
+from penstock.engine.gridding import wants_grid, with_wanted_grid
 from penstock.engine.rescale import bytes_in, changed_hands
 from penstock.errors import PenstockError, PolicyError
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event, Rebalanced
+from penstock.operators.base import Operator, may_cut
 from penstock.state.cells import too_wide
 from penstock.state.directory import Directory, Group
 from penstock.user_code import told
@@ -39,11 +41,11 @@ class Adaptation:
     def __init__(
         self,
         directories: Sequence[Directory],
-        may_cut: Sequence[tuple[int, ...]],
+        operators: Sequence[Operator],
         controllers: Sequence[Controller],
         tell: Callable[[Event], None],
     ) -> None:
-        self.directories, self._may_cut = tuple(directories), may_cut
+        self.directories, self._operators = tuple(directories), operators
         self._controllers = dict(enumerate(controllers))
         self._once: dict[int, Controller] = {}  # asked for by hand, for once
         self._wanted: list[Wanted] = []  # by hand, and not possible yet
@@ -105,7 +107,7 @@ class Adaptation:
         """Carry out what somebody wants; gives the reason where it cannot be done. A group that was moved so stays: no
         policy moves it, until the sites are to be evened out by hand."""
         directory = self.directories[subquery]
-        if (why := impossible(directory, change, self._may_cut[subquery])) is not None:
+        if (why := impossible(directory, change, may_cut(self._operators[subquery]))) is not None:
             self._tell(ChangeRefused(epoch, subquery, str(change), BY_HAND, why))
             if isinstance(change, Scale):
                 self._change(subquery, gathering_for(directory, change.sites))
@@ -146,16 +148,19 @@ class Adaptation:
 
     def settle(self, epoch: int, states: Sequence[SubqueryState]) -> None:
         """Gather what is to be gathered and can be, between two epochs of which the second is not routed yet; and do
-        what had to wait for that."""
+        what had to wait for that. Grids follow the number of sites."""
         for number, state in enumerate(states):
             self._change(number, settled(self.directories[number], state))
         self._wanted = [w for w in self._wanted if not self.scaled(epoch, w.subqueries, w.sites, states)]
+        for number, (operator, state) in enumerate(zip(self._operators, states, strict=True)):
+            self._change(number, with_wanted_grid(operator, self.directories[number], state))
 
     @property
     def settling(self) -> bool:
-        """Whether something is still to be gathered. It can only be judged when an epoch is over, so that none may be
-        routed ahead."""
-        return any(cells.gathering for directory in self.directories for cells in directory.spread)
+        """Whether something is still to be gathered, or a grid is to change. That can only be judged when an epoch is
+        over, so that none may be routed ahead."""
+        gathering = any(cells.gathering for directory in self.directories for cells in directory.spread)
+        return gathering or any(map(wants_grid, self._operators, self.directories))
 
     def _change(self, subquery: int, directory: Directory) -> None:
         if directory is not self.directories[subquery]:

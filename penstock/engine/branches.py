@@ -6,6 +6,7 @@ where the site wants to put them in order or number them first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -19,17 +20,22 @@ from penstock.engine.job import EpochJob, Message
 from penstock.engine.steps import run_branches
 from penstock.operators.arrange import merged
 from penstock.operators.base import Orderable
-from penstock.plan.program import SINK, Branch, Subquery
+from penstock.plan.program import SINK, Assign, Branch, Subquery
 from penstock.state.site_order import SiteOrder
+
+_ROWS = 1 << 20  # that steps may make of the rows they are given, and that wait to be put together, at least
 
 
 class Branches:
-    """Takes rows table by table. To the sink they go at once, so that memory stays bounded by a table."""
+    """Takes rows table by table. To the sink they go at once, so that memory stays bounded by a table; what can be put
+    together on its way to a subquery is, from time to time."""
 
     def __init__(self, job: EpochJob, branches: Sequence[Branch], producer: str, sync: Sync = sync_file) -> None:
         self._job, self._branches = job, branches
         self._writer = writer_for(job, "results", producer, job.program.result_schema, sync)
         self._travelling: list[list[pa.Table]] = [[] for _ in branches]
+        self._waiting = [0] * len(branches)  # rows that were not put together yet
+        self._copies = max(map(_copies, branches), default=1)
         self._orders = [None if branch.target == SINK else self._order_of(branch) for branch in branches]
 
     @property
@@ -40,16 +46,28 @@ class Branches:
     def take(self, rows: pa.Table) -> None:
         if not rows.num_rows:
             return
+        step = rows.num_rows if self._copies == 1 else max(1, _ROWS // self._copies)
+        for start in range(0, rows.num_rows, step):
+            self._take(rows.slice(start, step))
+
+    def _take(self, rows: pa.Table) -> None:
         results = run_branches(rows, self._branches)
-        for gathered, branch, order, result in zip(
-            self._travelling, self._branches, self._orders, results, strict=True
-        ):
+        for number, (branch, result) in enumerate(zip(self._branches, results, strict=True)):
             if not result.num_rows:
                 continue
             if branch.target == SINK:
                 self._writer.write(result)
             else:
-                gathered.append(travelling(self._subquery(branch), branch.port, result, order))
+                self._gather(number, branch, result)
+
+    def _gather(self, number: int, branch: Branch, result: pa.Table) -> None:
+        gathered, subquery, order = self._travelling[number], self._subquery(branch), self._orders[number]
+        gathered.append(travelling(subquery, branch.port, result, order))
+        self._waiting[number] += gathered[-1].num_rows
+        reduces = not (subquery.takes_rows or subquery.operator.probes)
+        if reduces and self._waiting[number] > _ROWS + gathered[0].num_rows:
+            gathered[:] = [together(subquery, branch.port, gathered, order)]
+            self._waiting[number] = 0
 
     def staged(self) -> tuple[Staged, ...]:
         file = self._writer.finish("results")
@@ -74,6 +92,11 @@ class Branches:
         subquery, directory = self._subquery(branch), self._job.directories[branch.target]
         free = isinstance(subquery.operator, Orderable) and not subquery.takes_rows
         return directory.site_order if free and are_scattered(directory) else None
+
+
+def _copies(branch: Branch) -> int:
+    """How many rows may come of one."""
+    return math.prod(step.window.per_row for step in branch.steps if isinstance(step, Assign))
 
 
 def travelling(subquery: Subquery, port: int, rows: pa.Table, order: SiteOrder | None) -> pa.Table:

@@ -11,6 +11,7 @@ from penstock.balance.round import Told
 from penstock.checkpoint.manifest import SiteState, Staged
 from penstock.engine.blob import Blob
 from penstock.errors import PenstockError
+from penstock.operators.base import Explosion
 from penstock.plan.program import Feed, Program
 from penstock.progress.mark import BEGIN, Mark
 from penstock.progress.rules import Seen
@@ -33,13 +34,15 @@ class Output:
 class Limits:
     """How much a site does in an epoch: items of at most `item_rows` rows, until `seconds` have passed or `items` are
     done, whichever comes first (None: no such limit); at least one item in any case. Of what `flushing` lets wait, a
-    lazy site does as much as fits `idle_seconds`."""
+    lazy site does as much as fits `idle_seconds`. No more than `buffer_rows` rows are ever left to wait, whatever the
+    other limits (None: no bound)."""
 
     item_rows: int = 1_000_000
     items: int | None = None
     seconds: float | None = None
     flushing: Flushing = EAGERLY
     idle_seconds: float = 0.0
+    buffer_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ class EpochJob:
     which input the split with ordinal n belongs to, and `late_outputs[i]` where the late rows of input i go. The splits
     themselves travel with their own tasks only. `tell_loads`: sites are to tell what their groups came to. `cache` is
     the folder in which each host keeps what it needs of the runs, of about `cache_bytes`; empty: it reads them where
-    they are."""
+    they are. `told_keys[s]` are the hashes of subquery s that are known to give very many rows: of others it is told
+    before they are worked on. `regridded` are subqueries whose sites have yet to spread their state over new cells."""
 
     epoch: int
     program: Program
@@ -86,6 +90,8 @@ class EpochJob:
     tell_loads: bool = False
     cache: str = ""
     cache_bytes: int = 0
+    told_keys: tuple[frozenset[int], ...] = ()
+    regridded: frozenset[int] = frozenset()
 
     @property
     def width(self) -> int:
@@ -126,7 +132,7 @@ class SiteReport:
     `rows_out` are those that went to the sink, `rows_done` those that were worked on, `backlog` those that wait for it.
     `pending`: something is left to do that was not put off on purpose. `told` says what its groups and keys came to,
     where the job asks for it; `fetched` are the bytes of state that its host has fetched for it, `flushed` the seconds
-    spent on what could have been put off."""
+    spent on what could have been put off. `explosions` are keys that give very many rows."""
 
     producer: str
     attempt: str
@@ -145,6 +151,7 @@ class SiteReport:
     told: Told | None = None
     fetched: int = 0
     flushed: float = 0.0
+    explosions: tuple[Explosion, ...] = ()
 
 
 @dataclass(frozen=True)

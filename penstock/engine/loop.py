@@ -22,9 +22,11 @@ from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.adapting import Adaptation
 from penstock.engine.agreement import disagreement, successes
-from penstock.engine.commit import has_pending, next_manifest, nothing_yet, source_marks, source_states
-from penstock.engine.effort import Reports, flushed_seconds, only_put_off, whole_backlog
+from penstock.engine.commit import epoch_committed, has_pending, next_manifest, nothing_yet, source_states
+from penstock.engine.effort import flushed_seconds, only_put_off
+from penstock.engine.explosions import Explosions
 from penstock.engine.gathering import fits
+from penstock.engine.gridding import GriddedProgram, first_directory, under
 from penstock.engine.intake import Inlet, Intake
 from penstock.engine.job import (
     EpochJob,
@@ -41,17 +43,15 @@ from penstock.engine.job import (
 from penstock.engine.loads import round_of
 from penstock.engine.outputs import Outputs
 from penstock.engine.query_file import another_query, describe_query
-from penstock.engine.rescale import rehomed, rescaled
+from penstock.engine.rescale import rescaled
 from penstock.engine.stopwatch import Stopwatch, epoch_timed
 from penstock.errors import PenstockError
-from penstock.events import EpochCommitted, EpochDropped, Event, RunFinished, RunRecovered
-from penstock.operators.base import may_cut
+from penstock.events import EpochDropped, Event, RunFinished, RunRecovered
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.subqueries import Query
 from penstock.progress.mark import Mark
-from penstock.progress.substreams import low_water_mark
 from penstock.sources.base import Offer
-from penstock.state.directory import Directory, uniform
+from penstock.state.directory import Directory
 
 
 class Executor(Protocol):
@@ -96,14 +96,16 @@ class EpochLoop:
         self.watched, self.last = False, LastEpoch()
         self.figures, self.figures_epoch = tuple[Round, ...](), -1  # of the last epoch whose sites told of their groups
         self._last_epoch: Stopwatch | None = None  # runs since the end of the last epoch
+        self._program = GriddedProgram(query.program)
         self._inlet = Inlet(query.sources, settings)
+        self._explosions = Explosions(len(query.program.subqueries), tell)
         self._flushing = Flushing(settings.flush, settings.max_delay)
         self._leisure = Leisure(settings.epoch_seconds or EPOCH_SECONDS)
         self.manifest = self._recover()
         self._inlet.begin(self.manifest.sources)
         self._adaptation = Adaptation(
             [state.directory for state in self.manifest.subqueries],
-            [may_cut(subquery.operator) for subquery in query.program.subqueries],
+            [subquery.operator for subquery in query.program.subqueries],
             controllers(settings, len(query.program.subqueries)),
             tell,
         )
@@ -150,14 +152,15 @@ class EpochLoop:
         return replace(manifest, folders=self.outputs.folders())
 
     def _begin(self) -> Manifest:
-        directory = uniform(self._settings.sites, self._settings.groups_per_site)
+        sites, groups = self._settings.sites, self._settings.groups_per_site
+        operators = [subquery.operator for subquery in self.query.program.subqueries]
         manifest = Manifest(
             format=FORMAT,
             query_id=uuid.uuid4().hex,
             fingerprint=self._fingerprint,
             epoch=0,
             sources=tuple(SourceState(None, {}, False) for _ in self.query.sources),
-            subqueries=tuple(nothing_yet(directory, s.operator.tracks) for s in self.query.program.subqueries),
+            subqueries=tuple(nothing_yet(first_directory(o, sites, groups), o.tracks) for o in operators),
             staged=(),
             folders=self.outputs.folders(),
             totals=Totals(),
@@ -203,7 +206,9 @@ class EpochLoop:
         self._make_true(after, watch)
         self._inlet.concluded(after.totals.rows_in - before.totals.rows_in, watch.seconds, reports)
         self._leisure = self._leisure.after(watch.seconds, flushed_seconds(reports))
-        self._tell_of(before, after, intake.waiting, watch.seconds, reports)
+        pending = has_pending(after, self.query.program) and not only_put_off(self._flushing, reports)
+        self._tell(epoch_committed(before, after, intake.waiting, watch.seconds, pending, reports))
+        self._explosions.hear(after.epoch, reports)
         self._hear_of(job, reports, watch.seconds)
         self._tell(epoch_timed(after.epoch, watch, reports))
         if after.finished:
@@ -261,7 +266,10 @@ class EpochLoop:
         with suppress(PenstockError):  # it comes again when it is that epoch's turn
             self._ahead = self._intake(source_states(job, intake.offers, routes), intake.standings, intake.rows)
             inputs = tuple(task.input for task in self._ahead.routes)
-            following = replace(job, epoch=job.epoch + 1, route_inputs=inputs, directories=self._ahead.directories)
+            program = self._program.under(self._ahead.directories)
+            following = replace(
+                job, epoch=job.epoch + 1, program=program, route_inputs=inputs, directories=self._ahead.directories
+            )
             return following, self._ahead.routes
         return None
 
@@ -274,10 +282,13 @@ class EpochLoop:
         return changed or moved or has_pending(self.manifest, self.query.program)
 
     def _plan(self, intake: Intake, bounds: Sequence[Mark]) -> EpochJob:
-        subqueries = [rehomed(s, d) for s, d in zip(self.manifest.subqueries, intake.directories, strict=True)]
+        program, states = self._program.under(intake.directories), self.manifest.subqueries
+        operators = [subquery.operator for subquery in program.subqueries]
+        subqueries = list(map(under, states, intake.directories, operators))
+        changed = [n for n, state in enumerate(states) if state.directory.grid != intake.directories[n].grid]
         return EpochJob(
             epoch=self.manifest.epoch + 1,
-            program=self.query.program,
+            program=program,
             route_inputs=tuple(task.input for task in intake.routes),
             sources=tuple(
                 SourceProgress(state.marks, offer.ended, offer.finished, floor, state.rows)
@@ -293,11 +304,13 @@ class EpochLoop:
             tell_loads=self._adaptation.listens or self.watched,
             cache=self._settings.cache,
             cache_bytes=self._settings.cache_bytes,
+            told_keys=self._explosions.known,
+            regridded=frozenset(changed),
         )
 
     def _limits(self, waiting: int) -> Limits:
         s, idle = self._settings, self._leisure.seconds(waiting)
-        return Limits(s.item_rows, s.items, s.deadline_seconds, self._flushing, idle)
+        return Limits(s.item_rows, s.items, s.deadline_seconds, self._flushing, idle, s.buffer_rows)
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
         reason: str | None = None
@@ -312,24 +325,6 @@ class EpochLoop:
             f"epoch {job.epoch} could not be run consistently",
             detail=f"{self._settings.attempts_per_epoch} times tasks disagreed, at last because {reason}",
             hint="look for executors that are lost again and again; the checkpoint is unhurt, start the query again",
-        )
-
-    def _tell_of(self, before: Manifest, after: Manifest, waiting: int, seconds: float, reports: Reports) -> None:
-        mark = low_water_mark(source_marks(after.sources))
-        self._tell(
-            EpochCommitted(
-                epoch=after.epoch,
-                rows_in=after.totals.rows_in - before.totals.rows_in,
-                rows_out=after.totals.rows_out - before.totals.rows_out,
-                late_rows=after.totals.late_rows - before.totals.late_rows,
-                bad_rows=after.totals.bad_rows - before.totals.bad_rows,
-                seconds=seconds,
-                waiting=waiting,
-                low_water_mark=None if mark.ended else mark.at,
-                pending=has_pending(after, self.query.program) and not only_put_off(self._flushing, reports),
-                backlog=whole_backlog(reports),
-                sites=max((len(state.sites) for state in after.subqueries), default=0),
-            )
         )
 
 

@@ -16,6 +16,7 @@ from penstock.checkpoint.manifest import SiteState
 from penstock.checkpoint.syncing import Syncing
 from penstock.engine.blob import Blob, Header
 from penstock.engine.branches import Branches
+from penstock.engine.gridding import spread_anew
 from penstock.engine.job import CONTROL, EpochJob, Message, SiteReport, site_producer
 from penstock.engine.marks import least
 from penstock.engine.merge import Arrived, merge, site_marks, state_rows
@@ -27,7 +28,7 @@ from penstock.engine.telling import Telling
 from penstock.engine.view import StateView
 from penstock.engine.working import AllMarks, Work
 from penstock.operators.arrange import hashes_of
-from penstock.operators.base import Marks
+from penstock.operators.base import Gridded, Marks
 from penstock.progress.substreams import low_water_mark
 from penstock.state.ranges import EVERYTHING, HashRange, apart, remaining
 from penstock.state.runs import Slice, about, restrict
@@ -53,10 +54,13 @@ class _Step:
         access = run_access(job, part, self._state.needed_slices())
         self._storage = Storage(job.runs, job.epoch, part, access, self._syncing.later)
         self._watch = Stopwatch()
+        if subquery in job.regridded and isinstance(self._operator, Gridded):
+            self._state = spread_anew(self._storage, self._operator, self._state, self._directory.ranges_of(site))
         urgent = self._directory.cells_of(site, gathering=True)
         self._work = Work(
-            self._operator, site, job.limits, self._branches, self._storage, self._watch, urgent, self._state.turn
-        )
+            self._operator, site, job.limits, self._branches, self._storage, self._watch, urgent, self._state.turn,
+            job.told_keys[subquery] if job.told_keys else (),
+        )  # fmt: skip
 
     def run(self, blobs: Iterable[Blob]) -> Iterator[Message]:
         watch = self._watch
@@ -97,6 +101,7 @@ class _Step:
             told=self._told(view, state, upto) if self._job.tell_loads else None,
             fetched=self._storage.brought(),
             flushed=self._work.flushed,
+            explosions=tuple(self._work.explosions),
         )
         yield Message(CONTROL, self._site, report)
         self._syncing.settle()

@@ -47,6 +47,13 @@ class StateView:
             not self._storage.is_here(piece) for piece in restrict(self._state.pending, [part])
         )
 
+    def unworked_rows(self) -> int:
+        """How many rows wait to be worked on; all of a slice that has yet to be fetched count as one."""
+        if not self._operator.probes:
+            return 0
+        away = sum(not self._storage.is_here(piece) for piece in self._state.pending)
+        return sum(map(len, self._all_hashes())) + away
+
     def on_their_way(self) -> list[Slice]:
         """The slices that have yet to be fetched."""
         return [p for p in (*self._state.pending, *self._state.slices) if not self._storage.is_here(p)]

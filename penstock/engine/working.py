@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.storing import Storage
 from penstock.engine.view import StateView
 from penstock.engine.worklist import Deadline, Item, items, nothing_due, stretches
-from penstock.operators.base import Marks, Operator, Portion
+from penstock.operators.base import Exploding, Explosion, Marks, Operator, Portion
 from penstock.state.ranges import EVERYTHING, HASH_END, HashRange, remaining
 from penstock.state.runs import Slice, restrict, united
 
@@ -39,7 +39,8 @@ class Work:
     `kept[port]` the state rows that they want to keep. `put_off` was left for later on purpose, and `flushed` is
     the seconds spent on what could have been. `urgent` are hashes that come first, and `turn` is the hash from
     which on all others do that have come equally far: the one behind the last item, so that each has its turn
-    although marks may stand still."""
+    although marks may stand still. `explosions` are the keys that were found to give very many rows: they are left for
+    the next epoch once, so that they are told of before. `_unworked` is how many rows wait for work."""
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class Work:
         watch: Stopwatch,
         urgent: Sequence[HashRange] = (),
         turn: int = 0,
+        told_keys: Collection[int] = (),
     ) -> None:
         self._operator, self._site, self._limits, self._urgent = operator, site, limits, urgent
         self._branches, self._storage, self._watch = branches, storage, watch
@@ -61,17 +63,20 @@ class Work:
         self.worked: list[Worked] = []
         self.kept: list[list[pa.Table]] = [[] for _ in range(operator.ports)]
         self.put_off: list[HashRange] = []
+        self.explosions: list[Explosion] = []
+        self._told_keys, self._unworked = told_keys, 0
         self.flushed = 0.0
 
     def run(self, view: StateView, marks: AllMarks, upto: Marks) -> AllMarks:
         """Do what is due until the deadline; gives the marks of all ranges afterwards. What needs rows that have yet
         to be fetched comes last."""
         coming = view.on_their_way()
+        self._unworked = view.unworked_rows()
         marks, waiting = self._run_inside([EVERYTHING], marks, view, upto, coming)
         if waiting:
             nothing_else = not self.done and not view.has_fresh
             needed = [piece for piece in coming if any(restrict([piece], waiting))]
-            self._storage.wait_for(needed, self.deadline.patience(nothing_else))
+            self._storage.wait_for(needed, self.deadline.patience(nothing_else, self._overfull))
             self._watch.lap("fetch")
             marks, _ = self._run_inside(waiting, marks, view, upto, view.on_their_way())
         return marks
@@ -100,14 +105,34 @@ class Work:
 
     def _run_items(self, work: Iterable[Item], marks: AllMarks, view: StateView, upto: Marks) -> AllMarks:
         done = []
-        for item in self.deadline.take(work):
-            self._do(item, view, upto)
+        for item in work:
+            if not (self.deadline.allows() or self._overfull):
+                break
+            portion = view.portion(item.range, item.after, upto)
+            if self._is_to_be_told_first(portion):
+                continue
+            self._do(item, portion)
             done.append(item.range)
+            self.deadline.done += 1
         return moved_to(marks, done, upto)
 
-    def _do(self, item: Item, view: StateView, upto: Marks) -> None:
+    @property
+    def _overfull(self) -> bool:
+        """Whether more rows wait for work than may be left."""
+        return self._limits.buffer_rows is not None and self._unworked > self._limits.buffer_rows
+
+    def _is_to_be_told_first(self, portion: Portion) -> bool:
+        """Whether it is news that a key of the portion gives very many rows, and the portion can wait for an epoch."""
+        if not isinstance(self._operator, Exploding):
+            return False
+        found = self._operator.explosion(portion, self._told_keys)
+        if found is not None:
+            self.explosions.append(found)
+        return found is not None and not self._overfull
+
+    def _do(self, item: Item, portion: Portion) -> None:
         began, output = time.perf_counter(), 0
-        portion = view.portion(item.range, item.after, upto)
+        self._unworked -= portion.rows_to_do(True)
         done = self._operator.work(portion)
         for results in done.results:  # made one by one, so that they are not all held at once
             self._watch.lap("work")

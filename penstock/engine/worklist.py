@@ -81,18 +81,12 @@ class Deadline:
         in_time = self._stop is None or time.monotonic() < self._stop
         return in_time and (self._limits.items is None or self.done < self._limits.items)
 
-    def patience(self, nothing_else: bool) -> float | None:
+    def patience(self, nothing_else: bool, overfull: bool = False) -> float | None:
         """How many seconds a site may wait for rows to be fetched; None: until they are here. With a deadline it does
-        not wait at all, unless there was nothing else to do: they come in the background."""
-        if not self.allows():
+        not wait at all, unless there was nothing else to do: they come in the background. A site whose buffer is
+        `overfull` waits."""
+        if not self.allows() and not overfull:
             return 0.0
-        if self._stop is None:
+        if self._stop is None or overfull:
             return None
         return max(0.0, self._stop - time.monotonic()) if nothing_else else 0.0
-
-    def take(self, items: Iterable[Item]) -> Iterator[Item]:
-        for item in items:
-            if not self.allows():
-                return
-            yield item
-            self.done += 1

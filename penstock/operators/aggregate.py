@@ -8,7 +8,7 @@ A row is touched once, when it falls into its pane, however many windows it is i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from penstock.operators.aggregate_tallies import group
 from penstock.operators.arrange import arranged, times_of
 from penstock.operators.base import Done, Marks, Portion, Stored
 from penstock.operators.measures import Measure, PartialColumns, partials_of
+from penstock.operators.result_blocks import in_blocks
 from penstock.operators.shapes import OnePort
 from penstock.operators.window import Times, Window
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, at, saturate
@@ -156,17 +157,25 @@ class WindowAggregate(OnePort):
     def close(self, partials: pa.Table, after: Mark, upto: Mark) -> pa.Table:
         """The results of all windows that hold a row and have their end in (after, upto]; of all with an end above
         `after` if `upto` has ended. `partials` is combined."""
+        return pa.concat_tables([self.result_schema.empty_table(), *self.closing(partials, after, upto)])
+
+    def closing(self, partials: pa.Table, after: Mark, upto: Mark) -> Iterator[pa.Table]:
+        """The same in pieces of bounded size, made one by one: a row may be in millions of windows."""
         starts = closing_starts(self.window, after, upto)
-        table = partials.slice(0, 0) if starts is None else _between(partials, starts[0], starts[1] + self.window.size)
-        if starts is None or not table.num_rows:
-            return self.result_schema.empty_table()
+        if starts is None:
+            return
+        table = _between(partials, starts[0], starts[1] + self.window.size)
+        if not table.num_rows:
+            return
         hashes, panes, keys = self._split(table)
         if self.window.size == self.window.slide:  # every partial is a window
-            return self._result_table(table, keys, one_by_one(table.num_rows), panes)
+            yield self._result_table(table, keys, one_by_one(table.num_rows), panes)
+            return
         order, heads = group_by_key(hashes, panes, self._words(keys))
         arranged = panes if order is None else panes[order]
-        windows, window_starts = windows_over(self.window, arranged, heads, order, starts)
-        return self._result_table(table, keys, windows, window_starts)
+        for block in windows_over(self.window, arranged, heads, order, starts):
+            part = table if block.rows is None else table.take(pa.array(block.rows))
+            yield self._result_table(part, self._split(part)[2], block.segments, block.starts)
 
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         if least[0] is None or after[0].ended:
@@ -183,8 +192,8 @@ class WindowAggregate(OnePort):
     def work(self, portion: Portion) -> Done:
         (after,), (upto,) = portion.after, portion.upto
         reached = [_below(part, upto) for part in portion.stored[0] if upto.ended or part.least < upto.at]
-        closed = [self.close(partials, after, upto) for partials in self._whole_windows(reached)]
-        return Done([pa.concat_tables(closed)], (self.partial_schema.empty_table(),))
+        closed = (piece for partials in self._whole_windows(reached) for piece in self.closing(partials, after, upto))
+        return Done(in_blocks(closed), (self.partial_schema.empty_table(),))
 
     def _whole_windows(self, parts: Sequence[Stored]) -> list[pa.Table]:
         """The partials as tables that can be closed one by one, for no window has some in two of them. Earlier ones

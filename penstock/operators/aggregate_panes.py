@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,6 +13,8 @@ from penstock.operators.window import Times, Window
 from penstock.progress.mark import Mark, saturate
 
 Flags = npt.NDArray[np.bool_]
+
+BLOCK = 1 << 18  # windows that are written down at a time
 
 
 def in_some_window(window: Window, times: Times) -> Flags:
@@ -26,22 +31,53 @@ def closing_starts(window: Window, after: Mark, upto: Mark) -> tuple[int, int] |
     return (least, greatest) if least <= greatest else None
 
 
+@dataclass(frozen=True)
+class WindowBlock:
+    """Some neighbouring windows: their panes as ranges of the rows `rows` (None: of all, as they stand), and their
+    starts."""
+
+    rows: Indices | None
+    segments: Segments
+    starts: Times
+
+
 def windows_over(
     window: Window, panes: Times, heads: Flags, order: Indices | None, starts: tuple[int, int]
-) -> tuple[Segments, Times]:
-    """The windows that hold some pane and start within `starts`: their panes, and their starts, by key and start.
+) -> Iterator[WindowBlock]:
+    """The windows that hold some pane and start within `starts`, by key and start, in blocks of bounded size: a row may
+    be in very many.
 
     `panes` are in an order in which each key has its own together, rising; `heads` says where a key begins. That order
     is `order` with respect to the rows that the segments are about.
     """
     first, last = _added_by_each_pane(window, panes, heads)
     first, last = np.maximum(first, starts[0]), np.minimum(last, starts[1])
-    counts = np.where(first <= last, (last - first) // window.slide + 1, 0)
     # A window is added by its first pane, so that pane is where its range begins.
-    lo = np.repeat(np.arange(len(panes)), counts)
-    nth = np.arange(len(lo)) - np.repeat(np.cumsum(counts) - counts, counts)
-    window_starts = first[lo] + nth * window.slide
-    return Segments(order, lo, _range_ends(window, panes, heads, lo, window_starts)), window_starts
+    counts = np.where(first <= last, (last - first) // window.slide + 1, 0)
+    behind = np.cumsum(counts)
+    total, ends = int(behind[-1]) if len(behind) else 0, _RangeEnds.of(window, panes, heads)
+    for low in range(0, total, BLOCK):
+        numbers = range(low, min(low + BLOCK, total))
+        lo, nth = _numbered(counts, behind, numbers)
+        window_starts = first[lo] + nth * window.slide
+        segments = Segments(order, lo, ends.of_windows(lo, window_starts + window.size))
+        yield WindowBlock(None, segments, window_starts) if total <= BLOCK else _narrowed(segments, window_starts)
+
+
+def _numbered(counts: Indices, behind: Indices, numbers: range) -> tuple[Indices, Indices]:
+    """For windows of some numbers the pane that adds them, and which of its windows they are."""
+    first, last = (int(np.searchsorted(behind, n, "right")) for n in (numbers.start, numbers.stop - 1))
+    panes = np.arange(first, last + 1)
+    begins = behind[panes] - counts[panes]
+    inside = np.minimum(behind[panes], numbers.stop) - np.maximum(begins, numbers.start)
+    return np.repeat(panes, inside), np.arange(numbers.start, numbers.stop) - np.repeat(begins, inside)
+
+
+def _narrowed(segments: Segments, starts: Times) -> WindowBlock:
+    """A block that reads only the rows it is about: kernels look at all rows that they are given."""
+    first, last = int(segments.lo[0]), int(segments.hi[-1])
+    rows = np.arange(first, last) if segments.order is None else segments.order[first:last]
+    return WindowBlock(rows, Segments(None, segments.lo - first, segments.hi - first), starts)
 
 
 def _added_by_each_pane(window: Window, panes: Times, heads: Flags) -> tuple[Times, Times]:
@@ -55,20 +91,54 @@ def _added_by_each_pane(window: Window, panes: Times, heads: Flags) -> tuple[Tim
     return first, last
 
 
-def _range_ends(window: Window, panes: Times, heads: Flags, lo: Indices, starts: Times) -> Indices:
-    """Behind the last pane of each window that its key has."""
-    if window.size == window.pane:
-        return lo + 1
-    keys = np.cumsum(heads) - 1
-    numbers, ends, many = _pane_numbers(panes, starts + window.size, window.pane)
-    return np.searchsorted(keys * many + numbers, keys[lo] * many + ends)
+@dataclass(frozen=True)
+class _RangeEnds:
+    """Where the panes of windows end. `places` are the panes as numbers that rise with key and pane, `keys` the number
+    of each pane's key, counted from 0."""
+
+    window: Window
+    panes: Times
+    keys: Indices
+    numbers: _PaneNumbers
+    places: Indices
+
+    @classmethod
+    def of(cls, window: Window, panes: Times, heads: Flags) -> _RangeEnds:
+        keys, numbers = np.cumsum(heads) - 1, _PaneNumbers.of(panes, window.pane)
+        return cls(window, panes, keys, numbers, keys * numbers.many + numbers.of_panes(panes))
+
+    def of_windows(self, lo: Indices, ends: Times) -> Indices:
+        """Behind the last pane that its key has of each window, which begins with the pane `lo` and has this end."""
+        if self.window.size == self.window.pane:
+            return lo + 1
+        return np.searchsorted(self.places, self.keys[lo] * self.numbers.many + self.numbers.of_ends(ends))
 
 
-def _pane_numbers(panes: Times, ends: Times, width: int) -> tuple[Indices, Indices, int]:
-    """Small numbers for panes and window ends that compare as they do, and a bound that they are all below."""
-    least, greatest = int(panes.min()), int(panes.max())
-    many = (greatest - least) // width + 2
-    if many * len(panes) < 2**62 and greatest - least < 2**62:
-        return (panes - least) // width, np.minimum((ends - least) // width, many - 1), many
-    distinct, numbers = np.unique(panes, return_inverse=True)
-    return numbers, np.searchsorted(distinct, ends), len(distinct) + 1
+@dataclass(frozen=True)
+class _PaneNumbers:
+    """Small numbers for panes and window ends that compare as they do, all below `many`. `distinct` are the panes where
+    they lie too far apart to be counted through."""
+
+    least: int
+    width: int
+    many: int
+    distinct: Times | None
+
+    @classmethod
+    def of(cls, panes: Times, width: int) -> _PaneNumbers:
+        least, greatest = int(panes.min()), int(panes.max())
+        many = (greatest - least) // width + 2
+        if many * len(panes) < 2**62 and greatest - least < 2**62:
+            return cls(least, width, many, None)
+        distinct = np.unique(panes)
+        return cls(least, width, len(distinct) + 1, distinct)
+
+    def of_panes(self, panes: Times) -> Indices:
+        if self.distinct is not None:
+            return np.searchsorted(self.distinct, panes)
+        return (panes - self.least) // self.width
+
+    def of_ends(self, ends: Times) -> Indices:
+        if self.distinct is not None:
+            return np.searchsorted(self.distinct, ends)
+        return np.minimum((ends - self.least) // self.width, self.many - 1)

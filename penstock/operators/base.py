@@ -10,13 +10,14 @@ that computes over tables. Nothing may depend on the order of rows or tables, no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
 from penstock.progress.mark import Mark
+from penstock.state.grid import Grid
 from penstock.state.ranges import HashRange
 from penstock.state.site_order import Order
 
@@ -77,6 +78,27 @@ class Copying(Protocol):
 
 
 @runtime_checkable
+class Gridded(Copying, Protocol):
+    """An operator whose groups are the cells of a grid. Its state may be brought under another one."""
+
+    def grid_for(self, sites: int) -> Grid:
+        """The grid that it should have on a number of sites."""
+        ...
+
+    def on(self, grid: Grid) -> Self:
+        """The same operator under another grid."""
+        ...
+
+    def holding(self, port: int, grid: Grid, ranges: Sequence[HashRange]) -> list[HashRange]:
+        """Cells of this grid that hold, each once, the rows which cells of another grid need, those in `ranges`."""
+        ...
+
+    def respread(self, port: int, rows: pa.Table, ranges: Sequence[HashRange]) -> pa.Table:
+        """Rows that cells of another grid hold, each once, in all cells of this grid in `ranges` that need them."""
+        ...
+
+
+@runtime_checkable
 class Orderable(Protocol):
     """An operator that makes state rows in another order than that of their hashes as easily."""
 
@@ -86,6 +108,25 @@ class Orderable(Protocol):
 
     def combine_by(self, order: Order, port: int, tables: Sequence[pa.Table]) -> pa.Table:
         """What `combine` gives, in this order; the tables are in it, too."""
+        ...
+
+
+@dataclass(frozen=True)
+class Explosion:
+    """A key whose rows, so many of each port, are about to give about so many combinations."""
+
+    hash: int
+    key: str
+    rows: tuple[int, ...]
+    combinations: int
+
+
+@runtime_checkable
+class Exploding(Protocol):
+    """An operator that may give far more rows than it is given."""
+
+    def explosion(self, portion: Portion, known: Collection[int]) -> Explosion | None:
+        """A key of the portion that is about to do so, unless its hash is known for it."""
         ...
 
 

@@ -6,7 +6,7 @@ need it. So a combination is found when the last of its rows comes, and never ag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,8 +14,9 @@ import pyarrow as pa
 from penstock.expressions import Expr, columns_of
 from penstock.operators.arrange import arranged, merged
 from penstock.operators.bands import Band, Leads, leads
-from penstock.operators.base import Done, Marks, Portion
+from penstock.operators.base import Done, Explosion, Marks, Portion
 from penstock.operators.join_checks import check_join
+from penstock.operators.join_explosion import explosion
 from penstock.operators.join_lifetimes import JUDGED, PRESERVED, Lifetimes, reach
 from penstock.operators.join_match import Matcher
 from penstock.operators.join_pieces import Port, with_keys
@@ -124,6 +125,10 @@ class BandJoin:
     def work(self, portion: Portion) -> Done:
         matcher = Matcher(tuple(map(self._port, range(self.ports))), self._leads, self.condition)
         return JoinWork(self.kind, matcher, self._lifetimes, self.result_schema, self.payload, portion).done()
+
+    def explosion(self, portion: Portion, known: Collection[int]) -> Explosion | None:
+        """A key that is about to give very many rows. Semi and anti joins give each row once at most."""
+        return None if self.kind in ("semi", "anti") else explosion(portion, self.keys, self._leads, known)
 
     def _port(self, number: int) -> Port:
         used = {*self.result_schema.names, *(() if self.condition is None else columns_of(self.condition))}

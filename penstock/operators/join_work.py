@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -15,9 +15,8 @@ from penstock.operators.join_lifetimes import PRESERVED, Lifetimes
 from penstock.operators.join_match import Matcher
 from penstock.operators.join_outer import decided, first_matched, without_partner
 from penstock.operators.join_pieces import Piece, fresh_piece, pieces_of, with_keys, without_keys
+from penstock.operators.result_blocks import in_blocks
 from penstock.progress.mark import MIN_TIME
-
-_ROWS = 1 << 17  # small results are put together up to this
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class JoinWork:
     portion: Portion
 
     def done(self) -> Done:
-        return Done(_in_blocks(self._results()), tuple(map(self._kept, range(len(self._fresh)))))
+        return Done(in_blocks(self._results()), tuple(map(self._kept, range(len(self._fresh)))))
 
     @cached_property
     def _stored(self) -> tuple[tuple[Piece, ...], ...]:
@@ -96,16 +95,3 @@ class JoinWork:
         if port == 0 and self.kind in ("semi", "anti"):
             needed &= ~self._matched
         return pa.Table.from_batches([piece.take(needed).rows])
-
-
-def _in_blocks(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in fewer tables."""
-    waiting: list[pa.Table] = []
-    for table in tables:
-        if table.num_rows:
-            waiting.append(table)
-        if sum(t.num_rows for t in waiting) >= _ROWS:
-            yield pa.concat_tables(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_tables(waiting)

@@ -9,25 +9,31 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.operators.aggregate_segments import Indices
-from penstock.operators.arrange import merged, sorted_with, times_of
+from penstock.operators.arrange import hashes_of, merged, sorted_with, times_of
 from penstock.operators.base import Done, Marks, Portion
 from penstock.operators.completed import completed, completes
 from penstock.operators.shapes import WholeRows
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
 from penstock.operators.window import Times
-from penstock.schema import time_values
-from penstock.state.hash import Words
+from penstock.schema import require_column, time_values
+from penstock.state.hash import Words, as_array, check_key_type, hash_columns
 
 _PIECE = 1 << 20  # rows of a piece of the result
 
 
 @dataclass(frozen=True)
 class Reorder(WholeRows):
-    """Gives the rows of `input_schema` in order of `time`; rows of one time by their values. The order is total, so
-    all rows have one hash, and live at one site."""
+    """Gives the rows of `input_schema` in order of `time`; rows of one time by their values. With `keys` only rows of
+    equal keys are in order. Without, the order is total, so all rows have one hash, and live at one site."""
 
     time: str
     input_schema: pa.Schema
+    keys: tuple[str, ...] = ()
+    hash_bits: int = 64
+
+    def __post_init__(self) -> None:
+        for key in self.keys:
+            check_key_type(require_column(self.input_schema, key, "the order").type, key)
 
     @property
     def probes(self) -> bool:
@@ -37,11 +43,11 @@ class Reorder(WholeRows):
         return self.prepare_arranged(port, self.arrange(port, rows))
 
     def arrange(self, port: int, rows: pa.Table) -> pa.Table:
-        return sorted_with(_one_hash(rows), time_values(rows.column(self.time)), rows)
+        return sorted_with(self._hashes(rows), time_values(rows.column(self.time)), rows)
 
     def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
         times = np.asarray(arranged.column(1).to_numpy(), dtype=np.int64)
-        return self._layout.stored(_one_hash(arranged), times, arranged.select(range(2, arranged.num_columns)))
+        return self._layout.stored(hashes_of(arranged), times, arranged.select(range(2, arranged.num_columns)))
 
     def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
         return merged(tables, self._layout.state_schema)
@@ -53,27 +59,29 @@ class Reorder(WholeRows):
         rows = completed(portion.stored[0], portion.after[0], portion.upto[0])
         return Done(self._in_order(rows), (self._layout.state_schema.empty_table(),))
 
+    def _hashes(self, rows: pa.Table) -> Words:
+        if not self.keys:
+            return np.zeros(rows.num_rows, dtype=np.uint64)
+        return hash_columns([as_array(rows.column(key)) for key in self.keys], self.hash_bits, length=rows.num_rows)
+
     def _in_order(self, tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
         held = merged(tables, self._layout.state_schema)
-        order = _ties_by_value(times_of(held), self._layout.restored(held))
+        order = _ties_by_value(hashes_of(held), times_of(held), self._layout.restored(held))
         for start in range(0, held.num_rows, _PIECE):
             piece = slice(start, start + _PIECE)
             state = held.slice(start, _PIECE) if order is None else held.take(pa.array(order[piece]))
             yield self._layout.restored(state)
 
 
-def _one_hash(rows: pa.Table) -> Words:
-    return np.zeros(rows.num_rows, dtype=np.uint64)
-
-
-def _ties_by_value(times: Times, rows: pa.Table) -> Indices | None:
-    """The order in which rows of one time, which stand together, are sorted by their values (None: it is this one)."""
-    equal = times[1:] == times[:-1]
+def _ties_by_value(hashes: Words, times: Times, rows: pa.Table) -> Indices | None:
+    """The order in which rows of one hash and time, which stand together, are sorted by their values (None: it is this
+    one)."""
+    equal = (times[1:] == times[:-1]) & (hashes[1:] == hashes[:-1])
     if not equal.any():
         return None
     tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
     few = rows.take(pa.array(tied))
     words = [w for column in few.columns if is_sortable(column.type) for w in sort_words(column)]
     order = np.arange(len(times))
-    order[tied] = tied[order_by_words([times[tied].view(np.uint64) ^ np.uint64(1 << 63), *words])]
+    order[tied] = tied[order_by_words([hashes[tied], times[tied].view(np.uint64) ^ np.uint64(1 << 63), *words])]
     return order

@@ -1,7 +1,7 @@
 """The theta join: pairs of rows of two inputs within a band of time, for which any condition holds.
 
-It is spread over a grid of cells (`theta_grid`). Inside a cell fresh rows meet the stored ones of the other port and
-each other (`theta_pairs`), and are then stored as long as a later row may meet them.
+It is spread over a grid of cells (`theta_grid`), which the engine chooses. Inside a cell fresh rows meet the stored
+ones of the other port and each other (`theta_pairs`), and are then stored as long as a later row may meet them.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from functools import cached_property
 import pyarrow as pa
 
 from penstock.expressions import Expr
-from penstock.operators.arrange import arranged_schema, merged, order_of, times_of
+from penstock.operators.arrange import merged, order_of, times_of
 from penstock.operators.bands import Band, Leads, leads
 from penstock.operators.base import Done, Marks, Portion, Stored
 from penstock.operators.shapes import TwoPorts
 from penstock.operators.theta_cells import by_cell, cell_rows_between, together
 from penstock.operators.theta_condition import Part, check_condition, parts_of
-from penstock.operators.theta_grid import Grid, check_grid, copied, lanes_of, sent_cells, spread
+from penstock.operators.theta_grid import OnGrid, check_grid, codes_of, with_code
 from penstock.operators.theta_pairs import Encounter, joined
 from penstock.operators.theta_ranges import band_ranges
 from penstock.operators.theta_schema import check_inputs, output_time, result_schema, stored_columns
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, saturate
 from penstock.schema import time_values
-from penstock.state.ranges import HashRange
+from penstock.state.grid import Grid, grid_for
 
 
 @dataclass(frozen=True)
-class GridJoin(TwoPorts):
+class GridJoin(OnGrid, TwoPorts):
     """The inner join of two inputs on any condition.
 
     The columns of the two schemas have different names, helpers that begin with # excepted; `payload` are those of each
     that the result has. `condition` is over columns of both, None if all pairs within the bands are wanted. `grid` is
-    how many rows and columns of cells there are.
+    how many rows and columns of cells there are; where it `follows_sites`, the engine sets it.
     """
 
     schemas: tuple[pa.Schema, pa.Schema]
@@ -42,8 +42,9 @@ class GridJoin(TwoPorts):
     payload: tuple[tuple[str, ...], tuple[str, ...]]
     bands: tuple[Band, ...]
     condition: Expr | None
-    grid: Grid = (2, 2)
+    grid: Grid = (1, 1)
     hash_bits: int = 64
+    follows_sites: bool = False
 
     def __post_init__(self) -> None:
         check_inputs(self.schemas, self.times, self.payload)
@@ -68,7 +69,7 @@ class GridJoin(TwoPorts):
         return (*map(output_time, self.times, self.payload), "", "")
 
     def state_schema(self, port: int) -> pa.Schema:
-        return arranged_schema(pa.schema([self.schemas[port].field(name) for name in self._columns(port)]))
+        return with_code(pa.schema([self.schemas[port].field(name) for name in self._columns(port)]))
 
     def prepare(self, port: int, rows: pa.Table) -> pa.Table:
         return self._spread(port, rows, self._columns(port))
@@ -82,11 +83,8 @@ class GridJoin(TwoPorts):
         order = order_of(rows)
         return rows if order is None else rows.take(pa.array(order))
 
-    def sent(self, port: int, ranges: Sequence[HashRange]) -> list[HashRange]:
-        return sent_cells(port, self.grid, ranges)
-
-    def received(self, port: int, rows: pa.Table, ranges: Sequence[HashRange]) -> pa.Table:
-        return copied(rows, port, self.grid, ranges)
+    def grid_for(self, sites: int) -> Grid:
+        return grid_for(sites) if self.follows_sites else self.grid
 
     def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
         return merged(tables, self.state_schema(port))
@@ -126,8 +124,8 @@ class GridJoin(TwoPorts):
         return stored_columns(self.schemas[port], self.payload[port], self.condition)
 
     def _spread(self, port: int, rows: pa.Table, columns: list[str]) -> pa.Table:
-        lanes = lanes_of(rows.select(self.schemas[port].names), self.grid[port], self.hash_bits)
-        return spread(rows.select(columns), time_values(rows.column(self.times[port])), lanes, port, self.grid)
+        codes = codes_of(rows.select(self.schemas[port].names), self.hash_bits)
+        return self.cells.spread(port, rows.select(columns), time_values(rows.column(self.times[port])), codes)
 
     def _alive(self, port: int, fresh: pa.Table, marks: Marks) -> pa.Table:
         if marks[1 - port].ended:

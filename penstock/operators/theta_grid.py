@@ -1,26 +1,34 @@
 """The grid of a theta join: in which cells a row is needed.
 
 A row of port 0 belongs to one row of the grid and is needed in all cells of it, a row of port 1 to one column. So each
-pair of rows meets in exactly one cell. Every cell is a point of the hash space: its rows stand together in a run, in
-order of time, and it is a partition group that can move by itself.
+pair of rows meets in exactly one cell. A lane is a row of the grid to port 0, a column to port 1. Which one a row
+belongs to follows from its code, a number that is stored with it: so it is known again under another grid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.errors import QueryError
 from penstock.operators.aggregate_segments import Indices
-from penstock.operators.arrange import arranged_schema, hashes_of
+from penstock.operators.arrange import arranged_schema, hashes_of, times_of
 from penstock.operators.window import Times
 from penstock.schema import is_nested
-from penstock.state.hash import Words, hash_columns
-from penstock.state.ranges import HASH_END, HashRange
+from penstock.state.grid import Grid, cell_hashes
+from penstock.state.hash import Words, as_array, hash_columns
+from penstock.state.ranges import HashRange, point
+from penstock.state.runs import HASH, TIME
 
-Grid = tuple[int, int]  # how many rows and columns of cells
+CODE = "#code"  # the column with the code of a row
+_CODE_BITS = 16
+Codes = npt.NDArray[np.uint16]
 
 
 def check_grid(grid: Grid) -> None:
@@ -29,59 +37,120 @@ def check_grid(grid: Grid) -> None:
         raise QueryError("the grid of a theta join has no cells", detail=f"it is {rows} x {columns}", hint="2 x 2")
 
 
-def cell_hashes(grid: Grid) -> Words:
-    """The hash of each cell; cells are numbered row by row."""
-    cells = grid[0] * grid[1]
-    return np.array([cell * (HASH_END // cells) for cell in range(cells)], dtype=np.uint64)
-
-
-def lanes_of(rows: pa.Table, lanes: int, hash_bits: int) -> Indices:
-    """The grid row or column of each row: by a hash of all its flat values, so that it is the same when read again."""
+def codes_of(rows: pa.Table, hash_bits: int = 64) -> Codes:
+    """The code of each row: from a hash of all its flat values, so that it is the same when it is read again."""
     flat = [column for column in rows.columns if not is_nested(column.type)]
     hashes = hash_columns(flat, hash_bits, length=rows.num_rows)
-    return ((hashes >> np.uint64(32)) * np.uint64(lanes) >> np.uint64(32)).astype(np.int64)
+    return (hashes >> np.uint64(64 - _CODE_BITS)).astype(np.uint16)
 
 
-def spread(rows: pa.Table, times: Times, lanes: Indices, port: int, grid: Grid) -> pa.Table:
-    """A copy of each row for every cell that needs it, behind #hash and #time, sorted."""
-    order = np.lexsort((times, lanes))
-    bounds = np.searchsorted(lanes[order], np.arange(grid[port] + 1))
-    cells = [order[bounds[lane] : bounds[lane + 1]] for lane in _lane_of_cells(port, grid)]
-    chosen = np.concatenate(cells)
-    hashes = np.repeat(cell_hashes(grid), [len(cell) for cell in cells])
-    columns = rows.take(pa.array(chosen)).columns
-    return pa.table([pa.array(hashes), pa.array(times[chosen]), *columns], schema=arranged_schema(rows.schema))
+def with_code(schema: pa.Schema) -> pa.Schema:
+    """The schema of rows that are stored in cells."""
+    return arranged_schema(schema.append(pa.field(CODE, pa.uint16())))
 
 
-def sent_cells(port: int, grid: Grid, homes: Sequence[HashRange]) -> list[HashRange]:
-    """The first of the cells of each row (port 0) or column (port 1) that lie in some ranges, each as a range."""
-    hashes = [int(hash_) for hash_ in cell_hashes(grid)]
-    first: dict[int, int] = {}
-    for hash_, lane in zip(hashes, _lane_of_cells(port, grid).tolist(), strict=True):
-        if any(home.low <= hash_ < home.high for home in homes):
-            first.setdefault(lane, hash_)
-    return [HashRange(hash_, hash_ + 1) for hash_ in sorted(first.values())]
+def lanes_of(codes: Codes, lanes: int) -> Indices:
+    """Which of so many lanes each row belongs to."""
+    return codes.astype(np.int64) * lanes >> _CODE_BITS
 
 
-def copied(rows: pa.Table, port: int, grid: Grid, homes: Sequence[HashRange]) -> pa.Table:
-    """The rows of the cells that were sent, copied to all cells that lie in the same ranges; sorted."""
-    hashes, of_cells = hashes_of(rows), cell_hashes(grid)
-    sent = {lane: part for part in sent_cells(port, grid, homes) for lane in _lanes_at(part, port, grid)}
-    places: list[Indices] = []
-    for hash_, lane in zip(of_cells.tolist(), _lane_of_cells(port, grid).tolist(), strict=True):
-        at_home = any(home.low <= hash_ < home.high for home in homes)
-        found = sent[lane].rows(hashes) if at_home else slice(0, 0)
-        places.append(np.arange(found.start, found.stop))
-    copies = rows.take(pa.array(np.concatenate(places)))
-    new = np.repeat(of_cells, [len(place) for place in places])
-    return copies.set_column(0, copies.schema.field(0), pa.array(new))
+@dataclass(frozen=True)
+class GridCells:
+    """The cells of a grid. `everywhere`: all rows are needed in all of them, and each port has one lane."""
+
+    grid: Grid
+    everywhere: bool = False
+
+    @cached_property
+    def hashes(self) -> Words:
+        return cell_hashes(self.grid)
+
+    def lanes(self, port: int) -> int:
+        return 1 if self.everywhere else self.grid[port]
+
+    def lane_of_cells(self, port: int) -> Indices:
+        """For each cell the lane whose rows it needs."""
+        cells = np.arange(self.grid[0] * self.grid[1])
+        if self.everywhere:
+            return np.zeros_like(cells)
+        return cells // self.grid[1] if port == 0 else cells % self.grid[1]
+
+    def at_home(self, homes: Sequence[HashRange]) -> Indices:
+        """The numbers of the cells that lie in some ranges."""
+        inside = [any(home.low <= hash_ < home.high for home in homes) for hash_ in self.hashes.tolist()]
+        return np.flatnonzero(inside)
+
+    def spread(
+        self, port: int, rows: pa.Table, times: Times, codes: Codes, homes: Sequence[HashRange] | None = None
+    ) -> pa.Table:
+        """A copy of each row for every cell that needs it, of all cells or of those at home, behind #hash and #time,
+        sorted, with its code as the last column."""
+        lanes = lanes_of(codes, self.lanes(port))
+        order = np.lexsort((times, lanes))
+        bounds = np.searchsorted(lanes[order], np.arange(self.lanes(port) + 1))
+        cells = np.arange(len(self.hashes)) if homes is None else self.at_home(homes)
+        needed = [order[bounds[lane] : bounds[lane + 1]] for lane in self.lane_of_cells(port)[cells].tolist()]
+        chosen = np.concatenate([np.zeros(0, np.int64), *needed])
+        hashes = np.repeat(self.hashes[cells], [len(part) for part in needed])
+        columns = [pa.array(hashes), pa.array(times[chosen]), *rows.take(pa.array(chosen)).columns]
+        return pa.table([*columns, pa.array(codes[chosen])], schema=with_code(rows.schema))
+
+    def respread(self, port: int, rows: pa.Table, homes: Sequence[HashRange]) -> pa.Table:
+        """The same for rows of cells of another grid, each once."""
+        codes = np.asarray(as_array(rows.column(CODE)).to_numpy(), dtype=np.uint16)
+        return self.spread(port, rows.drop_columns([HASH, TIME, CODE]), times_of(rows), codes, homes)
+
+    def sent(self, port: int, homes: Sequence[HashRange]) -> list[HashRange]:
+        """The first of the cells of each lane that lie in some ranges, each as a range."""
+        return [point(hash_) for hash_ in sorted(self._first_of_lanes(port, self.at_home(homes)).values())]
+
+    def received(self, port: int, rows: pa.Table, homes: Sequence[HashRange]) -> pa.Table:
+        """The rows of the cells that were sent, copied to all cells that lie in the same ranges; sorted."""
+        hashes, cells = hashes_of(rows), self.at_home(homes)
+        sent = {lane: point(hash_).rows(hashes) for lane, hash_ in self._first_of_lanes(port, cells).items()}
+        found = [sent[lane] for lane in self.lane_of_cells(port)[cells].tolist()]
+        places = np.concatenate([np.zeros(0, np.int64), *(np.arange(part.start, part.stop) for part in found)])
+        new = np.repeat(self.hashes[cells], [part.stop - part.start for part in found])
+        copies = rows.take(pa.array(places))
+        return copies.set_column(0, copies.schema.field(0), pa.array(new))
+
+    def holding(self, port: int, other: GridCells, homes: Sequence[HashRange]) -> list[HashRange]:
+        """One cell of each lane that has rows which cells of another grid need, those in some ranges."""
+        mine, theirs = self.lanes(port), other.lanes(port)
+        wanted = set(other.lane_of_cells(port)[other.at_home(homes)].tolist())
+        first = self._first_of_lanes(port, np.arange(len(self.hashes)))
+        overlap = {
+            a for a in range(mine) for b in wanted if a * theirs < (b + 1) * mine and b * mine < (a + 1) * theirs
+        }
+        return sorted(point(hash_) for lane, hash_ in first.items() if lane in overlap)
+
+    def _first_of_lanes(self, port: int, cells: Indices) -> dict[int, int]:
+        first: dict[int, int] = {}
+        for cell, lane in zip(cells.tolist(), self.lane_of_cells(port)[cells].tolist(), strict=True):
+            first.setdefault(lane, int(self.hashes[cell]))
+        return first
 
 
-def _lanes_at(part: HashRange, port: int, grid: Grid) -> list[int]:
-    return [int(lane) for lane in _lane_of_cells(port, grid)[cell_hashes(grid) == np.uint64(part.low)]]
+class OnGrid:
+    """What operators on a grid have in common."""
 
+    grid: Grid
 
-def _lane_of_cells(port: int, grid: Grid) -> Indices:
-    """For each cell its row (port 0) or its column (port 1)."""
-    cells = np.arange(grid[0] * grid[1])
-    return cells // grid[1] if port == 0 else cells % grid[1]
+    @property
+    def cells(self) -> GridCells:
+        return GridCells(self.grid)
+
+    def on(self, grid: Grid) -> Self:
+        return replace(self, grid=grid)  # type: ignore[type-var]
+
+    def sent(self, port: int, ranges: Sequence[HashRange]) -> list[HashRange]:
+        return self.cells.sent(port, ranges)
+
+    def received(self, port: int, rows: pa.Table, ranges: Sequence[HashRange]) -> pa.Table:
+        return self.cells.received(port, rows, ranges)
+
+    def holding(self, port: int, grid: Grid, ranges: Sequence[HashRange]) -> list[HashRange]:
+        return self.cells.holding(port, self.on(grid).cells, ranges)
+
+    def respread(self, port: int, rows: pa.Table, ranges: Sequence[HashRange]) -> pa.Table:
+        return self.cells.respread(port, rows, ranges)

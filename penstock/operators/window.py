@@ -39,6 +39,11 @@ class Window:
         object.__setattr__(self, "offset", self.offset % self.slide)
 
     @property
+    def per_row(self) -> int:
+        """How many windows a row is in, at most."""
+        return -(-self.size // self.slide)
+
+    @property
     def pane(self) -> int:
         """The width of a pane."""
         return math.gcd(self.size, self.slide)

@@ -8,10 +8,12 @@ import pyarrow as pa
 
 from penstock.expressions import Column, Named
 from penstock.expressions_text import text
-from penstock.plan.explain_operator import before_travelling, operator_lines, span_text, window_text
+from penstock.plan.explain_exchange import exchange_line
+from penstock.plan.explain_operator import Shown, before_travelling, operator_lines, window_text
 from penstock.plan.nodes import Source
 from penstock.plan.prepare_aggregate import TIME_COLUMN
 from penstock.plan.program import SINK, Apply, Assign, Branch, Compute, Divide, Input, Keep, Program, Step, Subquery
+from penstock.plan.spans import span_text
 from penstock.plan.subqueries import Query
 from penstock.progress.rules import Ordered, Punctuated, Slack
 from penstock.schema import sql_type
@@ -44,12 +46,20 @@ def _progress(source: Source) -> str:
 
 
 def _subquery_lines(subquery: Subquery, program: Program) -> Iterator[str]:
-    first, *others = operator_lines(subquery.operator)
+    first, *others = operator_lines(subquery.operator, _expressions(subquery, program))
     yield f"subquery {subquery.number}: {first}"
     if subquery.ordered:
         yield "  merge in order of time"
     yield from (f"  {line}" for line in others)
     yield from _branch_lines(subquery.branches, program)
+
+
+def _expressions(subquery: Subquery, program: Program) -> Shown:
+    """What the columns stand for that a subquery is given under names of the engine's own."""
+    branches = [feed.branch for feed in program.feeds(subquery.number) if feed.branch.steps]
+    last = [(branch.port, branch.steps[-1]) for branch in branches]
+    named = [(port, column) for port, step in last if isinstance(step, Compute) for column in step.columns]
+    return {(port, c.name): text(c.expression) for port, c in named if c.name.startswith("#")}
 
 
 def _branch_lines(branches: Sequence[Branch], program: Program) -> Iterator[str]:
@@ -68,7 +78,7 @@ def _step_lines(steps: Sequence[Step]) -> Iterator[str]:
             case Divide(predicates, output):
                 yield f"keep output {output} of a split by {', '.join(map(text, predicates))}"
             case Compute(columns):
-                yield f"compute {', '.join(_computed(named) for named in columns)}"
+                yield f"compute {', '.join(dict.fromkeys(map(_computed, columns)))}"
             case Assign(window):
                 yield f"assign windows by {window.time}: {window_text(window, True)}"
             case Apply(function):
@@ -89,5 +99,4 @@ def _target_lines(branch: Branch, program: Program) -> Iterator[str]:
     target = program.subqueries[branch.target]
     if not target.takes_rows:
         yield from before_travelling(target.operator)
-    port = f", input {branch.port}" if target.operator.ports > 1 else ""
-    yield f"exchange by key hash to subquery {branch.target}{port}"
+    yield exchange_line(target.operator, branch.port, branch.target)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -17,14 +18,21 @@ from penstock.operators.reorder import Reorder
 from penstock.operators.session import SessionAggregate
 from penstock.operators.theta import GridJoin
 from penstock.operators.theta_rows import LastRowsJoin
-from penstock.operators.top import TopRows
+from penstock.operators.top import OrderColumn, TopRows
 from penstock.operators.window import Window
+from penstock.plan.explain_kept import kept_lines
+from penstock.plan.spans import span_text
 
-_UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
+Shown = Mapping[tuple[int, str], str]  # the expressions that columns of an operator's ports stand for
 
 
-def operator_lines(operator: Operator) -> Iterator[str]:
-    """What an operator is, and its parts."""
+def operator_lines(operator: Operator, shown: Shown = MappingProxyType({})) -> Iterator[str]:
+    """What an operator is, its parts, and what it keeps."""
+    yield from _own_lines(operator, shown)
+    yield from kept_lines(operator)
+
+
+def _own_lines(operator: Operator, shown: Shown) -> Iterator[str]:
     match operator:
         case WindowAggregate(window=window):
             is_timestamp = _is_timestamp(operator.input_schema, window.time)
@@ -40,11 +48,12 @@ def operator_lines(operator: Operator) -> Iterator[str]:
         case DistinctRows():
             yield f"distinct rows, forgotten by {operator.time}"
         case TopRows():
-            yield f"first {operator.n} rows by {_names(_without_mark(operator.keys))}{_per(operator.time)}"
+            yield f"first {operator.n} rows by {_names(_named(operator.keys, shown))}{_per(operator.time)}"
+            yield f"ordered by {', '.join(_ordered(column, shown) for column in operator.order)}"
         case Reorder():
-            yield f"rows in order of {operator.time}"
+            yield f"rows in order of {operator.time}" + (f", for each {_names(operator.keys)}" if operator.keys else "")
         case BandJoin() | GridJoin() | LastRowsJoin():
-            yield from _join_lines(operator)
+            yield from _join_lines(operator, shown)
         case _:
             yield type(operator).__name__
 
@@ -64,15 +73,16 @@ def before_travelling(operator: Operator) -> Iterator[str]:
             yield f"keep the first {operator.n} rows of each group"
 
 
-def _join_lines(operator: BandJoin | GridJoin | LastRowsJoin) -> Iterator[str]:
+def _join_lines(operator: BandJoin | GridJoin | LastRowsJoin, shown: Shown) -> Iterator[str]:
     match operator:
         case BandJoin():
-            keys = " = ".join(f"({', '.join(_without_mark(names))})" for names in operator.keys)
+            keys = " = ".join(f"({', '.join(_named(k, shown, port))})" for port, k in enumerate(operator.keys))
             yield f"{operator.kind} join of {len(operator.schemas)} inputs on {keys}"
         case GridJoin():
-            yield f"theta join over a grid of {operator.grid[0]} x {operator.grid[1]} cells"
+            yield f"theta join over {_cells(operator)}"
         case LastRowsJoin():
             yield f"theta join over the last {operator.last_rows[0]} and {operator.last_rows[1]} rows"
+            yield f"spread over {_cells(operator)}"
     if not isinstance(operator, LastRowsJoin):
         is_timestamp = _is_timestamp(operator.schemas[0], operator.times[0])
         yield from (_band(band, operator.times, is_timestamp) for band in operator.bands)
@@ -103,17 +113,6 @@ def window_text(window: Window, is_timestamp: bool) -> str:
     return kind + (f", offset {span_text(window.offset, is_timestamp)}" if window.offset else "")
 
 
-def span_text(value: int, is_timestamp: bool) -> str:
-    """A span of time with the largest unit that it is a whole number of."""
-    if not is_timestamp or value == 0:
-        return str(value)
-    sign, size = ("-", -value) if value < 0 else ("", value)
-    for unit, factor in _UNITS:
-        if size % factor == 0:
-            return f"{sign}{size // factor}{unit}"
-    return f"{value}us"
-
-
 def _is_timestamp(schema: pa.Schema, time: str) -> bool:
     return bool(pa.types.is_timestamp(schema.field(time).type))
 
@@ -122,8 +121,20 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _without_mark(names: Iterable[str]) -> list[str]:
-    return [name.removeprefix("#") for name in names]
+def _named(names: Iterable[str], shown: Shown, port: int = 0) -> list[str]:
+    return [shown.get((port, name), name.removeprefix("#")) for name in names]
+
+
+def _ordered(column: OrderColumn, shown: Shown) -> str:
+    """As in ORDER BY; ascending, with nulls last, is what is not said."""
+    nulls = " nulls first" if column.nulls_first else ""
+    return f"{_named([column.column], shown)[0]}{' desc' if column.descending else ''}{nulls}"
+
+
+def _cells(operator: GridJoin | LastRowsJoin) -> str:
+    if operator.follows_sites:
+        return "a grid with a cell for each site"
+    return f"a grid of {operator.grid[0]} x {operator.grid[1]} cells"
 
 
 def _per(time: str | None) -> str:

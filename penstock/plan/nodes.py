@@ -217,10 +217,11 @@ class Join:
 
 @dataclass(frozen=True)
 class InOrder:
-    """The same rows, held back and let through in order of `time`."""
+    """The same rows, held back and let through in order of `time`: all of them, or those with equal values of `by`."""
 
     input: Node
     time: str
+    by: tuple[str, ...] = ()
 
 
 Node = (

@@ -12,11 +12,11 @@ from penstock.operators.reorder import Reorder
 @dataclass(frozen=True)
 class CompileOptions:
     """`hash_bits` below 64 makes keys collide, for tests. `in_order`: mergers hold rows back and work in order of time.
-    `grid`: the rows and columns of cells over which a theta join is spread."""
+    `grid`: the rows and columns of cells over which a theta join is spread; None: as the number of sites calls for."""
 
     hash_bits: int = 64
     in_order: bool = False
-    grid: tuple[int, int] = (2, 2)
+    grid: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> CompileOptions:

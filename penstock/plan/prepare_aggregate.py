@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
 from penstock.expressions import Column, Expr, Named
 from penstock.expressions_text import text
 from penstock.operators.aggregate import Measure, WindowAggregate
@@ -18,6 +20,7 @@ from penstock.plan.numbering import numbered
 from penstock.plan.options import CompileOptions
 from penstock.plan.prepare import FOLLOWING_NUMBERS, Prepared, computed, following, following_jointly
 from penstock.plan.program import ROW_NUMBER
+from penstock.plan.window_bounds import check_aggregated
 from penstock.state.runs import TIME
 
 TIME_COLUMN = "##"  # the name of the progressing attribute inside an operator's input
@@ -26,9 +29,12 @@ TIME_COLUMN = "##"  # the name of the progressing attribute inside an operator's
 def prepare_aggregate(node: Aggregate, below: Stream, options: CompileOptions) -> Prepared:
     match node.window:
         case Window() | Session() as window:
+            if isinstance(window, Window) and window.time in below.schema.names:
+                check_aggregated(window, below.schema.field(window.time).type)
             stream = computed(below, _columns(node, window.time))
             return Prepared(_operator(node, stream, window, options), (stream,), (following(below, window.time),))
         case RowWindow(size, slide):
+            check_aggregated(Window(ROW_NUMBER, size, slide), pa.int64())
             rows = numbered(below)
             stream = computed(rows, _columns(node, ROW_NUMBER))
             operator = _operator(node, stream, Window(TIME_COLUMN, size, slide), options)

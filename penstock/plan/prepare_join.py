@@ -41,10 +41,11 @@ def _operator(node: Join, below: Sequence[Stream], streams: Sequence[Stream], op
     schemas: Any = tuple(stream.schema for stream in streams)
     times: Any = _times(node, below)
     names: Any = node.names
+    grid: Any = {"grid": options.grid or (1, 1), "follows_sites": options.grid is None}
     if node.last_rows is not None:
-        return LastRowsJoin(schemas, times, names, node.last_rows, node.condition)
+        return LastRowsJoin(schemas, times, names, node.last_rows, node.condition, **grid)
     if not node.keys[0]:
-        return GridJoin(schemas, times, names, node.bands, node.condition, options.grid)
+        return GridJoin(schemas, times, names, node.bands, node.condition, **grid)
     keys = tuple(tuple(_key_names(node, i, stream)) for i, stream in enumerate(below))
     _check_key_types(schemas, keys)
     return BandJoin(node.kind, schemas, keys, times, node.names, node.bands, node.condition, options.hash_bits)

@@ -17,8 +17,9 @@ def prepare_distinct(node: Distinct, below: Stream, options: CompileOptions) -> 
     return Prepared(operator, (below,), (following(below, node.time),))
 
 
-def prepare_in_order(node: InOrder, below: Stream) -> Prepared:
-    return Prepared(Reorder(node.time, below.schema), (below,), (following(below, node.time),))
+def prepare_in_order(node: InOrder, below: Stream, options: CompileOptions) -> Prepared:
+    operator = Reorder(node.time, below.schema, node.by, options.hash_bits)
+    return Prepared(operator, (below,), (following(below, node.time),))
 
 
 def prepare_top(node: TopN, below: Stream, options: CompileOptions) -> Prepared:

@@ -15,6 +15,7 @@ from penstock.plan.flow import Flow, Stream, assigned, projected
 from penstock.plan.nodes import MapBatches
 from penstock.plan.prepare import require_time
 from penstock.plan.program import Apply
+from penstock.plan.window_bounds import check_assigned
 from penstock.schema import is_time_type, sql_type
 
 
@@ -76,6 +77,7 @@ def windowed(stream: Stream, window: Window) -> Stream:
             detail=f"it is {sql_type(type_)}",
             hint="the time of a window is a TIMESTAMP or a BIGINT",
         )
+    check_assigned(window, type_)
     if taken := [name for name in WINDOW_COLUMNS if name in stream.schema.names]:
         raise QueryError(f"the stream has a column `{taken[0]}` already", hint="give it another name in a select")
     schema = pa.schema([*stream.schema, *(pa.field(name, type_) for name in WINDOW_COLUMNS)])

@@ -144,7 +144,7 @@ class _Cutter:
             case TopN(below):
                 return prepare_top(node, self.cut(below), self._options)
             case InOrder(below):
-                return prepare_in_order(node, self.cut(below))
+                return prepare_in_order(node, self.cut(below), self._options)
             case Join(inputs):
                 return prepare_join(node, [self.cut(part) for part in inputs], self._options)
 

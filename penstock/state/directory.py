@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 
 from penstock.state.cells import NOBODY, Cells, taken_out
+from penstock.state.grid import Grid, cell_hashes
 from penstock.state.ranges import HASH_END, Hashes, HashRange, Places, point
 from penstock.state.site_order import SiteOrder
+
+MOST_SPLIT = 1 << 14  # groups, up to which they are split so that each cell of a grid has its own
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,14 @@ class Group:
 class Directory:
     """Invariant: `groups` are in order of their ranges, which cover the hash space without overlap; `homes` has one
     site per group, each below `sites`. `spread` are the hashes that live in cells, in order and each once, whatever
-    becomes of their groups; their sites are below `sites` too."""
+    becomes of their groups; their sites are below `sites` too. `grid` is that of a theta join, whose groups hold its
+    cells."""
 
     sites: int
     groups: tuple[Group, ...]
     homes: tuple[int, ...]
     spread: tuple[Cells, ...] = ()
+    grid: Grid | None = None
 
     def home_ranges(self) -> tuple[tuple[int, HashRange], ...]:
         """(site, range) for every stretch of neighbouring groups that live at one site, in order of hash, without what
@@ -220,12 +225,28 @@ class Directory:
     def scaled(self, sites: int) -> Directory:
         """Over another number of sites, with few moves: a site that goes gives its groups to those that have the
         fewest, and one that comes gets some of those that have the most. Splits groups if they are too few. Nothing is
-        spread over more sites than there are to be."""
+        spread over more sites than there are to be. Cells of a grid are so few that evenness counts for more."""
         directory = self
         while len(directory.groups) < sites:
             directory = directory._halved()
+        if self.grid is not None:
+            return replace(directory, sites=sites).gridded(self.grid)
         spread = tuple(cells.within(sites) for cells in self.spread)
         return replace(directory, sites=sites, homes=_few_moves(directory.homes, sites), spread=spread)
+
+    def gridded(self, grid: Grid) -> Directory:
+        """With a grid whose cells are spread evenly over the sites, each in a group of its own unless they are very
+        many."""
+        directory, cells = replace(self, grid=grid), cell_hashes(grid)
+        while len(directory.groups) < MOST_SPLIT and len(np.unique(directory._places_of(cells))) < len(cells):
+            directory = directory._halved()
+        homes = list(_even_shares(len(directory.groups), self.sites))
+        for cell, place in enumerate(directory._places_of(cells).tolist()):
+            homes[place] = cell * self.sites // len(cells)
+        return replace(directory, homes=tuple(homes))
+
+    def _places_of(self, hashes: Hashes) -> Places:
+        return np.searchsorted(self.lows, hashes, side="right") - 1
 
     def _halved(self) -> Directory:
         halves = [half for group in self.groups for half in group.halves]

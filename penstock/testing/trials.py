@@ -42,7 +42,7 @@ class Trial:
     node: Node
     ways: tuple[Way, ...]
     order: str = "any"
-    grid: str = "2x2"
+    grid: str = "auto"
 
 
 def random_trial(random: Random, depth: int | None = None, most_rows: int = 120) -> Trial:
@@ -52,7 +52,7 @@ def random_trial(random: Random, depth: int | None = None, most_rows: int = 120)
     count = random.choice([1, 1, 2, 2, 3])
     sources = [random_source(random, name, origin, grain, most_rows, is_bigint) for name in "abc"[:count]]
     query = any_query(random, sources, random.randint(1, 4) if depth is None else depth)
-    order, grid = random.choice(["any", "any", "any", "in"]), random.choice(["2x2", "1x1", "1x3", "3x2"])
+    order, grid = random.choice(["any", "any", "any", "in"]), random.choice(["auto", "auto", "auto", "2x2", "3x2"])
     return Trial(query.node, _random_ways(random), order, grid)
 
 

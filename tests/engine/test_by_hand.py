@@ -20,6 +20,7 @@ from penstock.engine.adapting import BY_HAND, Adaptation
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop
 from penstock.events import ChangeRefused, DirectoryChanged, Event, Rebalanced
+from penstock.operators.reorder import Reorder
 from penstock.state.directory import Group, uniform
 from penstock.testing.crashes import Place, Scenario
 from penstock.testing.looping import looping
@@ -127,7 +128,8 @@ def test_who_asks_need_not_wait_until_a_slow_site_is_believed_to_be_slow() -> No
     loads = Loads(rows, none, seconds, none, none, none, none, rows, none * 1.0)
     busy = np.bincount(directory.home_of, weights=seconds)
     figures = Round(directory, 10, 2.0, loads, busy, np.full(2, busy.max()), np.zeros(2))
-    adaptation = Adaptation([directory], [()], [], lambda event: None)
+    operator = Reorder("ts", pa.schema([("ts", pa.int64())]), ("ts",))
+    adaptation = Adaptation([directory], [operator], [], lambda event: None)
     adaptation.rebalance(0)
     for epoch in (1, 2):  # the first one warms processes
         adaptation.heard(epoch, [figures])

@@ -21,6 +21,7 @@ from penstock.operators.base import Portion
 from penstock.operators.theta import GridJoin
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
 from penstock.schema import TIMESTAMP
+from penstock.state.grid import cell_hashes
 
 LEFT = pa.schema([("ta", pa.int64()), ("x", pa.int64()), ("f", pa.float64()), ("s", pa.string()), ("la", TIMESTAMP)])
 RIGHT = pa.schema([("tb", pa.int64()), ("y", pa.int32()), ("g", pa.float64()), ("z", pa.string()), ("lb", TIMESTAMP)])
@@ -200,8 +201,7 @@ def test_marks() -> None:
 @pytest.mark.parametrize("grid", GRIDS)
 def test_each_row_is_in_one_lane_of_cells_and_each_pair_in_one_cell(grid: tuple[int, int], random: Random) -> None:
     join = grid_join(None, ANY, grid=grid)
-    cells = grid[0] * grid[1]
-    points = {n * (2**64 // cells) for n in range(cells)}
+    points = set(cell_hashes(grid).tolist())
     left, right = (join.prepare(p, rows(random, s, 300, 9)) for p, s in enumerate((LEFT, RIGHT)))
     assert (left.num_rows, right.num_rows) == (300 * grid[1], 300 * grid[0])
     assert set(hashes_of(left).tolist()) == set(hashes_of(right).tolist()) == points

@@ -1,11 +1,15 @@
-"""In-order mode: rows reach Python functions and the sink in order of time."""
+"""In-order mode: rows reach Python functions and the sink in order of time.
+
+Where a query puts rows in order itself, before a function or the sink, that order is enough, also if it is one for each
+key: then not all of them have to pass through one site.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from penstock.plan.columns import time_column
-from penstock.plan.nodes import InOrder, MapBatches, Node
+from penstock.plan.nodes import Filter, InOrder, MapBatches, Node, Project, Split, Windows
 from penstock.plan.rewrite import bottom_up
 
 
@@ -24,4 +28,12 @@ def _before_functions(node: Node) -> Node:
 def _ordered(node: Node) -> Node:
     """The node in order of its time, where it has one; a result without a time has no order to keep."""
     time = time_column(node)
-    return node if time is None or isinstance(node, InOrder) else InOrder(node, time)
+    return node if time is None or _is_in_order(node) else InOrder(node, time)
+
+
+def _is_in_order(node: Node) -> bool:
+    """Whether rows come in an order that the query asks for; what works row by row does not change it."""
+    match node:
+        case Filter(input=below) | Project(input=below) | Split(input=below) | Windows(input=below):
+            return _is_in_order(below)
+    return isinstance(node, InOrder)

@@ -1,0 +1,34 @@
+"""How many windows a row may be in: memory is bounded, for results are made in blocks, but they are all made."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from penstock.errors import QueryError
+from penstock.operators.window import Window
+from penstock.plan.spans import span_text
+
+MOST_WINDOWS = 1 << 26  # that a row counts in
+MOST_COPIES = 1 << 20  # of a row that is copied to each of its windows
+
+
+def check_aggregated(window: Window, time: pa.DataType) -> None:
+    """An error unless the windows of an aggregate can be closed."""
+    _check(window, time, MOST_WINDOWS, "each of them gives a result")
+
+
+def check_assigned(window: Window, time: pa.DataType) -> None:
+    """An error unless a row can be copied to all of its windows."""
+    _check(window, time, MOST_COPIES, "the row is copied to each of them")
+
+
+def _check(window: Window, time: pa.DataType, most: int, why: str) -> None:
+    if window.per_row <= most:
+        return
+    in_time = bool(pa.types.is_timestamp(time))
+    size, slide, least = (span_text(span, in_time) for span in (window.size, window.slide, -(-window.size // most)))
+    raise QueryError(
+        f"every row would be in {window.per_row:,} windows of {size} every {slide}",
+        detail=f"{why}, and at most {most:,} are possible",
+        hint=f"use a slide of at least {least}, or a smaller size",
+    )

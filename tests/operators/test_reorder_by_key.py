@@ -1,0 +1,91 @@
+"""Rows in order of time for each key: what need not pass through one site does not."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import penstock as ps
+from penstock.api.streams import Stream
+from penstock.checkpoint.store import Checkpoint
+from penstock.config import Settings
+from penstock.engine.inline import InlineExecutor
+from penstock.engine.loop import EpochLoop, Outcome
+from penstock.errors import QueryError
+from penstock.operators.reorder import Reorder
+from penstock.plan.options import CompileOptions
+from penstock.plan.subqueries import compile_query
+from penstock.testing.rows import assert_same_rows
+
+COLUMNS = {"ts": "BIGINT", "k": "BIGINT", "v": "BIGINT"}
+
+
+def rows_of(random: Random) -> list[pa.Table]:
+    rows = [(random.randrange(60), random.randrange(7), random.randrange(9)) for _ in range(240)]
+    rows.sort(key=lambda row: row[0] + random.randrange(10))
+    return [
+        pa.table({name: [r[n] for r in rows[a : a + 40]] for n, name in enumerate(COLUMNS)}) for a in range(0, 240, 40)
+    ]
+
+
+def numbered(random: Random) -> tuple[Stream, list[pa.Table]]:
+    tables = rows_of(random)
+    return ps.read.batches(tables, time="ts", progress=ps.slack(10), name="numbers"), tables
+
+
+@pytest.mark.parametrize("case", range(10))
+def test_a_function_sees_each_key_in_order_on_several_sites(case: int, random: Random, tmp_path: Path) -> None:
+    seen: dict[int, list[tuple[int, int]]] = defaultdict(list)
+
+    def watched(rows: pa.Table) -> pa.Table:
+        for row in rows.to_pylist():
+            seen[row["k"]].append((row["ts"], row["v"]))
+        return rows
+
+    stream, tables = numbered(random)
+    query = stream.in_order(by="k").map_batches(watched, COLUMNS, time="ts")
+    settings = Settings(
+        sites=4, items=random.choice([None, 1]), item_rows=random.choice([1, 1000]), hash_bits=random.choice([2, 64])
+    )
+    compiled = compile_query(query.to.files(str(tmp_path / "out")).sink, CompileOptions.of(settings))
+    loop = EpochLoop(compiled, Checkpoint.open(tmp_path / "ck"), InlineExecutor(), settings)
+    busy: set[int] = set()
+    while loop.step() is not Outcome.FINISHED:
+        busy |= {report.site for report in loop.last.reports if report.rows_in}
+        loop.scale([0], random.randint(2, 6))
+    assert all(of_key == sorted(of_key) for of_key in seen.values())
+    assert_same_rows(pq.read_table(tmp_path / "out"), pa.concat_tables(tables))
+    assert len(busy) > 1
+
+
+def orders_of(query: Stream) -> list[tuple[str, ...]]:
+    program = compile_query(query.to.memory().sink, CompileOptions(in_order=True)).program
+    return [s.operator.keys for s in program.subqueries if isinstance(s.operator, Reorder)]
+
+
+def test_in_order_mode_is_content_with_the_order_that_a_query_asks_for(random: Random) -> None:
+    stream, _ = numbered(random)
+    asked = stream.in_order(by=["k"]).where(ps.col("v") > 1)
+    assert orders_of(asked) == [("k",)]
+    assert orders_of(asked.map_batches(lambda rows: rows, COLUMNS, time="ts")) == [("k",), ()]
+    assert orders_of(stream) == [()]
+
+
+def test_explain_says_where_all_rows_pass_through_one_site_and_why(random: Random) -> None:
+    stream, _ = numbered(random)
+    one = "exchange to one site of subquery 0: the order is over all rows (in_order(by=…) spreads it)"
+    assert one in stream.in_order().explain()
+    assert "one site" not in stream.in_order(by="k").explain()
+    assert "subquery 0: rows in order of ts, for each k" in stream.in_order(by="k").explain()
+    counted = stream.window(ps.tumbling(5)).agg(n=ps.count())
+    assert "exchange to one site of subquery 0: all rows are one group" in counted.explain()
+
+
+def test_a_column_that_is_not_there_is_refused(random: Random) -> None:
+    with pytest.raises(QueryError, match="kk"):
+        numbered(random)[0].in_order(by="kk")
