@@ -51,6 +51,9 @@ class Settings:
     `least_sites` to `most_sites` sites (None: no more than `sites`); it gives no site a group with which this one would
     hold more than `state_bytes` of state of a subquery (None: no bound).
 
+    `lateness` "window": a row below the punctuation is late for windows that are closed, and counts in the open ones;
+    "row": it counts for none. It stays as it is for the life of a checkpoint.
+
     `order` "in" makes mergers hold rows back and work in order of time, as order-sensitive Python functions need it.
     `grid` is the cells a theta join is spread over, rows by columns; it stays as it is for the life of a checkpoint.
     `exchange` "direct" keeps workers between epochs and hands blobs over in memory where all workers are on this host;
@@ -73,6 +76,7 @@ class Settings:
     max_lead: int | None = None
     flush: str = "eager"
     max_delay: int = 1
+    lateness: str = "window"
     on_bad_row: str = "stop"
     late: str = ""
     bad: str = ""
@@ -93,6 +97,7 @@ class Settings:
         for name in (*_COUNTS, "attempts_per_epoch", "cache_bytes"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "a whole number above zero")
         _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
+        _require(self.lateness in ("window", "row"), "lateness", self.lateness, "'window' or 'row'")
         _require(self.flush in ("eager", "slow", "lazy"), "flush", self.flush, "'eager', 'slow' or 'lazy'")
         _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
         _require(self.exchange in ("direct", "spark"), "exchange", self.exchange, "'direct' or 'spark'")

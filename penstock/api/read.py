@@ -2,6 +2,7 @@
 
 `progress` says how the rows of a stream tell how far it has come (`ordered()`, `slack("2s")`, `punctuated(...)`).
 `idle="10s"`: once a stream, or a substream of it, has had no rows for so long, others no longer wait for it.
+`allowed_lateness="10s"`: punctuation is held back by so much more than the rule says.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from penstock.config import span
 from penstock.errors import QueryError
 from penstock.operators.scalar import check_predicate
 from penstock.plan.nodes import Source
+from penstock.progress.allowed import allowing
 from penstock.progress.rules import Punctuated, Rule, Slack
 from penstock.schema import arrow_type, is_time_type, normalise, require_column, sql_type
 from penstock.sources.base import SourceConnector
@@ -41,18 +43,34 @@ def files(
     schema: dict[str, str] | None = None,
     name: str | None = None,
     idle: str | int | None = None,
+    allowed_lateness: str | int | None = None,
     **options: Any,
 ) -> Stream:
     """Files in a folder or of a pattern: Parquet, Arrow IPC, CSV or JSON lines. `follow=True` keeps watching for new
     ones. `substreams="files"`: each file has a progress of its own. `schema` gives SQL types by column name; without it
     the first file is asked."""
     connector = FilesConnector(str(path), **options)
-    return source(connector, time=time, progress=progress, schema=schema, name=name or "files", idle=idle)
+    return source(
+        connector,
+        time=time,
+        progress=progress,
+        schema=schema,
+        name=name or "files",
+        idle=idle,
+        allowed_lateness=allowed_lateness,
+    )
 
 
-def table(rows: Rows, *, time: str, progress: Rule | None = None, name: str = "table") -> Stream:
+def table(
+    rows: Rows,
+    *,
+    time: str,
+    progress: Rule | None = None,
+    name: str = "table",
+    allowed_lateness: str | int | None = None,
+) -> Stream:
     """A table in memory: Arrow, pandas, or a list of dicts."""
-    return batches([rows], time=time, progress=progress, name=name)
+    return batches([rows], time=time, progress=progress, name=name, allowed_lateness=allowed_lateness)
 
 
 def batches(
@@ -62,22 +80,29 @@ def batches(
     progress: Rule | None = None,
     name: str = "batches",
     idle: str | int | None = None,
+    allowed_lateness: str | int | None = None,
     **options: Any,
 ) -> Stream:
     """Tables in memory, one epoch each: for tests and for trying out what arrives when."""
     connector = MemoryConnector(tuple(_as_table(part) for part in parts), **{"one_batch_per_offer": True} | options)
-    return source(connector, time=time, progress=progress, name=name, idle=idle)
+    return source(connector, time=time, progress=progress, name=name, idle=idle, allowed_lateness=allowed_lateness)
 
 
 def calls(
-    *, progress: Rule | None = None, name: str = "calls", idle: str | int | None = None, **options: Any
+    *,
+    progress: Rule | None = None,
+    name: str = "calls",
+    idle: str | int | None = None,
+    allowed_lateness: str | int | None = None,
+    **options: Any,
 ) -> Stream:
     """Generated call records. The default progress is a slack as large as their disorder. `start` is when their times
     begin, as in "2024-01-31 12:00:00" (UTC); without it, when they are first read."""
     if options.get("start") is not None:
         options["start"] = point_in_time(str(options["start"]))
     connector = CallsConnector(**options | {"disorder": span(options.get("disorder", 0))})
-    return source(connector, time="ts", progress=progress or Slack(connector.disorder), name=name, idle=idle)
+    rule = progress or Slack(connector.disorder)
+    return source(connector, time="ts", progress=rule, name=name, idle=idle, allowed_lateness=allowed_lateness)
 
 
 def spark(
@@ -89,13 +114,14 @@ def spark(
     trigger: dict[str, Any] | None = None,
     bounded: bool = False,
     idle: str | int | None = None,
+    allowed_lateness: str | int | None = None,
 ) -> Stream:
     """Any streaming DataFrame of Spark. `trigger` is that of Structured Streaming (`{"processingTime": "1 second"}`,
     `{"availableNow": True}`); with `bounded` the stream ends when its streaming query ends by itself."""
     from penstock.runtime.adapter import SparkConnector  # imported late: reading files must not wait for Spark
 
     connector = SparkConnector(frame, trigger or {"processingTime": "1 second"}, bounded, name)
-    return source(connector, time=time, progress=progress, name=name, idle=idle)
+    return source(connector, time=time, progress=progress, name=name, idle=idle, allowed_lateness=allowed_lateness)
 
 
 def source(
@@ -106,6 +132,7 @@ def source(
     schema: dict[str, str] | None = None,
     name: str = "source",
     idle: str | int | None = None,
+    allowed_lateness: str | int | None = None,
 ) -> Stream:
     """A stream from any connector."""
     declared = connector.discover() if schema is None else pa.schema([(n, arrow_type(t)) for n, t in schema.items()])
@@ -120,6 +147,7 @@ def source(
     rule = progress or ordered()
     if isinstance(rule, Punctuated):
         check_predicate(fields, rule.predicate)
+    rule = allowing(rule, allowed_lateness, pa.types.is_timestamp(field.type))
     return Stream(Source(name, fields, time, rule, connector, idle_span(idle)))
 
 

@@ -16,10 +16,13 @@ from penstock.checkpoint.manifest import Staged
 from penstock.engine.blob import Header
 from penstock.engine.deliver import are_scattered, blobs_for_sites, writer_for
 from penstock.engine.job import EpochJob, Message
+from penstock.engine.judging import judged
+from penstock.engine.late_rows import LateFor
 from penstock.engine.steps import run_branches
 from penstock.operators.arrange import merged
 from penstock.operators.base import Orderable
 from penstock.plan.program import SINK, Branch, Subquery
+from penstock.progress.mark import Mark
 from penstock.state.site_order import SiteOrder
 
 
@@ -50,6 +53,16 @@ class Branches:
                 self._writer.write(result)
             else:
                 gathered.append(travelling(self._subquery(branch), branch.port, result, order))
+
+    def take_behind(self, rows: pa.Table, late_below: Mark) -> list[LateFor]:
+        """Take what is not late of rows behind the punctuation; gives what was late for which target."""
+        found: list[LateFor] = []
+        for gathered, branch, order in zip(self._travelling, self._branches, self._orders, strict=True):
+            taken, late = judged(rows, branch, late_below)
+            found.append(late)
+            if taken is not None and taken.num_rows:
+                gathered.append(travelling(self._subquery(branch), branch.port, taken, order))
+        return found
 
     def staged(self) -> tuple[Staged, ...]:
         file = self._writer.finish("results")
