@@ -138,7 +138,8 @@ class Run:
         ears.listeners.append(self._note)
         # Not the thread itself: one whose `join` was interrupted is no longer known to be alive (Python 3.11).
         self._over = threading.Event()
-        threading.Thread(target=self._drive, name="penstock-run", daemon=True).start()
+        self._driver = threading.Thread(target=self._drive, name="penstock-run", daemon=True)
+        self._driver.start()
         stop_at_process_end(self)
 
     # -- what users ask ------------------------------------------------------------------------------------------
@@ -170,7 +171,7 @@ class Run:
 
     @property
     def late(self) -> pa.Table:
-        """The rows that came below the punctuation of their stream, with all their columns. Of a query with several
+        """The rows that came too late for something, with all their columns and what that was. Of a query with several
         sources ask for those of one, with `late_of`."""
         sources = self._loop.query.sources
         if len(sources) > 1:
@@ -184,7 +185,7 @@ class Run:
         if source not in names:
             raise PenstockError(f"this query has no source `{source}`", hint=did_you_mean(source, names))
         place = names.index(source)
-        return self._published(self._loop.outputs.late[place], self._loop.query.sources[place].schema)
+        return self._published(self._loop.outputs.late[place], self._loop.query.program.inputs[place].late_schema)
 
     @property
     def bad(self) -> pa.Table:
@@ -239,7 +240,7 @@ class Run:
         return {str(group): site for group, site in zip(directory.groups, directory.homes, strict=True)}
 
     def _helm(self) -> Helm:
-        if threading.current_thread() is self._thread:
+        if threading.current_thread() is self._driver:
             raise PenstockError(
                 "a run cannot wait for itself",
                 detail="this is called from within the run, by a callback or a listener",
