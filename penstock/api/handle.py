@@ -136,8 +136,9 @@ class Run:
         self._warnings: list[str] = []
         self._progress, self._decisions = Progress(epoch=loop.manifest.epoch), Counter[str]()
         ears.listeners.append(self._note)
-        self._thread = threading.Thread(target=self._drive, name="penstock-run", daemon=True)
-        self._thread.start()
+        # Not the thread itself: one whose `join` was interrupted is no longer known to be alive (Python 3.11).
+        self._over = threading.Event()
+        threading.Thread(target=self._drive, name="penstock-run", daemon=True).start()
         stop_at_process_end(self)
 
     # -- what users ask ------------------------------------------------------------------------------------------
@@ -254,7 +255,7 @@ class Run:
         began = time.monotonic()
         if self._shows_progress:
             watch(self, timeout)
-        self._thread.join(None if timeout is None else max(0.0, began + timeout - time.monotonic()))
+        self._over.wait(None if timeout is None else max(0.0, began + timeout - time.monotonic()))
         if self._error is not None:
             raise self._error
         return self
@@ -272,11 +273,11 @@ class Run:
 
     @property
     def running(self) -> bool:
-        return self._thread.is_alive()
+        return not self._over.is_set()
 
     def join(self, timeout: float) -> None:
         """Wait so many seconds at most for the end, whatever that is."""
-        self._thread.join(timeout)
+        self._over.wait(timeout)
 
     # -- the thread ----------------------------------------------------------------------------------------------
 
@@ -294,8 +295,11 @@ class Run:
             self._end("stopped" if self._stop.is_set() else "failed")
             self._error = None if self._stop.is_set() and self._loop.abandoned else error
         finally:
-            self._steering.close()
-            self._close()
+            try:
+                self._steering.close()
+                self._close()
+            finally:
+                self._over.set()
 
     def _rest(self, outcome: Outcome, began: float) -> None:
         """Keep the pace of epochs; with a backlog the next one begins at once."""

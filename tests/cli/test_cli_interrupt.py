@@ -99,3 +99,26 @@ def test_the_second_ctrl_c_ends_a_query_in_the_middle_of_a_long_step(tmp_path: P
     assert started.returncode == 130, err
     assert "Traceback" not in err
     assert "the same command goes on from the last committed one" in err
+
+
+ENDLESS = """
+import penstock as ps
+
+calls = ps.read.calls(rate=1000, realtime=True).group_by("district").window(ps.tumbling("1s")).agg(n=ps.count())
+calls.to.files("out").start(checkpoint="ck", master="inline", epoch="50ms").wait()
+"""
+
+
+def test_ctrl_c_in_a_python_script_is_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(ENDLESS)
+    environment = os.environ | {"PYTHONPATH": str(Path(penstock.__file__).parent.parent)}
+    command = [sys.executable, "script.py"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, stderr=subprocess.PIPE) as started:
+        try:
+            _wait_until(lambda: list(tmp_path.glob("ck/manifests/*2.json")), started)
+            started.send_signal(signal.SIGINT)
+            _, err = started.communicate(timeout=_PATIENCE)
+        finally:
+            started.kill()
+    assert started.returncode == -signal.SIGINT
+    assert err.splitlines() == [f"interrupted; start the query again to go on from the checkpoint {tmp_path / 'ck'}"]
