@@ -52,6 +52,9 @@ class Settings:
     `least_sites` to `most_sites` sites (None: no more than `sites`); it gives no site a group with which this one would
     hold more than `state_bytes` of state of a subquery (None: no bound).
 
+    `on_full` says what a full disk does to a run: "stop" ends it with an error, "wait" makes it wait and try again
+    until there is room. The checkpoint stays intact either way.
+
     `order` "in" makes mergers hold rows back and work in order of time, as order-sensitive Python functions need it.
     `grid` is the cells a theta join is spread over, rows by columns; it stays as it is for the life of a checkpoint.
     `exchange` "direct" keeps workers between epochs and hands blobs over in memory where all workers are on this host;
@@ -79,6 +82,7 @@ class Settings:
     max_delay: int = 1
     on_bad_row: str = "stop"
     on_missing_results: str = "stop"
+    on_full: str = "stop"
     late: str = ""
     bad: str = ""
     order: str = "any"
@@ -100,6 +104,7 @@ class Settings:
         _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
         known_missing = self.on_missing_results in ("stop", "accept")
         _require(known_missing, "on_missing_results", self.on_missing_results, "'stop' or 'accept'")
+        _require(self.on_full in ("stop", "wait"), "on_full", self.on_full, "'stop' or 'wait'")
         _require(self.flush in ("eager", "slow", "lazy"), "flush", self.flush, "'eager', 'slow' or 'lazy'")
         _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
         _require(self.exchange in ("direct", "spark"), "exchange", self.exchange, "'direct' or 'spark'")

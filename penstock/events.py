@@ -111,6 +111,18 @@ class SparkStarting:
 
 
 @dataclass(frozen=True)
+class DiskFull:
+    """A disk has no room left, and the run waits for it. It is told at every look that finds none."""
+
+    epoch: int
+    what: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"warning: {self.what} ({self.detail}); epoch {self.epoch} waits until there is"
+
+
+@dataclass(frozen=True)
 class RunRecovered:
     """A run continues from a checkpoint."""
 
@@ -133,6 +145,7 @@ Event = (
     | ChangeMeasured
     | Rebalanced
     | EpochDropped
+    | DiskFull
     | SparkStarting
     | RunRecovered
     | RunFinished

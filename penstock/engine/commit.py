@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.checkpoint.manifest import Manifest, SiteState, SourceState, SubqueryState, Totals
+from penstock.engine.effort import Reports, whole_backlog
 from penstock.engine.job import EpochJob, RouteReport, SiteReport
 from penstock.engine.marks import behind, least, starting_marks
+from penstock.events import EpochCommitted
 from penstock.operators.base import Marks
 from penstock.plan.program import Feed, Program, Subquery
 from penstock.progress.mark import END, Mark, at
@@ -101,3 +103,23 @@ def nothing_yet(directory: Directory, tracks: int) -> SubqueryState:
     """The state of a subquery that has not seen anything."""
     homes = [directory.ranges_of(site) for site in range(directory.sites)]
     return SubqueryState(directory, tuple(SiteState((), starting_marks(home, tracks)) for home in homes))
+
+
+def epoch_committed(
+    before: Manifest, after: Manifest, waiting: int, seconds: float, pending: bool, reports: Reports
+) -> EpochCommitted:
+    """What is told of an epoch that became true."""
+    mark = low_water_mark(source_marks(after.sources))
+    return EpochCommitted(
+        epoch=after.epoch,
+        rows_in=after.totals.rows_in - before.totals.rows_in,
+        rows_out=after.totals.rows_out - before.totals.rows_out,
+        late_rows=after.totals.late_rows - before.totals.late_rows,
+        bad_rows=after.totals.bad_rows - before.totals.bad_rows,
+        seconds=seconds,
+        waiting=waiting,
+        low_water_mark=None if mark.ended else mark.at,
+        pending=pending,
+        backlog=whole_backlog(reports),
+        sites=max((len(state.sites) for state in after.subqueries), default=0),
+    )

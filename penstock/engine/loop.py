@@ -22,8 +22,9 @@ from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.adapting import Adaptation
 from penstock.engine.agreement import disagreement, successes
-from penstock.engine.commit import has_pending, next_manifest, nothing_yet, source_marks, source_states
-from penstock.engine.effort import Reports, flushed_seconds, only_put_off, whole_backlog
+from penstock.engine.commit import epoch_committed, has_pending, next_manifest, nothing_yet, source_states
+from penstock.engine.effort import flushed_seconds, only_put_off
+from penstock.engine.fitting import refuse_unfit
 from penstock.engine.gathering import fits
 from penstock.engine.intake import Inlet, Intake
 from penstock.engine.job import (
@@ -42,14 +43,14 @@ from penstock.engine.loads import round_of
 from penstock.engine.outputs import Outputs
 from penstock.engine.query_file import another_query, describe_query
 from penstock.engine.rescale import rehomed, rescaled
+from penstock.engine.room import Room
 from penstock.engine.stopwatch import Stopwatch, epoch_timed
 from penstock.errors import PenstockError
-from penstock.events import EpochCommitted, EpochDropped, Event, RunFinished, RunRecovered
+from penstock.events import EpochDropped, Event, RunFinished, RunRecovered
 from penstock.operators.base import may_cut
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.subqueries import Query
 from penstock.progress.mark import Mark
-from penstock.progress.substreams import low_water_mark
 from penstock.sources.base import Offer
 from penstock.state.directory import Directory, uniform
 
@@ -99,7 +100,9 @@ class EpochLoop:
         self._inlet = Inlet(query.sources, settings)
         self._flushing = Flushing(settings.flush, settings.max_delay)
         self._leisure = Leisure(settings.epoch_seconds or EPOCH_SECONDS)
-        self.manifest = self._recover()
+        self.room = Room(settings.on_full == "wait", tell)
+        with checkpoint.explaining():
+            self.manifest = self._recover()
         self._inlet.begin(self.manifest.sources)
         self._adaptation = Adaptation(
             [state.directory for state in self.manifest.subqueries],
@@ -172,6 +175,7 @@ class EpochLoop:
     def _continue(self, found: Manifest) -> Manifest:
         if found.fingerprint != self._fingerprint:
             raise another_query(self.checkpoint.root, self.query)
+        refuse_unfit(found, self.query.program, self.outputs.folders())
         sites, asked = self._settings.sites, found.asked_sites
         subqueries = found.subqueries
         if sites != asked and all(fits(state, sites) for state in subqueries):
@@ -183,6 +187,10 @@ class EpochLoop:
 
     def step(self) -> Outcome:
         """Run one epoch if there is anything to do."""
+        with self.checkpoint.explaining():
+            return self._step()
+
+    def _step(self) -> Outcome:
         if self.manifest.finished:
             return Outcome.FINISHED
         watch = Stopwatch()
@@ -203,7 +211,8 @@ class EpochLoop:
         self._make_true(after, watch)
         self._inlet.concluded(after.totals.rows_in - before.totals.rows_in, watch.seconds, reports)
         self._leisure = self._leisure.after(watch.seconds, flushed_seconds(reports))
-        self._tell_of(before, after, intake.waiting, watch.seconds, reports)
+        pending = has_pending(after, self.query.program) and not only_put_off(self._flushing, reports)
+        self._tell(epoch_committed(before, after, intake.waiting, watch.seconds, pending, reports))
         self._hear_of(job, reports, watch.seconds)
         self._tell(epoch_timed(after.epoch, watch, reports))
         if after.finished:
@@ -234,11 +243,12 @@ class EpochLoop:
 
     def _make_true(self, after: Manifest, watch: Stopwatch) -> None:
         """Commit, publish, and clean up behind."""
-        self.checkpoint.commit(after, self.outputs.to_sync(self.manifest, after))
+        folders = self.outputs.to_sync(self.manifest, after)
+        self.room.attempt(after.epoch, lambda: self.checkpoint.commit(after, folders))
         reach(FaultPoint.COMMITTED)
         self.manifest = after
         watch.lap("commit")
-        self.outputs.publish(after)
+        self.room.attempt(after.epoch, lambda: self.outputs.publish(after))
         self._inlet.committed(after.sources)
         watch.lap("publish")
         self.checkpoint.collect(self.outputs.staging().values())
@@ -303,7 +313,11 @@ class EpochLoop:
         reason: str | None = None
         look_ahead = partial(self._look_ahead, job, intake)
         for _ in range(self._settings.attempts_per_epoch):
-            reports = successes(self._executor.run(job, intake.routes, look_ahead))
+            reports = self.room.attempt(
+                job.epoch,
+                lambda: successes(self._executor.run(job, intake.routes, look_ahead)),
+                partial(self.checkpoint.discard, job.epoch),
+            )
             reason = disagreement(job, reports)
             if reason is None:
                 return reports
@@ -311,25 +325,7 @@ class EpochLoop:
         raise PenstockError(
             f"epoch {job.epoch} could not be run consistently",
             detail=f"{self._settings.attempts_per_epoch} times tasks disagreed, at last because {reason}",
-            hint="look for executors that are lost again and again; the checkpoint is unhurt, start the query again",
-        )
-
-    def _tell_of(self, before: Manifest, after: Manifest, waiting: int, seconds: float, reports: Reports) -> None:
-        mark = low_water_mark(source_marks(after.sources))
-        self._tell(
-            EpochCommitted(
-                epoch=after.epoch,
-                rows_in=after.totals.rows_in - before.totals.rows_in,
-                rows_out=after.totals.rows_out - before.totals.rows_out,
-                late_rows=after.totals.late_rows - before.totals.late_rows,
-                bad_rows=after.totals.bad_rows - before.totals.bad_rows,
-                seconds=seconds,
-                waiting=waiting,
-                low_water_mark=None if mark.ended else mark.at,
-                pending=has_pending(after, self.query.program) and not only_put_off(self._flushing, reports),
-                backlog=whole_backlog(reports),
-                sites=max((len(state.sites) for state in after.subqueries), default=0),
-            )
+            hint="look for executors that are lost again and again; the checkpoint is intact, restart the query",
         )
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from penstock.checkpoint.durable import make_private_folder
 from penstock.checkpoint.manifest import Staged
+from penstock.errors import SinkError
 
 Deliver = Callable[[int, pa.Table], None]
 
@@ -50,7 +51,18 @@ class CollectedSink:
     def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
         folder = self.staging(checkpoint, output)
         if staged:
-            self.deliver(epoch, pa.concat_tables([_read(folder / file.name) for file in staged]))
+            self._hand_over(epoch, pa.concat_tables([_read(folder / file.name) for file in staged]))
+
+    def _hand_over(self, epoch: int, rows: pa.Table) -> None:
+        """An error of the receiver's files or connections is none of the checkpoint's."""
+        try:
+            self.deliver(epoch, rows)
+        except OSError as error:
+            raise SinkError(
+                f"the results of epoch {epoch} could not be handed over",
+                detail=f"{type(error).__name__}: {error}",
+                hint="fix the cause and start the query again: it begins with these results",
+            ) from error
 
 
 def _read(path: Path) -> pa.Table:
