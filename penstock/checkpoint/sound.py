@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
 from penstock.checkpoint.blocks import block_length
-from penstock.checkpoint.manifest import Manifest, SiteState, SourceState, SubqueryState
+from penstock.checkpoint.manifest import Manifest, SiteState, SourceState, Staged, SubqueryState
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark
 from penstock.state.ranges import HASH_END, HashRange, remaining
 from penstock.state.runs import Run, Slice
@@ -32,9 +32,19 @@ def contradictions(manifest: Manifest) -> Iterator[str]:
     for subquery in manifest.subqueries:
         yield from _of_subquery(subquery)
     for file in manifest.staged:
-        yield from _count(file.rows, f"the number of rows of {file.name}")
-        if file.output not in manifest.folders:
-            yield f"{file.name} is staged for `{file.output}`, which is no output"
+        yield from _of_staged(file, manifest.folders)
+    for output, epoch in manifest.published.items():
+        if output not in manifest.folders or not 0 <= epoch <= manifest.epoch:
+            yield f"`{output}` was published by epoch {epoch}, which cannot be"
+
+
+def _of_staged(file: Staged, outputs: Collection[str]) -> Iterator[str]:
+    yield from _count(file.rows, f"the number of rows of {file.name}")
+    yield from _count(file.size, f"the size of {file.name}")
+    if not _CHECKSUM.fullmatch(file.checksum):
+        yield f"the checksum of {file.name} is none"
+    if file.output not in outputs:
+        yield f"{file.name} is staged for `{file.output}`, which is no output"
 
 
 def _of_source(source: SourceState) -> Iterator[str]:

@@ -54,6 +54,7 @@ class Worker:
     def make(self, one: Try) -> Tried:
         self._line.send(one)
         try:
+            self._line.recv()  # what every try of a scenario begins with is made: that may take a while
             if self._line.poll(SECONDS):
                 found: Tried = self._line.recv()
                 return found
@@ -75,7 +76,10 @@ class Worker:
 def _serve(line: Connection, folder: str, seed: object) -> None:
     trials = Trials(Path(folder), seed)
     while True:
-        line.send(trials.make(line.recv()))
+        one = line.recv()
+        trials.prepare(one)
+        line.send(None)
+        line.send(trials.make(one))
 
 
 def campaign(tries: Iterable[Try], seed: object, folder: Path) -> Iterator[tuple[Try, Tried]]:

@@ -123,8 +123,18 @@ class Trials:
         self._scenarios: dict[int, Scenario] = {}
         self._chosen: dict[int, int] = {}  # by scenario: after how many epochs it is damaged
 
+    def prepare(self, one: Try) -> None:
+        """Make what the tries of a scenario have in common, if that is not done yet."""
+        number = self._random(one).randrange(len(SCENARIOS))
+        self._epochs(number)
+        if one.moment != MOMENTS[2]:
+            self._kept(number, one.moment)
+
+    def _random(self, one: Try) -> Random:
+        return Random(f"{self._seed} {one}")
+
     def make(self, one: Try) -> Tried:
-        random = Random(f"{self._seed} {one}")
+        random = self._random(one)
         number = random.randrange(len(SCENARIOS))
         scenario, place = self._scenario(number), Place(self._folder / "place")
         kept = None if one.moment == MOMENTS[2] else self._kept(number, one.moment)
