@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import traceback
 from collections.abc import Callable
@@ -208,7 +209,7 @@ class _Damaging:
         """Damage one file of the kind; in a run that goes on, an error of the harness must not look like one of it."""
         self.done = True
         find, damages = FILES[self.one.file]
-        found = find(self.place)
+        found = [path for path in find(self.place) if os.path.lexists(path)]
         if not found:
             self.nothing = True
         elif self.one.moment == MOMENTS[2]:
