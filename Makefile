@@ -1,4 +1,4 @@
-# make setup, and then: test, demo, lint, soak, bench, kernels, fuzz, chaos-moves, cases, clean. Every target sets up first if needed.
+# make setup, and then: test, demo, lint, soak, bench, kernels, fuzz, damage, chaos-moves, cases, clean. Every target sets up first if needed.
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-unit test-spark demo lint soak bench kernels fuzz chaos-moves cases clean
+.PHONY: help setup test test-unit test-spark demo lint soak bench kernels fuzz damage chaos-moves cases clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -47,6 +47,10 @@ CASES ?= 5000
 SEED ?= 1
 fuzz: setup  ## 5,000 random queries over random rows, or as many as CASES=n says, against DuckDB in batch
 	$(BIN)/python -m penstock.testing.fuzz --cases $(CASES) --seed $(SEED)
+
+TRIES ?= 1200
+damage: setup  ## 1,200 damaged checkpoints, or as many as TRIES=n says: named or harmless, never silent
+	$(BIN)/python -m penstock.testing.damage --tries $(TRIES) --seed $(SEED)
 
 ROUNDS ?= 10
 chaos-moves: setup  ## 10 queries on Spark, or ROUNDS=n, are scaled and moved about while drivers and executors are killed

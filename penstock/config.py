@@ -91,6 +91,8 @@ class Settings:
 
     `lateness` "window": a row below the punctuation is late for windows that are closed, and counts in the open ones;
     "row": it counts for none. It stays as it is for the life of a checkpoint.
+    `on_full` says what a full disk does to a run: "stop" ends it with an error, "wait" makes it wait and try again
+    until there is room. The checkpoint stays intact either way.
 
     `order` "in" makes mergers hold rows back and work in order of time, as order-sensitive Python functions need it.
     `grid` is the cells a theta join is spread over, rows by columns; "auto": about one for each site, also when their
@@ -121,6 +123,7 @@ class Settings:
     lateness: str = "window"
     on_bad_row: str = "stop"
     on_missing_results: str = "stop"
+    on_full: str = "stop"
     late: str = ""
     bad: str = ""
     order: str = "any"
@@ -143,6 +146,7 @@ class Settings:
         known_missing = self.on_missing_results in ("stop", "accept")
         _require(known_missing, "on_missing_results", self.on_missing_results, "'stop' or 'accept'")
         _require(self.lateness in ("window", "row"), "lateness", self.lateness, "'window' or 'row'")
+        _require(self.on_full in ("stop", "wait"), "on_full", self.on_full, "'stop' or 'wait'")
         _require(self.flush in ("eager", "slow", "lazy"), "flush", self.flush, "'eager', 'slow' or 'lazy'")
         _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
         _require(self.exchange in ("direct", "spark"), "exchange", self.exchange, "'direct' or 'spark'")

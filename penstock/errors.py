@@ -56,6 +56,14 @@ class CorruptCheckpointError(CheckpointError):
     """A file of the checkpoint is missing or does not match its checksum."""
 
 
+class StorageError(PenstockError):
+    """A file system fails: it is read-only, denies permission, or does not do what it is asked."""
+
+
+class DiskFullError(StorageError):
+    """A file system has no room left, or the quota of the user is used up."""
+
+
 class PolicyError(PenstockError):
     """A policy failed, or decided something that is not a decision."""
 

@@ -111,6 +111,18 @@ class SparkStarting:
 
 
 @dataclass(frozen=True)
+class DiskFull:
+    """A disk has no room left, and the run waits for it. It is told at every look that finds none."""
+
+    epoch: int
+    what: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"warning: {self.what} ({self.detail}); epoch {self.epoch} waits until there is"
+
+
+@dataclass(frozen=True)
 class JoinExplodes:
     """A key of a join has so many rows of each input that about so many combinations of them are to be made, from the
     next epoch on. It is told once for a key; nothing is left out."""
@@ -152,6 +164,7 @@ Event = (
     | ChangeMeasured
     | Rebalanced
     | EpochDropped
+    | DiskFull
     | SparkStarting
     | JoinExplodes
     | RunRecovered

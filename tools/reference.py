@@ -61,6 +61,7 @@ _MEANING = {
     "site holds more; None: no bound",
     "least_sites": "a policy goes down to so many sites",
     "most_sites": "a policy goes up to so many sites; None: to `sites`",
+    "on_full": "`stop` ends the run with an error when a disk is full, `wait` makes it wait and try again",
     "on_bad_row": "`stop` ends the run at a malformed row, `divert` sends it to the bad output",
     "on_missing_results": "`stop` refuses to start where published rows are gone with their folder, `accept` goes on "
     "without them",

@@ -131,7 +131,7 @@ class Run:
         )  # fmt: skip
         self._shows_progress = shows_progress
         ears.listeners.append(steering.hear)
-        self._stop = threading.Event()
+        self._stop = loop.room.stopping
         self._error: BaseException | None = None
         self._warnings: list[str] = []
         self._progress, self._decisions = Progress(epoch=loop.manifest.epoch), Counter[str]()
@@ -294,7 +294,8 @@ class Run:
             self._end("finished" if self._loop.manifest.finished else "stopped")
         except BaseException as error:  # the caller of wait() gets it
             self._end("stopped" if self._stop.is_set() else "failed")
-            self._error = None if self._stop.is_set() and self._loop.abandoned else error
+            unfinished = self._loop.abandoned or self._loop.room.given_up
+            self._error = None if self._stop.is_set() and unfinished else error
         finally:
             try:
                 self._steering.close()

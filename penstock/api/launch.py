@@ -16,6 +16,7 @@ from penstock.api.until import parse_until
 from penstock.api.waiting import shown_starting, wanted
 from penstock.balance.pace import Pace
 from penstock.balance.policies import policy_named
+from penstock.checkpoint.disk_errors import using_disks
 from penstock.checkpoint.store import Checkpoint, checkpoint_path, has_finished
 from penstock.config import INLINE, Settings, default_master, span
 from penstock.engine.apart import Footprint, check_apart
@@ -46,9 +47,10 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     query = compile_query(sink, CompileOptions.of(settings))
     if lead is not None:
         _check_lead(lead, query)
-    root = checkpoint_path(checkpoint or _temporary_checkpoint())
-    check_apart([Footprint(query, settings, root)])
-    store = Checkpoint.open(root)
+    with using_disks():
+        root = checkpoint_path(checkpoint or _temporary_checkpoint())
+        check_apart([Footprint(query, settings, root)])
+        store = Checkpoint.open(root)
     ears = Ears([_guarded(listener)] if listener else [])
     executor: Executor | None = None
     try:
@@ -61,7 +63,8 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
         loop = EpochLoop(query, store, executor, settings, ears.hear)
         for source in _attached(query):
             source.attach(store.root)
-        steering = Steering(loop)
+        with using_disks():
+            steering = Steering(loop)
     except BaseException:
         _close(query, executor, store)
         raise

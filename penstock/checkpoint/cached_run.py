@@ -14,8 +14,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.checkpoint.blocks import Blocks
-from penstock.checkpoint.run_files import corrupt, open_run, write_all
-from penstock.checkpoint.slice_bytes import is_flat, spans_at_once, spans_by_offsets
+from penstock.checkpoint.plain_file import open_plain, read_plain
+from penstock.checkpoint.run_content import is_sorted, wrong_form
+from penstock.checkpoint.run_files import OpenRun, corrupt, open_run, write_all
+from penstock.checkpoint.slice_bytes import is_flat, offsets_fit, spans_at_once, spans_by_offsets
 from penstock.errors import CorruptCheckpointError
 from penstock.state.ranges import HashRange
 from penstock.state.runs import HASH, Run
@@ -28,8 +30,13 @@ Breathe = Callable[[float], None]  # told how long the last portion took
 class WholeRun:
     """A run of which nothing is missing."""
 
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
+    def __init__(self, opened: OpenRun) -> None:
+        self._opened, self.table = opened, opened.table
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the copy is still what was compared with the manifest."""
+        return self._opened.is_intact
 
     def wanting(self, part: HashRange) -> list[int]:
         return []
@@ -45,7 +52,7 @@ class PartialRun:
     def __init__(self, path: Path, run: Run) -> None:
         self._run, self._blocks = run, Blocks.of(run)
         self._marks = path.with_name(path.name + HAVE)
-        self._file = os.open(path.with_name(path.name + SOME), os.O_RDWR | os.O_CREAT, 0o600)
+        self._file = open_plain(path.with_name(path.name + SOME), os.O_RDWR | os.O_CREAT)
         os.ftruncate(self._file, run.size)
         self._map = mmap.mmap(self._file, run.size, mmap.MAP_SHARED, mmap.PROT_READ)
         self._content = pa.py_buffer(self._map)
@@ -55,10 +62,25 @@ class PartialRun:
         self._whole = False  # nothing less than all of it can be used
         self._here: tuple[HashRange, ...] = ()  # never changed in place: two threads look at it
         self._look_again()
+        self._changed = os.fstat(self._file).st_mtime_ns  # when this process last knew all blocks to be right
 
     def __del__(self) -> None:
         with suppress(OSError, AttributeError):  # it may not even have been opened
             os.close(self._file)
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether all blocks that are here still match: others may add some, and somebody may damage the file, which
+        must not be read beyond its end."""
+        about = os.fstat(self._file)
+        if about.st_size == self._run.size and about.st_mtime_ns != self._changed:
+            self._changed = about.st_mtime_ns
+            return all(self._matches(block) for block, here in enumerate(self._have) if here)
+        return about.st_size == self._run.size
+
+    def _matches(self, block: int) -> bool:
+        first, end = self._blocks.span(block)
+        return self._blocks.matches(block, memoryview(self._content)[first:end])
 
     @property
     def table(self) -> pa.Table:
@@ -84,8 +106,12 @@ class PartialRun:
             self._open()
         table, hashes = self.table, self.table.column(HASH)
         yield self._covering(spans_at_once(table.select([HASH]), slice(0, table.num_rows)))
+        if not is_sorted(hashes.to_numpy()):
+            raise corrupt(Path(self._run.name), "its rows are not in order of their hashes")
         rows = part.rows(hashes.to_numpy())
         yield self._covering(spans_at_once(table, rows))
+        if not offsets_fit(table, rows):
+            raise corrupt(Path(self._run.name), "texts in it lie beyond its end")
         yield self._covering(spans_by_offsets(table, rows))
 
     def _covering(self, spans: Iterator[tuple[int, int]]) -> list[int]:
@@ -98,8 +124,16 @@ class PartialRun:
         with self._opening:
             if self._table is None:
                 complete, table = all(self._have), self._opened()
-                self._whole = table is None or table.num_rows != self._run.rows or not is_flat(table)
+                why = "it is not an Arrow file" if table is None else self._wrong(table)
+                if complete and why is not None:
+                    raise corrupt(self._marks.with_name(self._run.name), why)
+                self._whole = table is None or why is not None or not is_flat(table)
                 self._table = table if complete or not self._whole else None
+
+    def _wrong(self, table: pa.Table) -> str | None:
+        if table.num_rows != self._run.rows:
+            return f"it has {table.num_rows} rows, but the manifest says {self._run.rows}"
+        return wrong_form(table)
 
     def _opened(self) -> pa.Table | None:
         try:
@@ -110,7 +144,7 @@ class PartialRun:
     def bring(self, part: HashRange, origin: Path, breathe: Breathe) -> int:
         """Fetch what is missing for the rows of a range; gives the bytes that came."""
         brought = 0
-        with self._alone(), origin.open("rb", buffering=0) as source:
+        with self._alone(), os.fdopen(open_plain(origin), "rb", buffering=0) as source:
             self._look_again()
             while absent := self.wanting(part):
                 most = max(1, PORTION // self._blocks.length)
@@ -132,17 +166,18 @@ class PartialRun:
             brought += len(content)
         for block in blocks:
             self._have[block] = True
-        self._marks.write_bytes(self._have)
+        with os.fdopen(open_plain(self._marks, os.O_WRONLY | os.O_CREAT), "wb", buffering=0) as marks:
+            marks.write(self._have)
+        self._changed = os.fstat(self._file).st_mtime_ns
         return brought
 
     def _look_again(self) -> None:
         """Take over what other processes of this host have brought. A mark may be there without its bytes: the host may
         have lost power."""
         with suppress(OSError):
-            for block, marked in enumerate(self._marks.read_bytes()[: len(self._blocks)]):
+            for block, marked in enumerate(read_plain(self._marks, len(self._blocks))):
                 if marked and not self._have[block]:
-                    first, end = self._blocks.span(block)
-                    self._have[block] = self._blocks.matches(block, memoryview(self._content)[first:end])
+                    self._have[block] = self._matches(block)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -159,7 +194,7 @@ CachedRun = WholeRun | PartialRun
 
 def cached_run(path: Path, run: Run) -> CachedRun:
     """The run as the cache has it; a copy that is not whole any more is dropped."""
-    if path.exists():
+    if os.path.lexists(path):
         try:
             return WholeRun(open_run(path, run))
         except CorruptCheckpointError:

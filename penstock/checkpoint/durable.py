@@ -2,42 +2,54 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+from penstock.checkpoint.disk_errors import writing
 from penstock.checkpoint.faults import FaultPoint, reach
 
 Sync: TypeAlias = Callable[[Path], None]
 
 
+class NotDurable(OSError):
+    """A file or a folder could not be synced. Another try may claim success for lost pages, so there is none."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(errno.EIO, f"it could not be made durable: {error.strerror or error}", os.fspath(path))
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def sync_file(path: Path) -> None:
     """Make the content of a finished file durable."""
-    descriptor = os.open(path, os.O_RDONLY)
+    _sync(path, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        raise NotDurable(path, error) from error
     finally:
         os.close(descriptor)
 
 
 def write_new(path: Path, data: bytes | memoryview) -> None:
     """Write a file that must not exist yet, durably; readable by the owner only."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    with writing(path, len(data)):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def create_exclusive(
@@ -52,8 +64,8 @@ def create_exclusive(
     A link is the operation of POSIX that fails on an existing name; a rename would replace it silently.
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    write_new(temporary, data)
     try:
+        write_new(temporary, data)
         reach(staged)
         os.link(temporary, path)
     except FileExistsError:
@@ -67,4 +79,5 @@ def create_exclusive(
 
 def make_private_folder(path: Path) -> None:
     """Create a folder, and its parents, that only the owner can enter; an existing one is left as it is."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with writing(path):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -5,14 +5,17 @@ is tested by being declared. Outside tests `reach` is one comparison.
 
 A fault is armed by the environment variable PENSTOCK_FAULT, `point[@n][:action]`: at the n-th time (from 1) the point
 is reached, do the action: `kill` (SIGKILL to this process, the default), `crash` (raise InjectedCrash), `error` (raise
-OSError, as a file system does). PENSTOCK_FAULT_ONCE names a file that is created when the fault fires; while it
-exists the fault does not fire again, also not in another process.
+OSError, as a file system does), `full` (raise that of a full disk). A test may give a function instead, which is
+called. PENSTOCK_FAULT_ONCE names a file that is created when the fault fires; while it exists the fault does not fire
+again, also not in another process.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -51,14 +54,14 @@ class InjectedCrash(BaseException):
 class _Fault:
     point: FaultPoint
     countdown: int
-    action: str
+    action: str | Callable[[], None]
 
 
 _armed: _Fault | None = None
 _read_environment = False
 
 
-def arm(point: FaultPoint, nth: int = 1, action: str = "crash") -> None:
+def arm(point: FaultPoint, nth: int = 1, action: str | Callable[[], None] = "crash") -> None:
     """Arm a fault in this process."""
     global _armed
     _armed = _Fault(point, nth, action)
@@ -105,9 +108,13 @@ def _claim_marker() -> bool:
 
 
 def _fire(fault: _Fault) -> None:
+    if not isinstance(fault.action, str):
+        return fault.action()
     match fault.action:
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        case "full":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         case "error":
             raise OSError(f"injected fault at {fault.point.value}")
         case _:

@@ -112,5 +112,5 @@ def _not_fetched(piece: Slice, error: BaseException) -> PenstockError:
     return PenstockError(
         f"the state file {piece.run.name} could not be fetched",
         detail=f"{type(error).__name__}: {error}",
-        hint="the checkpoint is unhurt: mend the cause and start the query again",
+        hint="the checkpoint is intact: fix the cause and start the query again",
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
@@ -20,6 +21,7 @@ from penstock.checkpoint.cached_run import HAVE, SOME, Breathe, CachedRun, Parti
 from penstock.checkpoint.durable import make_private_folder
 from penstock.checkpoint.run_files import open_run, write_all
 from penstock.checkpoint.store import epoch_of_name
+from penstock.errors import StorageError
 from penstock.state.runs import HASH, Slice
 
 EXECUTOR = "executor"  # instead of a folder: one in the folder that Spark gives to each executor
@@ -46,7 +48,8 @@ class HostCache:
     def __init__(self, root: Path, origin: Path, most_bytes: int) -> None:
         self._root, self._origin, self._most_bytes = root, origin, most_bytes
         self._folder = root / xxhash.xxh3_64_hexdigest(os.fsencode(origin))
-        make_private_folder(self._folder)
+        with suppress(OSError, StorageError):  # then runs are read where they are
+            make_private_folder(self._folder)
         self._runs: dict[str, CachedRun] = {}
         self._opening = threading.Lock()  # whoever reads and whoever fetches look at the same object
         self._needed: dict[str, tuple[int, frozenset[str]]] = {}
@@ -66,7 +69,7 @@ class HostCache:
         name = piece.run.name
         with self._opening:
             found = self._runs.get(name)
-            if found is None:
+            if found is None or not found.is_intact:
                 found = self._runs[name] = self._opened(piece)
         return found
 
@@ -113,8 +116,8 @@ class HostCache:
         self._needed = {**lately, site: (epoch, names)}  # never changed in place: whoever fetches looks at it, too
         for name in names:
             for file in self._files_of(name):
-                with suppress(OSError):
-                    os.utime(file)
+                with suppress(OSError):  # when it was last used; the other time says when it was written
+                    os.utime(file, ns=(time.time_ns(), os.stat(file).st_mtime_ns))
 
     def keep_only(self, names: Collection[str], epoch: int) -> None:
         """Remove the runs of epochs before this one that no manifest names any more. Those of this one may be in the
@@ -145,12 +148,14 @@ class HostCache:
 
 
 def _folders(root: Path) -> list[str]:
-    return [entry.path for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False)]
+    return [entry.path for entry in _files(root) if entry.is_dir(follow_symlinks=False)]
 
 
-def _files(folder: str | Path) -> Iterator[os.DirEntry[str]]:
-    with os.scandir(folder) as entries:
-        yield from entries
+def _files(folder: str | Path) -> list[os.DirEntry[str]]:
+    """None where the folder is gone: losing a cache loses nothing."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
+    return []
 
 
 def _used(folder: str) -> Iterator[tuple[float, int, Path]]:
@@ -158,7 +163,7 @@ def _used(folder: str) -> Iterator[tuple[float, int, Path]]:
     for entry in _files(folder):
         with suppress(OSError):
             found = entry.stat()
-            yield found.st_mtime, found.st_blocks * 512, Path(entry.path)
+            yield found.st_atime, found.st_blocks * 512, Path(entry.path)
 
 
 def _run_of(file: str) -> str:

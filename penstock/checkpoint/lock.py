@@ -8,6 +8,7 @@ import socket
 import time
 from pathlib import Path
 
+from penstock.checkpoint.plain_file import NotPlain, open_plain, reason
 from penstock.errors import CheckpointError
 
 FILE = "lock"
@@ -17,7 +18,7 @@ _LOOKS, _BETWEEN = 5, 0.02  # somebody who looks whether a run holds it may be i
 def in_use(checkpoint: Path) -> bool:
     """Whether a run holds the checkpoint. Where one does, looking neither holds nor changes anything."""
     try:
-        descriptor = os.open(checkpoint / FILE, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = open_plain(checkpoint / FILE)
     except OSError:
         return False
     try:
@@ -37,7 +38,11 @@ class Lock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """Take the lock. Nothing is written before it is held, and only to a plain file: never through a link."""
+        try:
+            descriptor = open_plain(self._path, os.O_RDWR | os.O_CREAT)
+        except NotPlain as error:
+            raise _not_a_lock(self._path, reason(error)) from error
         if not _taken(descriptor):
             holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
             os.close(descriptor)
@@ -50,10 +55,28 @@ class Lock:
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         self._descriptor = descriptor
 
+    @property
+    def held(self) -> bool:
+        """Whether the lock is still the one that others find: somebody may have removed or replaced its file."""
+        if self._descriptor is None:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), os.lstat(self._path))
+        except OSError:
+            return False
+
     def release(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _not_a_lock(path: Path, why: str) -> CheckpointError:
+    return CheckpointError(
+        "the lock of this checkpoint cannot be used",
+        detail=f"{path}: {why}",
+        hint="remove it, if no run uses the checkpoint; the next run makes another",
+    )
 
 
 def _taken(descriptor: int) -> bool:

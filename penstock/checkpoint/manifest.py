@@ -7,14 +7,15 @@ creation of one file. The file is JSON: a checksum and the body it covers.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import xxhash
 
-from penstock.checkpoint.durable import create_exclusive, sync_folder
+from penstock.checkpoint.durable import NotDurable, create_exclusive, sync_folder
+from penstock.checkpoint.plain_file import read_plain, reason
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN, Mark
 from penstock.state.cells import are_sound
@@ -24,6 +25,7 @@ from penstock.state.runs import Slice
 
 FORMAT = 4
 Kind = TypeVar("Kind")
+_MOST_BYTES, _MOST_GROUPS = 1 << 30, 1 << 20  # far beyond any manifest that was ever written
 _FILE_NAME = re.compile(r"(\d{12})\.json")
 
 
@@ -173,13 +175,15 @@ def _meant(path: Path, written: _WrittenManifest) -> Manifest:
 
 def _directory(path: Path, written: _WrittenDirectory) -> Directory:
     depths, homes = written.groups, written.homes
+    if len(depths) > _MOST_GROUPS:
+        raise corrupt(path, f"a directory in it has {len(depths):,} groups")
     whole = all(0 <= depth <= 64 for depth in depths) and sum(1 << (64 - depth) for depth in depths) == HASH_END
     if not whole or len(homes) != len(depths) or not all(0 <= home < written.sites for home in homes):
-        raise _corrupt(path, "a directory in it has hashes without a home, or with more than one")
+        raise corrupt(path, "a directory in it has hashes without a home, or with more than one")
     if written.grid is not None and not 1 <= min(written.grid) <= max(written.grid) < 1000:
-        raise _corrupt(path, "a theta join in it has a grid without cells, or with too many")
+        raise corrupt(path, "a theta join in it has a grid without cells, or with too many")
     if not are_sound(written.spread, written.sites):
-        raise _corrupt(path, "a hash in it is spread over sites that there are not, or more than once")
+        raise corrupt(path, "a hash in it is spread over sites that there are not, or more than once")
     return _plain(Directory, written, groups=groups_of_depths(depths))
 
 
@@ -200,12 +204,16 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def decode(path: Path, data: bytes) -> Manifest:
-    manifest = _meant(path, _decoded(path, data, _WrittenManifest))
+    written = _decoded(path, data, _WrittenManifest)
+    manifest = _meant(path, written)
+    meant = msgspec.json.decode(msgspec.json.encode(asdict(written)))
+    if meant != msgspec.json.decode(data)["body"]:  # a default is no answer to a missing field
+        raise corrupt(path, "a field in it is missing, or one is there that nobody knows")
     if path.name != file_name(manifest.epoch):
-        raise _corrupt(path, f"it is the manifest of epoch {manifest.epoch}")
+        raise corrupt(path, f"it is the manifest of epoch {manifest.epoch}")
     for name in manifest.run_names() | {file.name for file in manifest.staged}:
         if name in ("", "..") or name != Path(name).name:  # a name with a path would reach out of the checkpoint
-            raise _corrupt(path, f"`{name}` is not the name of a file")
+            raise corrupt(path, f"`{name}` is not the name of a file")
     return manifest
 
 
@@ -214,13 +222,13 @@ def _decoded(path: Path, data: bytes, kind: type[Kind]) -> Kind:
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         if xxhash.xxh3_64_hexdigest(bytes(envelope.body)) != envelope.checksum:
-            raise _corrupt(path, "its checksum does not match its content")
+            raise corrupt(path, "its checksum does not match its content")
         version = msgspec.json.decode(envelope.body, type=_Version).format
         if version != FORMAT:
             raise _other_format(path, version)
         return msgspec.json.decode(envelope.body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise _corrupt(path, str(error)) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise corrupt(path, str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -235,16 +243,19 @@ def file_name(epoch: int) -> str:
 def commit(folder: Path, manifest: Manifest) -> None:
     """Make an epoch true. Returns only when it is; raises where another driver has committed this epoch.
 
-    The file system may do the work and lose the answer, so after any failure the file itself is asked.
+    The file system may do the work and lose the answer, so after any failure the file itself is asked; but what could
+    not be made durable is not tried again.
     """
     path, data = folder / file_name(manifest.epoch), encode(manifest)
     try:
         if create_exclusive(path, data):
             return _withdraw_if_overtaken(path, manifest.epoch)
+    except NotDurable:
+        raise
     except OSError:
         if not path.exists():
             raise
-    if path.read_bytes() != data:
+    if content(path) != data:
         raise _overtaken(path, manifest.epoch)
     sync_folder(folder)  # it is ours, but whoever made it visible did not get to this
 
@@ -261,26 +272,26 @@ def _overtaken(path: Path, epoch: int) -> CheckpointError:
     return CheckpointError(
         f"another driver has committed epoch {epoch} to this checkpoint",
         detail=str(path),
-        hint="let only one run use a checkpoint; this one stops, and the other one is unhurt",
+        hint="let only one run use a checkpoint; this one stops, and the other one goes on",
     )
 
 
 def read(folder: Path, epoch: int) -> Manifest:
     path = folder / file_name(epoch)
-    return decode(path, _content(path))
+    return decode(path, content(path))
 
 
 def read_as(folder: Path, epoch: int, kind: type[Kind]) -> Kind:
     """A part of a manifest: the fields that `kind` has, and of their values those that theirs have."""
     path = folder / file_name(epoch)
-    return _decoded(path, _content(path), kind)
+    return _decoded(path, content(path), kind)
 
 
-def _content(path: Path) -> bytes:
+def content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_plain(path, _MOST_BYTES)
     except OSError as error:
-        raise _corrupt(path, str(error)) from error
+        raise corrupt(path, reason(error)) from error
 
 
 def epochs(folder: Path) -> list[int]:
@@ -288,7 +299,7 @@ def epochs(folder: Path) -> list[int]:
     return sorted(int(match[1]) for p in folder.iterdir() if (match := _FILE_NAME.fullmatch(p.name)))
 
 
-def _corrupt(path: Path, detail: str) -> CorruptCheckpointError:
+def corrupt(path: Path, detail: str) -> CorruptCheckpointError:
     return CorruptCheckpointError(
         f"the manifest {path.name} of the checkpoint cannot be used",
         detail=f"{path}: {detail}",

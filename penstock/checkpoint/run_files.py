@@ -1,12 +1,16 @@
 """Run files: written once, durably, under a name that is never used again, and read through a memory map.
 
-The checksum of a run is kept in the manifest and compared when a process opens the file for the first time.
+The checksum of a run is kept in the manifest and compared when a process opens the file for the first time, and again
+if the file has changed since: a map shows whatever is written to its file, and one beyond the end of its file ends the
+process.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +18,16 @@ import pyarrow as pa
 import xxhash
 
 from penstock.checkpoint.blocks import block_checksums
+from penstock.checkpoint.disk_errors import writing
 from penstock.checkpoint.durable import Sync, sync_file
 from penstock.checkpoint.faults import FaultPoint, reach
+from penstock.checkpoint.plain_file import open_plain, reason
+from penstock.checkpoint.run_content import wrong_content
 from penstock.errors import CorruptCheckpointError
 from penstock.state.runs import HASH, TIME, Run, Slice
 
 Copy = Callable[[str, memoryview], None]
+_MOST_WRITTEN = 10_000
 
 
 def write_run(
@@ -47,12 +55,13 @@ def _serialise(rows: pa.Table) -> pa.Buffer:
 
 
 def _write(path: Path, data: memoryview) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb", buffering=0) as file:
-        half = len(data) // 2
-        write_all(file.fileno(), data[:half])
-        reach(FaultPoint.RUN_TORN)
-        write_all(file.fileno(), data[half:])
+    with writing(path, len(data)):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            half = len(data) // 2
+            write_all(file.fileno(), data[:half])
+            reach(FaultPoint.RUN_TORN)
+            write_all(file.fileno(), data[half:])
 
 
 def write_all(descriptor: int, data: memoryview) -> None:
@@ -60,46 +69,95 @@ def write_all(descriptor: int, data: memoryview) -> None:
         data = data[os.write(descriptor, data) :]
 
 
+Signature = tuple[int, ...]  # of a file: it differs once the file is replaced, written to or cut
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """The rows of a run, and the signature of its file when it was compared with the manifest."""
+
+    path: Path
+    table: pa.Table
+    signature: Signature
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether nobody has changed the file since. A map outlives the name of its file."""
+        return signature_of(self.path) in (self.signature, None)
+
+
 class OpenRuns:
     """The runs this process has open, by folder and name. Names are never reused, so an entry is never stale.
 
-    Invariant: every table in it matched its checksum when it was opened.
+    Invariant: every table in it matched its checksum when it was opened. What this process has written itself needs no
+    look at its content once the checksum fits.
     """
 
     def __init__(self) -> None:
-        self._tables: dict[Path, dict[str, pa.Table]] = {}
+        self._runs: dict[Path, dict[str, OpenRun]] = {}
+        self._written: dict[Path, str] = {}  # the checksums of the latest, until they are opened
+
+    def wrote(self, folder: Path, run: Run) -> None:
+        """Note that this process has written a run."""
+        self._written[folder / run.name] = run.checksum
+        if len(self._written) > _MOST_WRITTEN:
+            self._written.pop(next(iter(self._written)), None)
 
     def read(self, folder: Path, piece: Slice) -> pa.Table:
         """The rows of a slice, without a copy."""
-        opened, name = self._tables.setdefault(folder, {}), piece.run.name
-        table = opened.get(name)
-        if table is None:
-            table = opened[name] = open_run(folder / name, piece.run)
-        return table[piece.range.rows(table.column(HASH).to_numpy())]
+        opened, run = self._runs.setdefault(folder, {}), piece.run
+        known = opened.get(run.name)
+        if known is None or not known.is_intact:
+            own = self._written.pop(folder / run.name, None) == run.checksum
+            known = opened[run.name] = open_run(folder / run.name, run, own)
+        return known.table[piece.range.rows(known.table.column(HASH).to_numpy())]
 
     def keep_only(self, folder: Path, names: Iterable[str]) -> None:
         """Close the runs of `folder` that are no longer part of its state."""
-        opened = self._tables.get(folder, {})
+        opened = self._runs.get(folder, {})
         for name in set(opened).difference(names):  # a copy: other sites of this process open runs at the same time
             opened.pop(name, None)
         if not opened:
-            self._tables.pop(folder, None)
+            self._runs.pop(folder, None)
 
 
-def open_run(path: Path, run: Run) -> pa.Table:
-    """The rows of a run, mapped into memory; a file that is not the run is an error."""
+def signature_of(path: Path) -> Signature | None:
+    """The signature of a file as it is now; None where there is none."""
     try:
-        with pa.memory_map(os.fspath(path)) as source:
-            _verify(path, run, source.read_buffer())
-            source.seek(0)
-            return pa.ipc.open_file(source).read_all()
+        return _signature(os.lstat(path))
+    except OSError:
+        return None
+
+
+def _signature(about: os.stat_result) -> Signature:
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+
+
+def open_run(path: Path, run: Run, own: bool = False) -> OpenRun:
+    """Map the rows of a run into memory; a file that is not the run is an error. `own`: this process has written it."""
+    try:
+        content, signature = _mapped(path, run)
+        _verify(path, run, content)
+        table = pa.ipc.open_file(content).read_all()
     except (OSError, pa.ArrowInvalid) as error:
-        raise corrupt(path, str(error)) from error
+        raise corrupt(path, reason(error) if isinstance(error, OSError) else str(error)) from error
+    if not own and (why := wrong_content(run, table)) is not None:
+        raise corrupt(path, why)
+    return OpenRun(path, table, signature)
+
+
+def _mapped(path: Path, run: Run) -> tuple[pa.Buffer, Signature]:
+    descriptor = open_plain(path)
+    try:
+        about = os.fstat(descriptor)
+        if about.st_size != run.size:
+            raise corrupt(path, f"it has {about.st_size} bytes, but the manifest says {run.size}")
+        return pa.py_buffer(mmap.mmap(descriptor, run.size, mmap.MAP_SHARED, mmap.PROT_READ)), _signature(about)
+    finally:
+        os.close(descriptor)
 
 
 def _verify(path: Path, run: Run, content: pa.Buffer) -> None:
-    if content.size != run.size:
-        raise corrupt(path, f"it has {content.size} bytes, but the manifest says {run.size}")
     if (found := xxhash.xxh3_64_hexdigest(content)) != run.checksum:
         raise corrupt(path, f"its checksum is {found}, but the manifest says {run.checksum}")
 

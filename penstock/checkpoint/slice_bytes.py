@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 Span = tuple[int, int]  # addresses in memory: from the first to before the last
@@ -57,12 +58,34 @@ def _bits(buffer: pa.Buffer, rows: slice, width: int) -> Span:
     return buffer.address + first, buffer.address + min(end, buffer.size)
 
 
+def offsets_fit(table: pa.Table, rows: slice) -> bool:
+    """Tell whether the offsets of some rows, which are here, never go down nor beyond the values."""
+    for column in table.columns:
+        kind = _kind(column.type)
+        if kind.startswith("offsets") and rows.start < rows.stop:
+            _, offsets, values = column.chunk(0).buffers()
+            places = _places(offsets, kind)[rows.start : rows.stop + 1]
+            size = 0 if values is None else values.size
+            if (
+                len(places) <= rows.stop - rows.start
+                or places[0] < 0
+                or places[-1] > size
+                or (np.diff(places) < 0).any()
+            ):
+                return False
+    return True
+
+
+def _places(offsets: pa.Buffer, kind: str) -> npt.NDArray[np.signedinteger]:
+    return np.frombuffer(offsets, np.dtype(np.int32 if kind == "offsets of 4" else np.int64))
+
+
 def spans_by_offsets(table: pa.Table, rows: slice) -> Iterator[Span]:
     """The bytes of values that differ in length, once the first ones are there."""
     for column in table.columns:
         kind = _kind(column.type)
         if kind.startswith("offsets") and rows.start < rows.stop:
             _, offsets, values = column.chunk(0).buffers()
-            places = np.frombuffer(offsets, np.int32 if kind == "offsets of 4" else np.int64)
+            places = _places(offsets, kind)
             if values is not None:
                 yield values.address + int(places[rows.start]), values.address + int(places[rows.stop])

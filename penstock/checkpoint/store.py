@@ -14,17 +14,19 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from penstock.checkpoint import manifest as manifests
+from penstock.checkpoint.disk_errors import using_disks
 from penstock.checkpoint.durable import make_private_folder, sync_folder
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.lock import FILE, Lock
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.named import names_in
-from penstock.errors import CheckpointError, CorruptCheckpointError, PenstockError
+from penstock.checkpoint.sound import contradictions
+from penstock.errors import CheckpointError, CorruptCheckpointError, PenstockError, StorageError
 from penstock.paths import local_path
 
 KEPT_MANIFESTS = 3
@@ -70,7 +72,7 @@ class Checkpoint:
         _refuse_unsafe(root)
         checkpoint = cls(root)
         for folder in (checkpoint.manifests, checkpoint.runs):
-            make_private_folder(folder)
+            _make_folder(folder)
         checkpoint._lock.acquire()
         checkpoint._sweep_temporary()
         return checkpoint
@@ -78,11 +80,31 @@ class Checkpoint:
     def close(self) -> None:
         self._lock.release()
 
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Say what a disk refuses, and tell it from another driver that cleans up behind itself: there can only be one
+        where the lock was removed."""
+        try:
+            with using_disks():
+                yield
+        except (StorageError, CorruptCheckpointError) as error:
+            if self._lock.held:
+                raise
+            raise self._lost(error.what) from error
+
+    def _lost(self, detail: str) -> CheckpointError:
+        return CheckpointError(
+            "this run has lost its checkpoint: the lock was removed while it ran",
+            detail=f"{self.root / FILE}; another run may have taken the checkpoint since: {detail}",
+            hint="let only one run use a checkpoint, and never remove its lock; this run stops, and what it had "
+            "committed stays",
+        )
+
     def newest(self) -> Manifest | None:
         """The manifest to go on from; None in a new checkpoint."""
         known = manifests.epochs(self.manifests)
         if known:
-            return manifests.read(self.manifests, known[-1])
+            return self._sound(manifests.read(self.manifests, known[-1]))
         if any(self.runs.iterdir()):
             raise CorruptCheckpointError(
                 "the manifests of this checkpoint are missing",
@@ -91,12 +113,30 @@ class Checkpoint:
             )
         return None
 
+    def _sound(self, manifest: Manifest) -> Manifest:
+        for what in contradictions(manifest):
+            raise manifests.corrupt(self.manifests / manifests.file_name(manifest.epoch), what)
+        return manifest
+
     def commit(self, manifest: Manifest, staging: Iterable[Path] = ()) -> None:
         """Make an epoch true. Tasks have synced the files they made; their names, in the folders of state and of
-        staged rows, are made durable here, once for all of them and before the manifest that relies on them."""
+        staged rows, are made durable here, once for all of them and before the manifest that relies on them. A driver
+        that has lost its lock commits nothing: another one may have deleted the files of this epoch as left behind."""
+        if not self._lock.held:
+            raise self._lost(f"epoch {manifest.epoch} is not committed")
         for folder in (self.runs, *staging):
             sync_folder(folder)
         manifests.commit(self.manifests, manifest)
+
+    def discard(self, epoch: int) -> None:
+        """Delete the state that the tasks of an epoch have written, all of which have ended. Nothing is deleted where
+        the epoch is committed, or where the lock was lost and another driver may be about to."""
+        if not self._lock.held or (self.manifests / manifests.file_name(epoch)).exists():
+            return
+        with suppress(OSError), os.scandir(self.runs) as entries:
+            for entry in entries:
+                if epoch_of_name(entry.name) == epoch:
+                    os.unlink(entry.path)
 
     def collect(self, staging: Iterable[Path], recovering: bool = False) -> None:
         """Delete old manifests, and files of committed epochs that none of the kept manifests names.
@@ -134,6 +174,17 @@ def _delete(path: Path) -> None:
 def checkpoint_path(location: str | os.PathLike[str]) -> Path:
     """The folder of a checkpoint, from the root of the file system."""
     return Path(local_path(os.fspath(location), "a checkpoint", CheckpointError)).expanduser().absolute()
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        make_private_folder(path)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise CheckpointError(
+            "a folder of the checkpoint cannot be made",
+            detail=f"something else than a folder is at {error.filename}",
+            hint="give a folder that does not exist yet, or that of a checkpoint; if this was one, restore the folder",
+        ) from error
 
 
 def _refuse_unsafe(root: Path) -> None:

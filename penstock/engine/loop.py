@@ -25,6 +25,7 @@ from penstock.engine.agreement import disagreement, successes
 from penstock.engine.commit import epoch_committed, has_pending, next_manifest, nothing_yet, source_states
 from penstock.engine.effort import flushed_seconds, only_put_off
 from penstock.engine.explosions import Explosions
+from penstock.engine.fitting import refuse_unfit
 from penstock.engine.gathering import fits
 from penstock.engine.gridding import GriddedProgram, first_directory, under
 from penstock.engine.intake import Inlet, Intake
@@ -44,6 +45,7 @@ from penstock.engine.loads import round_of
 from penstock.engine.outputs import Outputs
 from penstock.engine.query_file import another_query, describe_query
 from penstock.engine.rescale import rescaled
+from penstock.engine.room import Room
 from penstock.engine.stopwatch import Stopwatch, epoch_timed
 from penstock.errors import PenstockError
 from penstock.events import EpochDropped, Event, RunFinished, RunRecovered
@@ -101,7 +103,9 @@ class EpochLoop:
         self._explosions = Explosions(len(query.program.subqueries), tell)
         self._flushing = Flushing(settings.flush, settings.max_delay)
         self._leisure = Leisure(settings.epoch_seconds or EPOCH_SECONDS)
-        self.manifest = self._recover()
+        self.room = Room(settings.on_full == "wait", tell)
+        with checkpoint.explaining():
+            self.manifest = self._recover()
         self._inlet.begin(self.manifest.sources)
         self._adaptation = Adaptation(
             [state.directory for state in self.manifest.subqueries],
@@ -175,6 +179,7 @@ class EpochLoop:
     def _continue(self, found: Manifest) -> Manifest:
         if found.fingerprint != self._fingerprint:
             raise another_query(self.checkpoint.root, self.query)
+        refuse_unfit(found, self.query.program, self.outputs.folders())
         sites, asked = self._settings.sites, found.asked_sites
         subqueries = found.subqueries
         if sites != asked and all(fits(state, sites) for state in subqueries):
@@ -186,6 +191,10 @@ class EpochLoop:
 
     def step(self) -> Outcome:
         """Run one epoch if there is anything to do."""
+        with self.checkpoint.explaining():
+            return self._step()
+
+    def _step(self) -> Outcome:
         if self.manifest.finished:
             return Outcome.FINISHED
         watch = Stopwatch()
@@ -239,11 +248,12 @@ class EpochLoop:
 
     def _make_true(self, after: Manifest, watch: Stopwatch) -> None:
         """Commit, publish, and clean up behind."""
-        self.checkpoint.commit(after, self.outputs.to_sync(self.manifest, after))
+        folders = self.outputs.to_sync(self.manifest, after)
+        self.room.attempt(after.epoch, lambda: self.checkpoint.commit(after, folders))
         reach(FaultPoint.COMMITTED)
         self.manifest = after
         watch.lap("commit")
-        self.outputs.publish(after)
+        self.room.attempt(after.epoch, lambda: self.outputs.publish(after))
         self._inlet.committed(after.sources)
         watch.lap("publish")
         self.checkpoint.collect(self.outputs.staging().values())
@@ -316,7 +326,11 @@ class EpochLoop:
         reason: str | None = None
         look_ahead = partial(self._look_ahead, job, intake)
         for _ in range(self._settings.attempts_per_epoch):
-            reports = successes(self._executor.run(job, intake.routes, look_ahead))
+            reports = self.room.attempt(
+                job.epoch,
+                lambda: successes(self._executor.run(job, intake.routes, look_ahead)),
+                partial(self.checkpoint.discard, job.epoch),
+            )
             reason = disagreement(job, reports)
             if reason is None:
                 return reports
@@ -324,7 +338,7 @@ class EpochLoop:
         raise PenstockError(
             f"epoch {job.epoch} could not be run consistently",
             detail=f"{self._settings.attempts_per_epoch} times tasks disagreed, at last because {reason}",
-            hint="look for executors that are lost again and again; the checkpoint is unhurt, start the query again",
+            hint="look for executors that are lost again and again; the checkpoint is intact, restart the query",
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from penstock.checkpoint.durable import write_new
+from penstock.checkpoint.plain_file import read_plain
 from penstock.errors import CheckpointError
 from penstock.plan.explain import explain
 from penstock.plan.fingerprint import describe
@@ -74,7 +75,6 @@ def _described(query: Query) -> QueryFile:
 def _read(path: Path) -> QueryFile | None:
     """What the file says; None where it cannot be read: it is for people, and nothing depends on it."""
     try:
-        with path.open("rb") as file:
-            return msgspec.json.decode(file.read(_MOST_BYTES), type=QueryFile)
+        return msgspec.json.decode(read_plain(path, _MOST_BYTES), type=QueryFile)
     except (OSError, ValueError, RecursionError):
         return None

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from penstock.checkpoint.durable import Sync, sync_file
-from penstock.checkpoint.run_files import write_run
+from penstock.checkpoint.manifest import SiteState
+from penstock.checkpoint.run_files import corrupt, write_run
 from penstock.checkpoint.store import staged_name
-from penstock.engine.run_access import InPlace, RunAccess
+from penstock.engine.run_access import OPEN_RUNS, InPlace, RunAccess
 from penstock.operators.arrange import hashes_of, times_of
-from penstock.operators.base import Stored
+from penstock.operators.base import Operator, Stored
 from penstock.state.compaction import MOST_SLICES, choose
 from penstock.state.ranges import Hashes, HashRange
 from penstock.state.runs import Slice
@@ -23,17 +24,30 @@ Combine = Callable[[int, Sequence[pa.Table]], pa.Table]
 
 class Storage:
     """The runs of one site in one epoch. `part` tells the sites of an epoch apart in the names of new runs; `sync` is
-    how they are made durable."""
+    how they are made durable; `schemas` are those that runs are known to have, by name."""
 
     def __init__(
-        self, folder: Path, epoch: int, part: str, access: RunAccess | None = None, sync: Sync = sync_file
+        self,
+        folder: Path,
+        epoch: int,
+        part: str,
+        access: RunAccess | None = None,
+        sync: Sync = sync_file,
+        schemas: Mapping[str, pa.Schema] | None = None,
     ) -> None:
         self._folder, self._epoch, self._part, self._sync = folder, epoch, part, sync
         self._access = access or InPlace(folder)
+        self._unchecked = dict(schemas or {})
         self._written: dict[str, Hashes] = {}  # by run: what is written is not opened only to be counted
 
     def read(self, piece: Slice) -> pa.Table:
-        return self._access.read(piece)
+        rows = self._access.read(piece)
+        wanted = self._unchecked.pop(piece.run.name, None)  # looking once is enough: a run does not change
+        if wanted is not None and not rows.schema.equals(wanted):
+            raise corrupt(
+                self._folder / piece.run.name, f"its columns are {_columns(rows.schema)}, not {_columns(wanted)}"
+            )
+        return rows
 
     def is_here(self, piece: Slice) -> bool:
         """Whether its rows can be read without waiting for them to be fetched."""
@@ -67,6 +81,7 @@ class Storage:
             return []
         name = staged_name(self._epoch, self._part, uuid.uuid4().hex, "arrow")
         run = write_run(self._folder, name, rows, port, self._access.copy, self._sync)
+        OPEN_RUNS.wrote(self._folder, run)
         hashes = self._written[name] = hashes_of(rows)
         return [Slice(run, HashRange(int(hashes[0]), int(hashes[-1]) + 1))]
 
@@ -98,6 +113,16 @@ def alive(rows: pa.Table, expired_below: int) -> pa.Table:
         return rows
     needed = times_of(rows) >= expired_below
     return rows if needed.all() else rows.filter(pa.array(needed))
+
+
+def schemas_of(state: SiteState, operator: Operator) -> dict[str, pa.Schema]:
+    """The schemas of the runs of a site, by name; held rows are in the form in which they travelled."""
+    by_port = [operator.state_schema(port) for port in range(operator.ports)]
+    return {piece.run.name: by_port[piece.run.port] for piece in (*state.slices, *state.pending)}
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
 def of_port(slices: Iterable[Slice], port: int) -> list[Slice]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -22,6 +23,7 @@ from penstock.errors import CheckpointError, SourceError
 from penstock.runtime.handoff import Batch, Handoff
 from penstock.schema import normalise
 from penstock.sources.base import Offer, ReadResult
+from penstock.sources.recorded import recorded
 
 SUBSTREAM = "spark"
 BATCH_ROWS = 100_000  # that Spark hands over at a time: ten times its default, which costs it less per row
@@ -81,6 +83,12 @@ class SparkConnector:
         self.handoff.put(Batch(frame, number, partitions))
 
 
+@dataclass(frozen=True)
+class _Recorded:
+    query: str | None = None
+    batch: Annotated[int, msgspec.Meta(ge=-1, le=2**63 - 1)] = -1
+
+
 class AdapterReader:
     """Offers the batch that waits, if it is a new one of the right streaming query."""
 
@@ -88,10 +96,10 @@ class AdapterReader:
         self._connector, self._handoff = connector, connector.handoff
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
-        known, query = progress or {"query": None, "batch": -1}, self._handoff.query
-        if query is not None and known["query"] not in (None, query.id):
-            raise _other_query(known["query"], query.id)
-        self.committed(known)  # Spark offers the last batch again if it did not hear of the commit
+        known, query = recorded(progress or {}, _Recorded), self._handoff.query
+        if query is not None and known.query not in (None, query.id):
+            raise _other_query(str(known.query), query.id)
+        self._handoff.committed(known.batch)  # Spark offers the last batch again if it did not hear of the commit
         batch = self._handoff.batch
         if batch is None or query is None:
             return Offer((), progress or {}, self._has_ended(query))

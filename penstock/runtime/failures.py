@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from penstock.checkpoint.disk_errors import full
 from penstock.errors import PenstockError, QueryError
 
 TRIES = 4  # as often as Spark tries a task on a cluster
+_NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")
 
 
 def cannot_travel(error: Exception) -> QueryError:
@@ -22,12 +24,15 @@ class TaskFailed(PenstockError):
     """A task of an epoch failed, as often as it was tried."""
 
 
-def task_failed(epoch: int, told: str) -> TaskFailed:
-    """`told` may hold a Python traceback, inside of what Java has to say."""
+def task_failed(epoch: int, told: str) -> PenstockError:
+    """`told` may hold a Python traceback, inside of what Java has to say. Spark's own files, such as those of shuffles,
+    are written by Java, which says in words that a disk is full."""
+    if _NO_ROOM.search(told):
+        return full("a folder that Spark writes to", f"{_line_about_room(told)}; spark.local.dir says where they are")
     return TaskFailed(
         f"a task of epoch {epoch} failed again and again",
         detail=_python_part(told)[:500],
-        hint="the checkpoint is unhurt: mend the cause and start the query again",
+        hint="the checkpoint is intact: fix the cause and start the query again",
     )
 
 
@@ -45,6 +50,10 @@ def first_line(text: str) -> str:
     """Return the first line of what Java has to say, without the name of its exception."""
     line = text.strip().partition("\n")[0]
     return re.sub(r"^(?:[\w.$]+(?:Exception|Error): )+", "", line)[:500]
+
+
+def _line_about_room(told: str) -> str:
+    return next(line.strip() for line in told.splitlines() if _NO_ROOM.search(line))[:300]
 
 
 def _python_part(message: str) -> str:

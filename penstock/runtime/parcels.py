@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from penstock.checkpoint.disk_errors import writing
 from penstock.engine.blob import Blob, decode
 
 
@@ -47,7 +48,7 @@ class Parcel:
 def parcel_in(folder: str, subquery: int, site: int, blob: Blob) -> Parcel:
     """A parcel in a file of its own."""
     path = Path(folder) / uuid.uuid4().hex
-    with pa.OSFile(str(path), "wb") as out:
+    with writing(path), pa.OSFile(str(path), "wb") as out:
         blob.write_to(out)
         length = out.tell()
     return Parcel(subquery, site, str(path), 0, length)

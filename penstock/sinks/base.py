@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from penstock.checkpoint.disk_errors import writing
 from penstock.checkpoint.durable import Sync, make_private_folder, sync_file
 from penstock.checkpoint.manifest import Staged
 from penstock.plan.nodes import Connector
@@ -71,9 +72,10 @@ class RowWriter:
     def write(self, rows: pa.Table) -> None:
         if rows.num_rows == 0:
             return
-        if self._writer is None:
-            self._open(rows)
-        self._writer.write_table(rows)  # type: ignore[union-attr]
+        with writing(self._path):
+            if self._writer is None:
+                self._open(rows)
+            self._writer.write_table(rows)  # type: ignore[union-attr]
         self.rows += rows.num_rows
 
     def _open(self, first: pa.Table) -> None:
@@ -94,8 +96,9 @@ class RowWriter:
         """Make the file durable, or begin to, and describe it."""
         if self._writer is None or self._file is None:
             return None
-        self._writer.close()
-        self._file.close()
+        with writing(self._path):
+            self._writer.close()
+            self._file.close()
         self._sync(self._path)
         return Staged(output, self._path.name, self.rows, self._file.size, self._file.checksum)
 

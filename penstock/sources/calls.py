@@ -18,6 +18,7 @@ from penstock.errors import ConfigError
 from penstock.schema import TIMESTAMP, conform, time_array
 from penstock.sources.base import Offer, ReadResult
 from penstock.sources.counter import uniforms
+from penstock.sources.recorded import Count, recorded, unusable
 from penstock.sources.skew import parse_skew
 
 SUBSTREAM = "calls"
@@ -146,6 +147,12 @@ class CallsSplit:
         yield ReadResult(conform(self.connector.generate(self.first, self.last, columns), wanted, "the call records"))
 
 
+@dataclass(frozen=True)
+class _Recorded:
+    rows: Count
+    began_ns: int | None = None
+
+
 class CallsReader:
     """Progress is the number of rows offered and, where that decides what they are, the moment of the first offer."""
 
@@ -153,8 +160,10 @@ class CallsReader:
         self._connector, self._schema = connector, schema
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
-        first = 0 if progress is None else int(progress["rows"])
-        began = clock.time_ns() if progress is None or "began_ns" not in progress else int(progress["began_ns"])
+        known = _Recorded(0) if progress is None else recorded(progress, _Recorded)
+        first, began = known.rows, clock.time_ns() if known.began_ns is None else known.began_ns
+        if self._connector.rows is not None and first > self._connector.rows:
+            raise unusable(f"{first} rows are read, and there are {self._connector.rows}")
         due = self._due(began)
         step = self._connector.split_rows
         last = max(first, min(due, first + max(max_rows, 1)))

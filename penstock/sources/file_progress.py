@@ -20,7 +20,9 @@ from typing import Any
 import xxhash
 
 from penstock.errors import SourceError
+from penstock.sources.compressed import codec_of
 from penstock.sources.listing import FileId, changed, path_of, vanished
+from penstock.sources.recorded import Count, recorded, unusable
 
 _PATH_BYTES, _IDENTITY_BYTES = 6, 3
 _RECORD = _PATH_BYTES + _IDENTITY_BYTES
@@ -92,11 +94,28 @@ def from_json(progress: dict[str, Any], follow: bool) -> FileProgress:
             detail=f"a source with follow={follow} records `{name}`; found {sorted(progress)}",
             hint="start with a new checkpoint after changing `follow`",
         )
-    data = base64.b64decode(progress[name])
-    records = (data[i : i + _RECORD] for i in range(0, len(data), _RECORD))
+    written = recorded({**progress, "files": progress[name]}, _Recorded)
+    records = (written.files[i : i + _RECORD] for i in range(0, len(written.files), _RECORD))
     known = {record[:_PATH_BYTES]: record[_PATH_BYTES:] for record in records}
-    partly = {FileId(path_of(f["path"]), f["size"], f["mtime_ns"]): f["at"] for f in progress["partly"]}
+    partly = {FileId(path_of(f.path), f.size, f.mtime_ns): f.at for f in written.partly}
+    beyond = [file for file, at in partly.items() if at > file.size and codec_of(file.path) is None]
+    if len(written.files) % _RECORD or beyond:
+        raise unusable("a file is read beyond its end, or a record is cut short")
     return FileProgress(follow, known, partly)
+
+
+@dataclass(frozen=True)
+class _Partly:
+    path: str
+    size: Count
+    mtime_ns: int
+    at: Count
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    files: bytes  # base64 in JSON
+    partly: tuple[_Partly, ...]
 
 
 def _path_hash(file: FileId) -> bytes:

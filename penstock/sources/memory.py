@@ -19,6 +19,7 @@ from penstock.errors import ConfigError
 from penstock.schema import conform, is_nested, normalise
 from penstock.sources.bad_rows import divert_malformed
 from penstock.sources.base import Offer, ReadResult
+from penstock.sources.recorded import Count, recorded, unusable
 
 SUBSTREAM = "memory"
 
@@ -130,6 +131,11 @@ class MemorySplit:
         return _split_of_ipc, (to_ipc(self.table), self.batch, self.first, self.time, self.substream)
 
 
+@dataclass(frozen=True)
+class _Recorded:
+    batches: Count
+
+
 class MemoryReader:
     """Offers whole batches."""
 
@@ -146,7 +152,9 @@ class MemoryReader:
         self._one_at_a_time, self._finishing, self._time = one_at_a_time, finishing, time
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
-        start = 0 if progress is None else int(progress["batches"])
+        start = 0 if progress is None else recorded(progress, _Recorded).batches
+        if start > len(self._batches):
+            raise unusable(f"{start} batches are read, and there are {len(self._batches)}")
         end = self._end(start, max_rows)
         splits = tuple(split for i in range(start, end) for split in self._splits(i))
         waiting = sum(batch.num_rows for batch in self._batches[end:])

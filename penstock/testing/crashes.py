@@ -27,7 +27,8 @@ from penstock.checkpoint.store import KEPT_MANIFESTS
 from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.engine.loop import Executor
 from penstock.engine.outputs import late_outputs
-from penstock.engine.run_access import OPEN_RUNS
+from penstock.engine.run_access import HOSTS, OPEN_RUNS
+from penstock.errors import StorageError
 from penstock.operators.arrange import hashes_of
 from penstock.plan.nodes import Source
 from penstock.schema import conform
@@ -203,15 +204,23 @@ def another_way(random: Random, way: Way) -> Way:
 
 
 def launch(scenario: Scenario, place: Place, way: Way, **options: object) -> ps.Run:
-    OPEN_RUNS.keep_only(place.checkpoint / "runs", ())  # a process that starts again has nothing open
+    forget_runs(place)
     fixed = {"master": "inline", "epoch": "1ms", "on_bad_row": "divert", **scenario.settings}
     return scenario.into(place).start(str(place.checkpoint), **{**fixed, **way.settings(), **options})
+
+
+def forget_runs(place: Place) -> None:
+    """A process that starts again has nothing open."""
+    runs = place.checkpoint / "runs"
+    OPEN_RUNS.keep_only(runs, ())
+    for known in [known for known in HOSTS if known[1] == runs]:
+        del HOSTS[known]
 
 
 def run_until_death(scenario: Scenario, place: Place, way: Way, fault: Fault, **options: object) -> str:
     """Where the run died of the fault: "recovery" or "epochs"; empty if it lived to its end."""
     arm(fault.point, fault.nth, fault.action)
-    deadly = InjectedCrash if fault.action == "crash" else OSError
+    deadly = InjectedCrash if fault.action == "crash" else StorageError
     try:
         run = launch(scenario, place, way, **options)
     except deadly:

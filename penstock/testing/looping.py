@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.loop import EpochLoop, Executor, Outcome
-from penstock.engine.run_access import OPEN_RUNS
 from penstock.events import Event
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import compile_query
-from penstock.testing.crashes import Place, Scenario
+from penstock.testing.crashes import Place, Scenario, forget_runs
 from penstock.testing.ways import Way
 
 
@@ -22,7 +21,7 @@ def looping(
 ) -> Iterator[tuple[EpochLoop, list[Event]]]:
     """A loop over the scenario, and what it tells."""
     told: list[Event] = []
-    OPEN_RUNS.keep_only(place.checkpoint / "runs", ())  # a process that starts again has nothing open
+    forget_runs(place)
     settings = Settings(master="inline", on_bad_row="divert").with_options(
         **scenario.settings, **way.settings(), **options
     )

@@ -7,6 +7,7 @@ from random import Random
 from penstock.balance.decisions import Change, Merge, Move, Scale, Split
 from penstock.checkpoint.faults import InjectedCrash, arm, disarm
 from penstock.engine.loop import Executor, Outcome
+from penstock.errors import StorageError
 from penstock.events import Event
 from penstock.state.directory import Directory
 from penstock.testing.crashes import Fault, Place, Scenario
@@ -50,7 +51,7 @@ def die_with_changes(
     arm(fault.point, fault.nth, fault.action)
     try:
         return step_with_changes(scenario, place, way, executor, random)
-    except (InjectedCrash, OSError):
+    except (InjectedCrash, StorageError):
         return None
     finally:
         disarm()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -204,6 +205,23 @@ def test_a_commit_whose_answer_is_lost_is_a_commit(
     assert manifests.read(tmp_path, 7) == _manifest()
     assert [p.name for p in tmp_path.iterdir()] == [manifests.file_name(7)]
     assert synced == [tmp_path], "a commit must be durable when it returns"
+
+
+def test_a_failed_fsync_of_the_manifests_folder_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a failed fsync the next one may claim success for pages that are lost."""
+    fsync, failed = os.fsync, []
+
+    def failing(descriptor: int) -> None:
+        if os.readlink(f"/proc/self/fd/{descriptor}") == str(tmp_path) and not failed:
+            failed.append(descriptor)
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(OSError, match="could not be made durable: Input/output error"):
+        manifests.commit(tmp_path, _manifest())
 
 
 def test_a_commit_that_failed_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import xxhash
 
 from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.checkpoint.run_files import OpenRuns, write_run
 from penstock.errors import CorruptCheckpointError
 from penstock.state.ranges import EVERYTHING, HASH_END, HashRange
-from penstock.state.runs import HASH, TIME, Slice
+from penstock.state.runs import HASH, TIME, Run, Slice
 
 
 def _rows(count: int = 50) -> pa.Table:
@@ -108,3 +109,65 @@ def test_closing_runs_of_one_folder_leaves_those_of_another(tmp_path: Path) -> N
     assert cache.read(folders[1], pieces[1]).equals(_rows())
     with pytest.raises(CorruptCheckpointError):
         cache.read(folders[0], pieces[0])
+
+
+def _forged(path: Path, run: Run, data: bytes) -> Slice:
+    """Other content under the name of a run, and what a manifest would say of it."""
+    path.write_bytes(data)
+    return Slice(replace(run, size=len(data), checksum=xxhash.xxh3_64_hexdigest(data)), EVERYTHING)
+
+
+def _written_as(rows: pa.Table) -> bytes:
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_file(out, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(out.getvalue())
+
+
+def _changed(name: str, values: object) -> pa.Table:
+    return _rows().set_column(_rows().column_names.index(name), name, values)
+
+
+NO_RUNS: dict[str, pa.Table] = {
+    "rows, but the manifest says 50": _rows(49),
+    "does not begin with the columns": _rows().select([TIME, HASH, "v"]),
+    "begin with the columns #hash and #time": _changed(HASH, pa.array(range(50), pa.int64())),
+    "without gaps": _changed(TIME, pa.array([None, *range(49)], pa.int64())),
+    "in one piece": pa.concat_tables([_rows().slice(0, 20), _rows().slice(20)]),
+    "not in order of their hashes": _changed(HASH, _rows().column(HASH).take(pa.array([1, 0, *range(2, 50)]))),
+    "its times are from -11 to 38": _changed(TIME, pa.array(np.arange(50) - 11)),
+}
+
+
+@pytest.mark.parametrize("why", NO_RUNS)
+def test_a_file_that_fits_its_checksum_and_is_no_run_is_named(why: str, tmp_path: Path) -> None:
+    run = write_run(tmp_path, "run", _rows())
+    with pytest.raises(CorruptCheckpointError, match=why) as caught:
+        OpenRuns().read(tmp_path, _forged(tmp_path / "run", run, _written_as(NO_RUNS[why])))
+    assert "the state file run" in caught.value.what
+
+
+@pytest.mark.parametrize("row", [0, 25, 50])
+def test_texts_beyond_the_end_of_the_file_do_not_end_the_process(row: int, tmp_path: Path) -> None:
+    run = write_run(tmp_path, "run", _rows())
+    data = bytearray((tmp_path / "run").read_bytes())
+    content = pa.py_buffer(data)
+    offsets = pa.ipc.open_file(content).read_all().column("v").chunk(0).buffers()[1]
+    at = offsets.address - content.address + 4 * row
+    changed = bytes(data[:at]) + (2**31 - 1).to_bytes(4, "little") + bytes(data[at + 4 :])
+    with pytest.raises(CorruptCheckpointError, match="the state file run"):
+        OpenRuns().read(tmp_path, _forged(tmp_path / "run", run, changed))
+
+
+@pytest.mark.parametrize("length", [0, 100, None])
+def test_a_run_that_is_damaged_while_it_is_open_is_seen(length: int | None, tmp_path: Path) -> None:
+    piece, cache = Slice(write_run(tmp_path, "run", _rows()), EVERYTHING), OpenRuns()
+    cache.read(tmp_path, piece)
+    with (tmp_path / "run").open("r+b") as file:
+        if length is None:
+            file.seek(piece.run.size // 2)
+            file.write(bytes(8))
+        else:
+            file.truncate(length)
+    with pytest.raises(CorruptCheckpointError, match="the state file run"):
+        cache.read(tmp_path, piece)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.checkpoint.manifest import FORMAT, Manifest, SiteState, Staged, SubqueryState, Totals
+from penstock.checkpoint.manifest import FORMAT, Manifest, RangeMark, SiteState, Staged, SubqueryState, Totals
 from penstock.checkpoint.store import KEPT_MANIFESTS, Checkpoint, epoch_of_name, staged_name
 from penstock.errors import CheckpointError, CorruptCheckpointError
+from penstock.progress.mark import BEGIN
 from penstock.state.directory import uniform
 from penstock.state.ranges import EVERYTHING
 from penstock.state.runs import Run, Slice
@@ -18,7 +19,7 @@ from penstock.state.runs import Run, Slice
 
 def _manifest(epoch: int, runs: list[str], staged: list[str]) -> Manifest:
     slices = tuple(Slice(Run(name, 0, 1, 1, "", 0, 0, 0), EVERYTHING) for name in runs)
-    state = SubqueryState(uniform(1), (SiteState(slices, ()),))
+    state = SubqueryState(uniform(1), (SiteState(slices, (RangeMark(EVERYTHING, (BEGIN,)),)),))
     files = tuple(Staged("results", name, 1, 1, "") for name in staged)
     return Manifest(FORMAT, "query", "print", epoch, (), (state,), files, {}, Totals(), False)
 

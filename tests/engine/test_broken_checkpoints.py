@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 import penstock as ps
-from penstock.checkpoint.faults import FaultPoint
-from penstock.errors import CheckpointError, CorruptCheckpointError, SinkError
+from penstock.checkpoint import manifest as manifests
+from penstock.checkpoint.faults import FaultPoint, arm, disarm
+from penstock.checkpoint.manifest import Manifest, RangeMark, SiteState
+from penstock.errors import CheckpointError, CorruptCheckpointError, SinkError, SourceError
+from penstock.state.runs import Slice
 from penstock.testing.crashes import (
     Fault,
     Place,
@@ -24,7 +29,10 @@ from penstock.testing.crashes import (
     random_scenario,
     run_until_death,
 )
+from penstock.testing.damage_tries import assert_answer
 from penstock.testing.ways import Way, random_way
+
+_OPTIONS: dict[str, Any] = {"master": "inline", "epoch": "1ms", "on_bad_row": "divert"}
 
 
 @pytest.fixture
@@ -128,3 +136,68 @@ def test_unsafe_places_are_refused(random: Random, tmp_path: Path) -> None:
     (tmp_path / "open").chmod(0o777)
     with pytest.raises(CheckpointError, match="can be written by everyone"):
         ready.start(str(tmp_path / "open"), master="inline").wait()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda m: replace(m, sources=m.sources * 2), "sources: it has 2, and the query 1"),
+        (lambda m: replace(m, subqueries=m.subqueries * 3), "stateful operators"),
+        (lambda m: replace(m, folders={**m.folders, "more": "x"}), "it has the outputs bad, late, more, results"),
+        (lambda m: _with_sites(m, lambda s: replace(s, marks=_twice(s.marks))), "marks of a range of hashes"),
+        (lambda m: _with_sites(m, lambda s: replace(s, slices=_of_port(s.slices, 7))), "is of input 7"),
+        (lambda m: _with_sites(m, lambda s: replace(s, slices=(), held=s.slices)), "rows are held back"),
+        (lambda m: _with_sites(m, lambda s: replace(s, slices=(), pending=s.slices)), "rows wait for an operator"),
+        (lambda m: _with_progress(m, {"batches": 10**6}), "1000000 batches are read"),
+        (lambda m: _with_progress(m, {"batches": -1}), "int` >= 0"),
+        (lambda m: _with_progress(m, {"rows": "x"}), "batches"),
+    ],
+)
+def test_a_manifest_that_does_not_fit_its_query_is_named(
+    change: Callable[[Manifest], Manifest], why: str, half_done: Scenario, place: Place, way: Way
+) -> None:
+    newest = newest_manifest(place.checkpoint)
+    path = place.checkpoint / "manifests" / manifests.file_name(newest.epoch)
+    path.write_bytes(manifests.encode(change(newest)))
+    with pytest.raises((CorruptCheckpointError, SourceError), match=why) as caught:
+        launch(half_done, place, way).wait()
+    assert caught.value.hint
+
+
+def _with_sites(manifest: Manifest, change: Callable[[SiteState], SiteState]) -> Manifest:
+    states = [replace(state, sites=tuple(map(change, state.sites))) for state in manifest.subqueries]
+    return replace(manifest, subqueries=tuple(states))
+
+
+def _twice(marks: Sequence[RangeMark]) -> tuple[RangeMark, ...]:
+    return tuple(replace(part, marks=part.marks * 2) for part in marks)
+
+
+def _of_port(slices: Sequence[Slice], port: int) -> tuple[Slice, ...]:
+    return tuple(replace(piece, run=replace(piece.run, port=port)) for piece in slices)
+
+
+def _with_progress(manifest: Manifest, progress: dict[str, Any]) -> Manifest:
+    return replace(manifest, sources=(replace(manifest.sources[0], progress=progress),))
+
+
+def test_the_loser_of_two_drivers_whose_lock_was_removed_ends_with_a_message(
+    place: Place, random: Random, way: Way
+) -> None:
+    """The other one commits the same epochs, and cleans up what this one is about to commit."""
+    scenario, others = random_scenario(random), list[ps.Run]()
+
+    def somebody_else_takes_over() -> None:
+        (place.checkpoint / "lock").unlink()
+        disarm()
+        others.append(scenario.into(place).start(str(place.checkpoint), **_OPTIONS, **way.settings()).wait())
+
+    for point in (FaultPoint.PLANNED, FaultPoint.JOB_DONE, FaultPoint.MANIFEST_STAGED, FaultPoint.COMMITTED):
+        shutil.rmtree(place.root, ignore_errors=True)
+        arm(point, 3, somebody_else_takes_over)
+        with pytest.raises(CheckpointError, match=r"another driver|has lost its checkpoint") as caught:
+            launch(scenario, place, way).wait()
+        assert caught.value.detail
+        assert "let only one run use a checkpoint" in caught.value.hint
+        assert others.pop().progress.state == "finished"
+        assert_answer(scenario, place)

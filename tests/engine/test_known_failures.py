@@ -28,7 +28,7 @@ from penstock.config import Settings
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.engine.loop import EpochLoop
-from penstock.errors import CheckpointError, SourceError
+from penstock.errors import CheckpointError, SourceError, StorageError
 from penstock.events import EpochCommitted, Event
 from penstock.plan.subqueries import compile_query
 from penstock.sinks.base import RowWriter
@@ -174,7 +174,7 @@ def test_a5_after_a_failed_commit_there_is_no_later_one(
         write_new(path, data)
 
     monkeypatch.setattr(durable, "write_new", failing)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(StorageError, match="no space left"):
         launch(scenario, place, way).wait()
     assert manifests.epochs(place.checkpoint / "manifests") == [0, 1, 2]
     monkeypatch.undo()

@@ -202,7 +202,7 @@ def test_members_that_die_every_time_end_the_run(scenario: Scenario, place: Plac
     with pytest.raises(PenstockError, match="failed again and again") as caught:
         step_to_end(scenario, place, Way(sites=2), CrewExecutor(quarters, NeverRun()))
     assert quarters.hired == TRIES
-    assert "checkpoint is unhurt" in caught.value.hint
+    assert "checkpoint is intact" in caught.value.hint
 
 
 def test_without_a_crew_epochs_are_jobs(scenario: Scenario, place: Place, hire: Hire) -> None:

@@ -1,0 +1,110 @@
+"""What a file system refuses, said as an error in three parts: the only place that translates errors of the disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pwd
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from penstock.errors import DiskFullError, StorageError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DENIED = (errno.EACCES, errno.EPERM)
+_LASTING = (*_FULL, *_DENIED, errno.EROFS)  # trying again at once would only repeat it
+_GO_ON = "the checkpoint is intact, and the same command goes on where it stopped"
+
+
+@contextmanager
+def writing(path: Path, size: int = 0) -> Iterator[None]:
+    """Explain why a file of so many bytes (0: not known) cannot be written. What may pass by itself stays as it is."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _LASTING:
+            raise
+        raise explained(error, path, size) from error
+
+
+@contextmanager
+def using_disks() -> Iterator[None]:
+    """Explain whatever a file system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise explained(error) from error
+
+
+def explained(error: OSError, path: Path | None = None, size: int = 0) -> StorageError:
+    """Say in three parts what went wrong at a path, or at the one that the error names."""
+    if path is None and isinstance(error.filename, str | bytes):
+        path = Path(os.fsdecode(error.filename))
+    where = _existing(path) if path is not None else None
+    place = str(where or "a folder of the query")
+    if error.errno in _FULL:
+        return _full(place, path, size, over_quota=error.errno == errno.EDQUOT)
+    if error.errno == errno.EROFS:
+        return StorageError(
+            f"{place} is read-only",
+            detail=_said(error, path),
+            hint=f"mount it so that it can be written, or choose another folder; {_GO_ON}",
+        )
+    if error.errno in _DENIED:
+        return StorageError(
+            f"there is no permission to use {place}",
+            detail=f"{_said(error, path)}; the user is {_user()}",
+            hint=f"give this user the right to read and write there, or choose another folder; {_GO_ON}",
+        )
+    return StorageError(
+        f"the file system of {place} failed",
+        detail=_said(error, path),
+        hint="fix the cause and start the query again: it goes on from the last epoch that was committed",
+    )
+
+
+def full(folder: str, told: str) -> DiskFullError:
+    """Say that a folder is full, by the word of somebody else."""
+    return DiskFullError(f"there is no room left in {folder}", detail=told, hint=_room_hint())
+
+
+def _full(place: str, path: Path | None, size: int, over_quota: bool) -> DiskFullError:
+    free = None if path is None or over_quota else _free(Path(place))
+    parts = [f"writing {path}"] if path is not None else ["the file system says so"]
+    if size:
+        parts.append(f"it has {size:,} bytes")
+    if free is not None:
+        missing = f"{size - free:,} bytes are missing" if size > free else "some other process may have used the rest"
+        parts.append(f"{free:,} bytes are free: {missing}" if size else f"{free:,} bytes are free")
+    what = (
+        f"the quota of the user {_user()} is used up in {place}" if over_quota else f"there is no room left in {place}"
+    )
+    return DiskFullError(what, detail=", ".join(parts), hint=_room_hint())
+
+
+def _room_hint() -> str:
+    return f"make room there; {_GO_ON}. With the setting on_full = 'wait' a run waits for room instead of ending"
+
+
+def _said(error: OSError, path: Path | None) -> str:
+    said = error.strerror or str(error)
+    return f"{path}: {said}" if path is not None and str(path) not in said else said
+
+
+def _existing(path: Path) -> Path | None:
+    """The nearest folder that is there."""
+    return next((folder for folder in (path, *path.parents) if folder.is_dir()), None)
+
+
+def _free(folder: Path) -> int | None:
+    with suppress(OSError):
+        about = os.statvfs(folder)
+        return about.f_bavail * about.f_frsize
+    return None
+
+
+def _user() -> str:
+    with suppress(KeyError):
+        return pwd.getpwuid(os.geteuid()).pw_name
+    return str(os.geteuid())

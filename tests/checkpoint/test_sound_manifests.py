@@ -1,0 +1,167 @@
+"""A manifest that cannot be true is refused, whatever its checksum says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xxhash
+
+from penstock.checkpoint import manifest as manifests
+from penstock.checkpoint.manifest import (
+    FORMAT,
+    Manifest,
+    RangeMark,
+    SiteState,
+    SourceState,
+    Staged,
+    SubqueryState,
+    Totals,
+)
+from penstock.checkpoint.sound import contradictions
+from penstock.checkpoint.store import Checkpoint
+from penstock.errors import CorruptCheckpointError
+from penstock.progress.mark import END, Mark, at
+from penstock.state.cells import Cells
+from penstock.state.directory import uniform
+from penstock.state.ranges import EVERYTHING, HASH_END, HashRange
+from penstock.state.runs import Run, Slice
+
+HALF = HASH_END // 2
+LOW, HIGH = HashRange(0, HALF), HashRange(HALF, HASH_END)
+RUN = Run("e000000000003-q0-s0-x.arrow", 0, 3, 512, "0123456789abcdef", -5, 0, 2**62)
+
+
+def _site(part: HashRange, *ranges: HashRange, run: Run = RUN) -> SiteState:
+    return SiteState(tuple(Slice(run, piece) for piece in ranges), (RangeMark(part, (at(3),)),))
+
+
+def _manifest(*sites: SiteState, **changes: Any) -> Manifest:
+    state = SubqueryState(uniform(2, 1), sites or (_site(LOW, LOW), _site(HIGH, HIGH)))
+    plain = Manifest(
+        format=FORMAT,
+        query_id="query",
+        fingerprint="print",
+        epoch=3,
+        sources=(SourceState({"batches": 3}, {"memory": at(12)}, False),),
+        subqueries=(state,),
+        staged=(Staged("results", "e000000000003-x.parquet", 2, 9, "0123456789abcdef"),),
+        folders={"results": "out/_penstock"},
+        totals=Totals(1, 2, 3, 4),
+        finished=False,
+    )
+    return replace(plain, **changes)
+
+
+def _source(**changes: Any) -> Manifest:
+    return _manifest(sources=(replace(SourceState(None, {}, False), **changes),))
+
+
+def _run(**changes: Any) -> Manifest:
+    return _manifest(_site(LOW, LOW, run=replace(RUN, **changes)), _site(HIGH))
+
+
+def test_a_manifest_of_ours_has_no_contradiction() -> None:
+    spread = uniform(2, 1).spread_over(Cells(HALF - 1, 0, (0, 1)))
+    ranges = (HashRange(0, HALF), HashRange(HALF - 1, HASH_END))
+    sites = tuple(SiteState((Slice(RUN, part),), (RangeMark(part, (END,)),)) for part in ranges)
+    for manifest in (_manifest(), replace(_manifest(), subqueries=(SubqueryState(spread, sites),))):
+        assert list(contradictions(manifest)) == []
+
+
+WRONG: dict[str, Manifest] = {
+    "a total cannot be -1": _manifest(totals=Totals(rows_in=-1)),
+    "a total cannot be 9223372036854775808": _manifest(totals=Totals(rows_out=2**63)),
+    "a total cannot be -2": _manifest(asked_sites=-2),
+    "the number of rows of a source cannot be -1": _source(rows=-1),
+    "9223372036854775808 is not a mark": _source(marks={"a": Mark(False, 2**63)}),
+    "-9223372036854775809 is not a mark": _source(floor=Mark(False, -(2**63) - 1)),
+    "5 is not a mark": _source(floor=Mark(True, 5)),
+    "which is no output": _manifest(staged=(Staged("late", "e000000000003-x.parquet", 2, 9, "0123456789abcdef"),)),
+    "the number of rows of e": _manifest(
+        staged=(Staged("results", "e000000000003-x.parquet", -2, 9, "0123456789abcdef"),)
+    ),
+    "the size of e": _manifest(staged=(Staged("results", "e000000000003-x.parquet", 2, -1, "0123456789abcdef"),)),
+    "the checksum of e": _manifest(staged=(Staged("results", "e000000000003-x.parquet", 2, 9, "none"),)),
+    "`late` was published by epoch 9": _manifest(published={"late": 9}),
+    "the state of 1 sites, and a directory of 2": _manifest(_site(EVERYTHING)),
+    "is not a range of hashes": _manifest(_site(LOW, HashRange(5, 5)), _site(HIGH)),
+    "0 to 36893488147419103232 is not a range": _manifest(_site(LOW, HashRange(0, 2**65)), _site(HIGH)),
+    "do not cover its hashes": _manifest(_site(HashRange(0, HALF - 1)), _site(HIGH)),
+    "the port of e": _run(port=-1),
+    "cannot have 0 rows": _run(rows=0),
+    "cannot have 3 rows in 2 bytes": _run(size=2),
+    "the times of e": _run(min_time=1),
+    "the checksums of e": _run(checksum="xyz"),
+    "the checksums of e000000000003-q0-s0-x.arrow are none": _run(blocks="0123456789abcdef" * 2),
+    "are held twice": _manifest(_site(LOW, EVERYTHING), _site(HIGH, HIGH)),
+    "rows of e000000000003-q0-s0-x.arrow are held twice": _manifest(_site(LOW, LOW, LOW), _site(HIGH)),
+    "it says two things of e": _manifest(_site(LOW, LOW), _site(HIGH, HIGH, run=replace(RUN, rows=4))),
+    f"{HASH_END} is not a hash": _manifest(replace(_site(LOW), turn=HASH_END), _site(HIGH)),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_contradiction_is_named_when_the_checkpoint_is_opened(what: str, tmp_path: Path) -> None:
+    checkpoint = Checkpoint.open(tmp_path)
+    checkpoint.commit(WRONG[what])
+    with pytest.raises(CorruptCheckpointError, match=what) as caught:
+        checkpoint.newest()
+    assert "000000000003.json" in caught.value.what
+    assert caught.value.hint
+    checkpoint.close()
+
+
+def _without(*path: str | int) -> Callable[[Any], None]:
+    def change(body: Any) -> None:
+        for key in path[:-1]:
+            body = body[key]
+        del body[path[-1]]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _without("asked_sites"),
+        _without("sources", 0, "floor"),
+        _without("subqueries", 0, "sites", 0, "released"),
+        lambda body: body.update(unknown=1),
+        lambda body: body["sources"][0].update(progress=json.loads("[" * 900 + "]" * 900)),
+        lambda body: body.update(epoch=10**40),
+        lambda body: body["subqueries"][0]["directory"].update(groups=[64] * 2_000_000),
+    ],
+)
+def test_a_field_that_is_missing_unknown_or_enormous_is_refused(change: Callable[[Any], None], tmp_path: Path) -> None:
+    body = json.loads(manifests.encode(_manifest()))["body"]
+    change(body)
+    _write(tmp_path, json.dumps(body, separators=(",", ":")).encode())
+    with pytest.raises(CorruptCheckpointError, match=r"000000000003\.json"):
+        manifests.read(tmp_path, 3)
+
+
+def test_nesting_without_end_is_refused(tmp_path: Path) -> None:
+    body = manifests.encode(_manifest()).partition(b'"body":')[2][:-1]
+    deep = b"[" * 100_000 + b"]" * 100_000
+    for changed in (body.replace(b'{"batches":3}', deep), body[:-1] + b',"unknown":' + deep + b"}"):
+        _write(tmp_path, changed)
+        with pytest.raises(CorruptCheckpointError, match=r"000000000003\.json"):
+            manifests.read(tmp_path, 3)
+
+
+def _write(folder: Path, body: bytes) -> None:
+    sealed = b'{"checksum":"%s","body":%s}' % (xxhash.xxh3_64_hexdigest(body).encode(), body)
+    (folder / manifests.file_name(3)).write_bytes(sealed)
+
+
+def test_a_manifest_of_many_gigabytes_is_not_read(tmp_path: Path) -> None:
+    manifests.commit(tmp_path, _manifest())
+    with (tmp_path / manifests.file_name(3)).open("r+b") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(CorruptCheckpointError, match="1,099,511,627,776 bytes"):
+        manifests.read(tmp_path, 3)
