@@ -156,6 +156,6 @@ def test_under_a_constant_load_the_number_of_sites_settles_and_stays(block: int)
 
 def test_a_number_of_sites_that_was_too_few_is_not_gone_back_to_before_the_load_falls() -> None:
     """Two sites are just too few; three would be busy for little more than two thirds of the time."""
-    load = Load(2.05, 1e-4, 64, False, 1.3, 0.0, 0.0, 1.0, 2, 2, 4)
+    load = Load(2.05, 1e-4, 64, False, 1.3, 0.0, 0.0, 2.0, 2, 2, 4)
     assert scalings(load, Random(1))[-1] in (3, 4)
     assert scalings(replace(load, sites=0.5), Random(1))[-1] == 1
