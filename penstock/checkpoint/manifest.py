@@ -23,7 +23,7 @@ from penstock.state.directory import Directory, groups_of_depths
 from penstock.state.ranges import HASH_END, HashRange
 from penstock.state.runs import Slice
 
-FORMAT = 4
+FORMAT = 5
 Kind = TypeVar("Kind")
 _MOST_BYTES, _MOST_GROUPS = 1 << 30, 1 << 20  # far beyond any manifest that was ever written
 _FILE_NAME = re.compile(r"(\d{12})\.json")
