@@ -75,11 +75,13 @@ class Branches:
     def take_behind(self, rows: pa.Table, late_below: Mark) -> list[LateFor]:
         """Take what is not late of rows behind the punctuation; gives what was late for which target."""
         found: list[LateFor] = []
-        for gathered, branch, order in zip(self._travelling, self._branches, self._orders, strict=True):
-            taken, late = judged(rows, branch, late_below)
-            found.append(late)
-            if taken is not None and taken.num_rows:
-                gathered.append(travelling(self._subquery(branch), branch.port, taken, order))
+        step = max(1, _ROWS // self._copies)
+        for start in range(0, rows.num_rows, step):
+            for number, branch in enumerate(self._branches):
+                taken, late = judged(rows.slice(start, step), branch, late_below)
+                found.append(late)
+                if taken is not None and taken.num_rows:
+                    self._gather(number, branch, taken)
         return found
 
     def staged(self) -> tuple[Staged, ...]:

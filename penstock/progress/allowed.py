@@ -26,7 +26,7 @@ def allowing(rule: Rule, lateness: str | int | timedelta | None, is_timestamp: b
 
 def span_of_times(told: str | int | timedelta, is_timestamp: bool) -> int:
     """A span in the unit of some times. A bare number means nothing where they are timestamps."""
-    bare = isinstance(told, int) or str(told).strip().lstrip("-").isdecimal()
+    bare = not isinstance(told, timedelta) and str(told).strip().lstrip("-").isdecimal()
     if bare and not is_timestamp:
         return int(str(told))
     if bare:

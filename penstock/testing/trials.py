@@ -19,6 +19,7 @@ from penstock.api.handle import Run
 from penstock.api.streams import Stream
 from penstock.plan.nodes import Node, Source
 from penstock.plan.subqueries import node_schema
+from penstock.progress.rules import Ordered, Slack
 from penstock.schema import conform
 from penstock.sources.memory import MemoryConnector
 from penstock.testing.arrivals import late_arrivals, random_arrivals
@@ -105,10 +106,10 @@ def random_late_source(
         substreams=arrivals.substreams,
     )
     slack = random.choice([0, 0, SECOND, 2 * SECOND])
-    progress = ps.ordered() if slack == 0 and random.random() < 0.5 else ps.slack(slack * MICROSECOND)
-    allowed = random.choice([1, SECOND, 2 * SECOND]) if random.random() < 0.1 else 0
-    lateness = (allowed if is_bigint else allowed * MICROSECOND) if allowed else None
-    return ps.read.source(connector, time="ts", progress=progress, name=name, allowed_lateness=lateness)
+    rule = Ordered() if slack == 0 and random.random() < 0.5 else Slack(slack)
+    if random.random() < 0.1:
+        rule = replace(rule, allowed=random.choice([1, SECOND, 2 * SECOND]))
+    return ps.read.source(connector, time="ts", progress=rule, name=name)
 
 
 def _with_numbers(rows: pa.Table) -> pa.Table:

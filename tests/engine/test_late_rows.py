@@ -15,7 +15,7 @@ from penstock.errors import CheckpointError, ConfigError
 from penstock.testing import Way, assert_same_rows
 from penstock.testing.case_input import Part
 from penstock.testing.late_answer import expected, readable
-from penstock.testing.queries import SECOND, cut, random_query, random_rows
+from penstock.testing.queries import MICROSECOND, SECOND, cut, random_query, random_rows
 
 
 @pytest.mark.parametrize("lateness", ["row", "window"])
@@ -26,7 +26,7 @@ def test_late_rows_are_delivered_whole_and_left_out_of_the_answer(
     rows = random_rows(random)
     shuffled = rows.take(random.sample(range(rows.num_rows), rows.num_rows)) if rows.num_rows else rows
     parts, slack = cut(random, shuffled), random.choice([0, 5 * SECOND, 30 * SECOND])
-    stream = ps.read.batches(parts, time="ts", progress=ps.slack(slack), one_batch_per_offer=True)
+    stream = ps.read.batches(parts, time="ts", progress=ps.slack(slack * MICROSECOND), one_batch_per_offer=True)
     query = random_query(random, stream)
     options = {"master": "inline", "epoch": "1ms", "lateness": lateness, **way.settings()}
     run = query.to.memory().start(str(tmp_path / "ck"), **options).wait()

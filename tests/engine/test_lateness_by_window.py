@@ -15,7 +15,7 @@ from penstock.api.streams import Stream, Windowed
 from penstock.testing.case_late import judged
 from penstock.testing.fuzz import report_of
 from penstock.testing.oracle_relation import MARK
-from penstock.testing.queries import SECOND, random_grain, random_origin
+from penstock.testing.queries import MICROSECOND, SECOND, random_grain, random_origin
 from penstock.testing.source_rows import sources_of
 from penstock.testing.trials import Trial, epochs_of, random_late_source, random_ways
 
@@ -23,9 +23,9 @@ ROUNDS = 8  # of all queries and both rules
 
 Query = Callable[[Stream, Stream], Stream]
 MEASURES = {"n": ps.count(), "total": ps.sum("i"), "least": ps.min("f"), "last": ps.last("s")}
-STEP = 4 * SECOND
-SLIDING, TUMBLING = ps.sliding(10 * SECOND, every=STEP), ps.tumbling(10 * SECOND)
-SMALL = ps.sliding(7 * SECOND, every=3 * SECOND, offset=SECOND)
+STEP, UNIT = 4 * SECOND, SECOND * MICROSECOND
+SLIDING, TUMBLING = ps.sliding(10 * UNIT, every=4 * UNIT), ps.tumbling(10 * UNIT)
+SMALL = ps.sliding(7 * UNIT, every=3 * UNIT, offset=UNIT)
 
 
 def as_they_are(rows: pa.Table) -> pa.Table:
@@ -40,12 +40,12 @@ def ends(windows: Windowed) -> Stream:
 QUERIES: dict[str, Query] = {
     "tumbling": lambda a, b: a.group_by("k").window(TUMBLING).agg(**MEASURES),
     "sliding": lambda a, b: a.group_by("k").window(SLIDING).agg(**MEASURES),
-    "sliding by a pane": lambda a, b: a.window(ps.sliding(30 * SECOND, every=SECOND)).agg(n=ps.count()),
+    "sliding by a pane": lambda a, b: a.window(ps.sliding(30 * UNIT, every=UNIT)).agg(n=ps.count()),
     "sliding over a union": lambda a, b: a.union(b).group_by("k").window(SMALL).agg(**MEASURES),
-    "windows with gaps": lambda a, b: a.window(ps.sliding(4 * SECOND, every=10 * SECOND)).agg(n=ps.count()),
-    "sessions": lambda a, b: a.group_by("k").window(ps.session(3 * SECOND)).agg(**MEASURES),
-    "long sessions": lambda a, b: a.group_by("i").window(ps.session(9 * SECOND)).agg(n=ps.count()),
-    "sessions over a union": lambda a, b: a.union(b).group_by("k").window(ps.session(4 * SECOND)).agg(**MEASURES),
+    "windows with gaps": lambda a, b: a.window(ps.sliding(4 * UNIT, every=10 * UNIT, gaps=True)).agg(n=ps.count()),
+    "sessions": lambda a, b: a.group_by("k").window(ps.session(3 * UNIT)).agg(**MEASURES),
+    "long sessions": lambda a, b: a.group_by("i").window(ps.session(9 * UNIT)).agg(n=ps.count()),
+    "sessions over a union": lambda a, b: a.union(b).group_by("k").window(ps.session(4 * UNIT)).agg(**MEASURES),
     "windows of rows": lambda a, b: a.window(ps.rows(10, every=3)).agg(n=ps.count(), most=ps.max("k")),
     "moments": lambda a, b: a.group_by("k").at("ts").agg(n=ps.count()),
     "moments of windows": lambda a, b: a.windowed(SLIDING).group_by("k").at("window_start").agg(n=ps.count()),
@@ -56,25 +56,25 @@ QUERIES: dict[str, Query] = {
     "keep first in windows": lambda a, b: a.windowed(TUMBLING).keep_first("k"),
     "top of all": lambda a, b: a.top(3, [ps.asc("i"), "ts"], keys=["k"], per=None),
     "windows of windows": lambda a, b: (
-        a.windowed(SLIDING).window(ps.sliding(12 * SECOND, every=8 * SECOND, time="window_start")).agg(n=ps.count())
+        a.windowed(SLIDING).window(ps.sliding(12 * UNIT, every=8 * UNIT, time="window_start")).agg(n=ps.count())
     ),
     "join in windows": lambda a, b: a.windowed(TUMBLING).join(b.windowed(TUMBLING), "k", within="window", kind="left"),
     "an aggregate of an aggregate": lambda a, b: (
-        a.group_by("k").window(SMALL).agg(n=ps.count()).window(ps.tumbling(9 * SECOND)).agg(most=ps.max("n"))
+        a.group_by("k").window(SMALL).agg(n=ps.count()).window(ps.tumbling(9 * UNIT)).agg(most=ps.max("n"))
     ),
     "a filter before windows": lambda a, b: a.where(ps.col("i") > 0).group_by("k").window(SLIDING).agg(n=ps.count()),
     "a function before windows": lambda a, b: (
         a.map_batches(as_they_are, a.schema, time="ts").window(SLIDING).agg(n=ps.count())
     ),
-    "two windows over one source": lambda a, b: ends(a.window(SLIDING)).union(ends(a.window(ps.session(2 * SECOND)))),
+    "two windows over one source": lambda a, b: ends(a.window(SLIDING)).union(ends(a.window(ps.session(2 * UNIT)))),
     "late for one, in time for the other": lambda a, b: (
-        ends(a.where(ps.col("i") > 0).window(SMALL)).union(ends(a.window(ps.sliding(60 * SECOND, every=20 * SECOND))))
+        ends(a.where(ps.col("i") > 0).window(SMALL)).union(ends(a.window(ps.sliding(60 * UNIT, every=20 * UNIT))))
     ),
     "a join and an aggregate of one source": lambda a, b: (
         a.window(TUMBLING).agg(n=ps.count()).select(ts=ps.col("window_end"), n=ps.col("n"))
-        .union(a.join(b, "k", within=2 * SECOND).select("ts", n=ps.col("right_k")))
+        .union(a.join(b, "k", within=2 * UNIT).select("ts", n=ps.col("right_k")))
     ),
-    "windows of a join": lambda a, b: a.join(b, "k", within=(0, 3 * SECOND)).window(SLIDING).agg(n=ps.count()),
+    "windows of a join": lambda a, b: a.join(b, "k", within=(0, 3 * UNIT)).window(SLIDING).agg(n=ps.count()),
 }  # fmt: skip
 
 
