@@ -89,6 +89,9 @@ class Settings:
     `least_sites` to `most_sites` sites (None: no more than `sites`); it gives no site a group with which this one would
     hold more than `state_bytes` of state of a subquery (None: no bound).
 
+    `lateness` "window": a row below the punctuation is late for windows that are closed, and counts in the open ones;
+    "row": it counts for none. It stays as it is for the life of a checkpoint.
+
     `order` "in" makes mergers hold rows back and work in order of time, as order-sensitive Python functions need it.
     `grid` is the cells a theta join is spread over, rows by columns; "auto": about one for each site, also when their
     number changes. The setting stays as it is for the life of a checkpoint.
@@ -115,6 +118,7 @@ class Settings:
     max_lead: int | None = None
     flush: str = "eager"
     max_delay: int = 1
+    lateness: str = "window"
     on_bad_row: str = "stop"
     on_missing_results: str = "stop"
     late: str = ""
@@ -138,6 +142,7 @@ class Settings:
         _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
         known_missing = self.on_missing_results in ("stop", "accept")
         _require(known_missing, "on_missing_results", self.on_missing_results, "'stop' or 'accept'")
+        _require(self.lateness in ("window", "row"), "lateness", self.lateness, "'window' or 'row'")
         _require(self.flush in ("eager", "slow", "lazy"), "flush", self.flush, "'eager', 'slow' or 'lazy'")
         _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
         _require(self.exchange in ("direct", "spark"), "exchange", self.exchange, "'direct' or 'spark'")

@@ -169,7 +169,7 @@ class Run:
 
     @property
     def late(self) -> pa.Table:
-        """The rows that came below the punctuation of their stream, with all their columns. Of a query with several
+        """The rows that came too late for something, with all their columns and what that was. Of a query with several
         sources ask for those of one, with `late_of`."""
         sources = self._loop.query.sources
         if len(sources) > 1:
@@ -183,7 +183,7 @@ class Run:
         if source not in names:
             raise PenstockError(f"this query has no source `{source}`", hint=did_you_mean(source, names))
         place = names.index(source)
-        return self._published(self._loop.outputs.late[place], self._loop.query.sources[place].schema)
+        return self._published(self._loop.outputs.late[place], self._loop.query.program.inputs[place].late_schema)
 
     @property
     def bad(self) -> pa.Table:

@@ -3,6 +3,7 @@
 `progress` says how the rows of a stream tell how far it has come (`ordered()`, `slack("2s")`, `punctuated(...)`).
 `idle="10s"`: once a stream, or a substream of it, has had no rows for so long, others no longer wait for it.
 `idle_advances=True`: while a stream is idle, system time carries its mark on.
+`allowed_lateness="10s"`: punctuation is held back by so much more than the rule says.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from penstock.api.progress import RuleSpec, idle_span, ordered, rule_over
 from penstock.api.streams import Stream
 from penstock.errors import QueryError
 from penstock.plan.nodes import Source
+from penstock.progress.allowed import allowing
 from penstock.progress.rules import Slack
 from penstock.schema import arrow_type, is_time_type, normalise, require_column, sql_type
 from penstock.sources.base import SourceConnector
@@ -44,6 +46,7 @@ def files(
     name: str | None = None,
     idle: Length | None = None,
     idle_advances: bool = False,
+    allowed_lateness: Length | None = None,
     **options: Any,
 ) -> Stream:
     """Files in a folder or of a pattern: Parquet, Arrow IPC, CSV or JSON lines. `follow=True` keeps watching for new
@@ -59,13 +62,21 @@ def files(
         name=name or "files",
         idle=idle,
         idle_advances=idle_advances,
+        allowed_lateness=allowed_lateness,
     )
 
 
 @checked_keywords("ps.read.table")
-def table(rows: Rows, *, time: str, progress: RuleSpec | None = None, name: str = "table") -> Stream:
+def table(
+    rows: Rows,
+    *,
+    time: str,
+    progress: RuleSpec | None = None,
+    name: str = "table",
+    allowed_lateness: Length | None = None,
+) -> Stream:
     """A table in memory: Arrow, pandas, or a list of dicts."""
-    return batches([rows], time=time, progress=progress, name=name)
+    return batches([rows], time=time, progress=progress, name=name, allowed_lateness=allowed_lateness)
 
 
 @checked_keywords("ps.read.batches", [field.name for field in fields(MemoryConnector)])
@@ -77,11 +88,20 @@ def batches(
     name: str = "batches",
     idle: Length | None = None,
     idle_advances: bool = False,
+    allowed_lateness: Length | None = None,
     **options: Any,
 ) -> Stream:
     """Tables in memory, one epoch each: for tests and for trying out what arrives when."""
     connector = MemoryConnector(tuple(_as_table(part) for part in parts), **{"one_batch_per_offer": True} | options)
-    return source(connector, time=time, progress=progress, name=name, idle=idle, idle_advances=idle_advances)
+    return source(
+        connector,
+        time=time,
+        progress=progress,
+        name=name,
+        idle=idle,
+        idle_advances=idle_advances,
+        allowed_lateness=allowed_lateness,
+    )
 
 
 @checked_keywords("ps.read.calls", [field.name for field in fields(CallsConnector)])
@@ -91,6 +111,7 @@ def calls(
     name: str = "calls",
     idle: Length | None = None,
     idle_advances: bool = False,
+    allowed_lateness: Length | None = None,
     **options: Any,
 ) -> Stream:
     """Generated call records. The default progress is a slack as large as their disorder. `start` is when their times
@@ -106,6 +127,7 @@ def calls(
         name=name,
         idle=idle,
         idle_advances=idle_advances,
+        allowed_lateness=allowed_lateness,
     )
 
 
@@ -120,13 +142,22 @@ def spark(
     bounded: bool = False,
     idle: Length | None = None,
     idle_advances: bool = False,
+    allowed_lateness: Length | None = None,
 ) -> Stream:
     """Any streaming DataFrame of Spark. `trigger` is that of Structured Streaming (`{"processingTime": "1 second"}`,
     `{"availableNow": True}`); with `bounded` the stream ends when its streaming query ends by itself."""
     from penstock.runtime.adapter import SparkConnector  # imported late: reading files must not wait for Spark
 
     connector = SparkConnector(frame, trigger or {"processingTime": "1 second"}, bounded, name)
-    return source(connector, time=time, progress=progress, name=name, idle=idle, idle_advances=idle_advances)
+    return source(
+        connector,
+        time=time,
+        progress=progress,
+        name=name,
+        idle=idle,
+        idle_advances=idle_advances,
+        allowed_lateness=allowed_lateness,
+    )
 
 
 def source(
@@ -138,6 +169,7 @@ def source(
     name: str = "source",
     idle: Length | None = None,
     idle_advances: bool = False,
+    allowed_lateness: Length | None = None,
 ) -> Stream:
     """A stream from any connector."""
     if not isinstance(time, str):
@@ -156,6 +188,7 @@ def source(
             hint="the time of a stream is a TIMESTAMP or a BIGINT column",
         )
     rule = rule_over(progress or ordered(), columns, time)
+    rule = allowing(rule, allowed_lateness, pa.types.is_timestamp(field.type))
     return Stream(Source(name, columns, time, rule, connector, idle_span(idle), idle_advances))
 
 

@@ -17,10 +17,13 @@ from penstock.checkpoint.manifest import Staged
 from penstock.engine.blob import Header
 from penstock.engine.deliver import are_scattered, blobs_for_sites, writer_for
 from penstock.engine.job import EpochJob, Message
+from penstock.engine.judging import judged
+from penstock.engine.late_rows import LateFor
 from penstock.engine.steps import run_branches
 from penstock.operators.arrange import merged
 from penstock.operators.base import Orderable
 from penstock.plan.program import SINK, Assign, Branch, Subquery
+from penstock.progress.mark import Mark
 from penstock.state.site_order import SiteOrder
 
 _ROWS = 1 << 20  # that steps may make of the rows they are given, and that wait to be put together, at least
@@ -68,6 +71,18 @@ class Branches:
         if reduces and self._waiting[number] > _ROWS + gathered[0].num_rows:
             gathered[:] = [together(subquery, branch.port, gathered, order)]
             self._waiting[number] = 0
+
+    def take_behind(self, rows: pa.Table, late_below: Mark) -> list[LateFor]:
+        """Take what is not late of rows behind the punctuation; gives what was late for which target."""
+        found: list[LateFor] = []
+        step = max(1, _ROWS // self._copies)
+        for start in range(0, rows.num_rows, step):
+            for number, branch in enumerate(self._branches):
+                taken, late = judged(rows.slice(start, step), branch, late_below)
+                found.append(late)
+                if taken is not None and taken.num_rows:
+                    self._gather(number, branch, taken)
+        return found
 
     def staged(self) -> tuple[Staged, ...]:
         file = self._writer.finish("results")

@@ -47,7 +47,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class RouteTask:
-    """Read one split. Rows below `late_below`, the punctuation of earlier epochs, are late."""
+    """Read one split. Rows below `late_below`, the punctuation of earlier epochs, are late for what it has closed."""
 
     ordinal: int
     input: int

@@ -1,4 +1,4 @@
-"""Reading one split: rows that are on time go on, late and bad rows are put aside and staged.
+"""Reading one split: rows that are on time go on, those behind the punctuation are told apart, bad rows are staged.
 
 Rows that are punctuation and nothing else end here: what they say is in `seen`.
 """
@@ -6,6 +6,7 @@ Rows that are punctuation and nothing else end here: what they say is in `seen`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from penstock.engine.deliver import writer_for
 from penstock.engine.job import EpochJob, RouteTask, route_producer
 from penstock.errors import BadRowError
 from penstock.operators.scalar import keep
-from penstock.plan.program import ROW_NUMBER
+from penstock.plan.program import PLACE, ROW_NUMBER
 from penstock.progress.rules import Punctuated, Seen
 from penstock.schema import time_values
 from penstock.sources.bad_rows import as_text, bad_table
@@ -25,47 +26,58 @@ from penstock.sources.base import BAD_ROWS_SCHEMA
 Mask = npt.NDArray[np.bool_]
 Times = npt.NDArray[np.int64]
 
-_PLACE = "#place"  # the column by which rows are found again behind a filter
+
+@dataclass(frozen=True)
+class Taken:
+    """Rows of a split: those on time, and those `behind` the punctuation of earlier epochs with their places in the
+    split in the column PLACE (None: there are none)."""
+
+    on_time: pa.Table
+    behind: pa.Table | None = None
 
 
 class SplitReading:
-    """Invariant: every row of the split is in exactly one of: what `on_time` gave, `late`, `bad`, and the rows that are
-    only punctuation. `numbered` counts the well-formed ones among them: the numbers that the split used."""
+    """Invariant: every row of the split is in exactly one of: the two tables of what `taken` gives, `bad`, and the rows
+    that are only punctuation. `numbered` counts the well-formed ones among them: the numbers that the split used;
+    `places` all that were read as rows."""
 
     def __init__(self, job: EpochJob, task: RouteTask) -> None:
         self._job, self._task = job, task
         self._input = job.program.inputs[task.input]
         self._producer = route_producer(task.ordinal)
         self._bad = writer_for(job, "bad", self._producer, BAD_ROWS_SCHEMA)
-        self._late_masks: list[Mask] = []
-        self._late_rows: list[pa.Table] = []
         self._seen = Seen(task.split.substream, task.ordinal, None, None)
-        self.rows = self.late = self.bad = self.numbered = 0
+        self.rows = self.bad = self.numbered = self.places = 0
 
     @property
     def seen(self) -> Seen:
         return self._seen
 
-    def on_time(self) -> Iterator[pa.Table]:
+    def taken(self) -> Iterator[Taken]:
         for result in self._task.split.read(self._input.columns):
             self.rows += result.rows.num_rows
             if result.bad is not None:
                 self.rows += result.bad.num_rows
                 self._set_aside_bad(result.bad)
-            yield self._data_on_time(result.rows)
+            yield self._data(result.rows)
+            self.places += result.rows.num_rows
 
-    def _data_on_time(self, rows: pa.Table) -> pa.Table:
+    def _data(self, rows: pa.Table) -> Taken:
         times = time_values(rows.column(self._input.time))
         if self._all_on_time(times):
-            self._late_masks.append(np.zeros(len(times), np.bool_))
-            return self._with_numbers(rows, np.ones(len(times), np.bool_))
+            return Taken(self._with_numbers(rows, None))
         marking = self._marking(rows)
         data = ~marking if self._takes_out_punctuation else np.ones(len(times), np.bool_)
         good = self._within_range(rows, times, data)
         self._observe(times[good], times[good & marking])
-        late = good & data & (times < self._task.late_below.at)
-        self._set_aside_late(rows, late)
-        return _where(self._with_numbers(rows, good), good & data & ~late)
+        behind = good & data & (times < self._task.late_below.at)
+        numbered = self._with_numbers(rows, good)
+        on_time = _where(numbered, good & data & ~behind)
+        return Taken(on_time, self._placed(numbered, behind) if behind.any() else None)
+
+    def _placed(self, rows: pa.Table, some: Mask) -> pa.Table:
+        """Some rows of a table with their places in the split."""
+        return rows.filter(pa.array(some)).append_column(PLACE, pa.array(self.places + np.flatnonzero(some)))
 
     def _all_on_time(self, times: Times) -> bool:
         """Mostly every row is, and two numbers tell: then no row has to be looked at. Takes note of the times seen."""
@@ -88,8 +100,8 @@ class SplitReading:
         found = np.zeros(rows.num_rows, np.bool_)
         rule = self._input.progress
         if isinstance(rule, Punctuated) and rows.num_rows:
-            placed = rows.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
-            found[keep(placed, rule.predicate).column(_PLACE).to_numpy()] = True
+            placed = rows.append_column(PLACE, pa.array(np.arange(rows.num_rows)))
+            found[keep(placed, rule.predicate).column(PLACE).to_numpy()] = True
         return found
 
     def _within_range(self, rows: pa.Table, times: Times, data: Mask) -> Mask:
@@ -122,41 +134,19 @@ class SplitReading:
         self.bad += bad.num_rows
         self._bad.write(bad)
 
-    def _set_aside_late(self, rows: pa.Table, late: Mask) -> None:
-        self._late_masks.append(late)
-        if late.any():
-            self.late += int(late.sum())
-            self._late_rows.append(rows.filter(pa.array(late)))
-
-    def _with_numbers(self, rows: pa.Table, good: Mask) -> pa.Table:
-        """The rows with their places among the well-formed ones of the split."""
+    def _with_numbers(self, rows: pa.Table, good: Mask | None) -> pa.Table:
+        """The rows with their places among the well-formed ones (None: all) of the split."""
         first = self.numbered
-        self.numbered += int(good.sum())
+        self.numbered += rows.num_rows if good is None else int(good.sum())
         if not self._input.numbered:
             return rows
-        return rows.append_column(ROW_NUMBER, pa.array(first - 1 + np.cumsum(good, dtype=np.int64)))
+        well_formed = np.ones(rows.num_rows, np.bool_) if good is None else good
+        return rows.append_column(ROW_NUMBER, pa.array(first - 1 + np.cumsum(well_formed, dtype=np.int64)))
 
-    def stage_diverted(self) -> tuple[Staged, ...]:
-        """Write what was put aside; call it when `on_time` is exhausted."""
-        late = self._job.late_outputs[self._task.input]
-        writer = writer_for(self._job, late, self._producer, self._input.schema)
-        if self.late:
-            writer.write(self._whole_late_rows())
-        return tuple(s for s in (self._bad.finish("bad"), writer.finish(late)) if s)
-
-    def _whole_late_rows(self) -> pa.Table:
-        """The late rows with all columns of the source: the split is read again, since the query reads only some."""
-        mask = np.concatenate(self._late_masks)
-        whole = pa.concat_tables([r.rows for r in self._task.split.read(tuple(self._input.schema.names))])
-        if whole.num_rows == len(mask):
-            return whole.filter(pa.array(mask))
-        # A column that the query does not read is malformed in some rows: keep what was read, the rest is null.
-        narrow = pa.concat_tables(self._late_rows)
-        columns = [
-            narrow.column(f.name) if f.name in narrow.column_names else pa.nulls(narrow.num_rows, f.type)
-            for f in self._input.schema
-        ]
-        return pa.table(columns, schema=self._input.schema)
+    def stage_bad(self) -> tuple[Staged, ...]:
+        """Write the bad rows that were put aside; call it when `taken` is exhausted."""
+        staged = self._bad.finish("bad")
+        return (staged,) if staged else ()
 
 
 def _larger(one: int | None, other: int | None) -> int | None:

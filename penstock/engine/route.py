@@ -12,6 +12,7 @@ from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.engine.blob import Header
 from penstock.engine.branches import Branches
 from penstock.engine.job import CONTROL, EpochJob, Message, RouteReport, RouteTask, route_producer
+from penstock.engine.late_rows import LateRows
 from penstock.engine.reading import SplitReading
 from penstock.engine.stopwatch import Stopwatch
 
@@ -19,15 +20,17 @@ from penstock.engine.stopwatch import Stopwatch
 def route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
     """All messages of one split: a blob for every site of the subqueries it feeds, and its report."""
     watch = Stopwatch()
-    producer, reading = route_producer(task.ordinal), SplitReading(job, task)
+    producer, reading, late = route_producer(task.ordinal), SplitReading(job, task), LateRows(job, task)
     branches = Branches(job, job.program.inputs[task.input].branches, producer)
-    for rows in reading.on_time():
+    for rows in reading.taken():
         watch.lap("read")
-        branches.take(rows)
+        branches.take(rows.on_time)
+        if rows.behind is not None:
+            late.add(rows.behind, branches.take_behind(rows.behind, task.late_below))
         watch.lap("prepare")
     reach(FaultPoint.ROUTE_READ)
     watch.lap("read")
-    diverted = reading.stage_diverted()
+    diverted = (*reading.stage_bad(), *late.stage(reading.places))
     reach(FaultPoint.ROUTE_DIVERTED)
     header = Header(producer, uuid.uuid4().hex, ordinal=task.ordinal, seen=reading.seen, numbered=reading.numbered)
     staged = (*diverted, *branches.staged())
@@ -41,7 +44,7 @@ def route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
         seen=reading.seen,
         rows_read=reading.rows,
         rows_out=branches.rows_out,
-        rows_late=reading.late,
+        rows_late=len(late.places),
         rows_bad=reading.bad,
         numbered=reading.numbered,
         staged=staged,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.errors import QueryError
@@ -19,8 +20,10 @@ from penstock.operators.aggregate_order import Grouped, group_by_key, group_by_p
 from penstock.operators.aggregate_panes import closing_starts, in_some_window, windows_over
 from penstock.operators.aggregate_segments import Indices, Segments, one_by_one
 from penstock.operators.aggregate_tallies import group
+from penstock.operators.aggregate_uneven import Missing, in_words, of_same_hash, windows_of_each, with_missed
 from penstock.operators.arrange import arranged, times_of
 from penstock.operators.base import Done, Marks, Portion, Stored
+from penstock.operators.lateness import MISSED
 from penstock.operators.measures import Measure, PartialColumns, partials_of
 from penstock.operators.result_blocks import in_blocks
 from penstock.operators.shapes import OnePort
@@ -46,13 +49,15 @@ __all__ = ["Measure", "WindowAggregate"]
 @dataclass(frozen=True)
 class WindowAggregate(OnePort):
     """A windowed group-by over rows of `input_schema`. Rows have times, none of them null, between `window.earliest`
-    and `window.latest`. `hash_bits` below 64 makes keys collide, for tests."""
+    and `window.latest`. `takes_late`: a column MISSED of the rows may say how many of their windows are closed already,
+    and partials keep that apart. `hash_bits` below 64 makes keys collide, for tests."""
 
     keys: tuple[str, ...]
     window: Window
     measures: tuple[Measure, ...]
     input_schema: pa.Schema
     hash_bits: int = 64
+    takes_late: bool = False
 
     def __post_init__(self) -> None:
         for key in self.keys:
@@ -75,7 +80,8 @@ class WindowAggregate(OnePort):
         """Tables of partials: sorted by #hash and #time (the start of the pane), one row per key and pane."""
         keys = [pa.field(f"key.{i}", self.input_schema.field(key).type) for i, key in enumerate(self.keys)]
         parts = [pa.field(name, type_) for p in self._plan.values() for name, type_ in p.types.items()]
-        return pa.schema([pa.field(HASH, pa.uint64()), pa.field(TIME, pa.int64()), *keys, *parts])
+        missed = [pa.field(MISSED, pa.int32())] if self.takes_late else []
+        return pa.schema([pa.field(HASH, pa.uint64()), pa.field(TIME, pa.int64()), *keys, *parts, *missed])
 
     @property
     def result_schema(self) -> pa.Schema:
@@ -109,6 +115,7 @@ class WindowAggregate(OnePort):
         return self.partial_schema
 
     def arrange(self, port: int, rows: pa.Table) -> pa.Table:
+        rows = with_missed(rows) if self.takes_late else rows
         return arranged(rows, self.keys, self.window.time, self.hash_bits)
 
     def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
@@ -130,11 +137,11 @@ class WindowAggregate(OnePort):
         keys = canonical_keys([rows.column(key) for key in self.keys])
         encoded = [key.dictionary_encode() if is_text(key.type) else key for key in keys]
         hashes = hash_columns(encoded, self.hash_bits, length=len(times))
-        panes = self.window.pane_starts(times)
-        groups = group(order(hashes), panes, self.window.pane, self._words(encoded))
+        panes, missed = self.window.pane_starts(times), self._missed(rows)
+        groups = group(order(hashes), panes, self.window.pane, [*self._words(encoded), *in_words(missed)])
         columns = {name: None if name is None else as_array(rows.column(name)) for _, name in self._plan}
         parts = [p.kernel.of_rows(columns[p.column], times, groups) for p in self._plan.values()]
-        return self._partial_table(order, hashes, panes, keys, groups, parts)
+        return self._partial_table(order, hashes, panes, keys, groups, parts, missed)
 
     def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
         """One table of partials from several, each of them sorted."""
@@ -148,11 +155,12 @@ class WindowAggregate(OnePort):
             return filled[0]
         table = pa.concat_tables(filled)
         hashes, panes, keys = self._split(table)
-        groups = group_by_pane(order(hashes), panes, self.window.pane, self._words(keys))
+        missed = self._missed(table)
+        groups = group_by_pane(order(hashes), panes, self.window.pane, [*self._words(keys), *in_words(missed)])
         if groups.order is None and len(groups) == table.num_rows:
             return table
         parts = [p.kernel.merge(p.of(table), groups) for p in self._plan.values()]
-        return self._partial_table(order, hashes, panes, keys, groups, parts)
+        return self._partial_table(order, hashes, panes, keys, groups, parts, missed)
 
     def close(self, partials: pa.Table, after: Mark, upto: Mark) -> pa.Table:
         """The results of all windows that hold a row and have their end in (after, upto]; of all with an end above
@@ -167,6 +175,17 @@ class WindowAggregate(OnePort):
         table = _between(partials, starts[0], starts[1] + self.window.size)
         if not table.num_rows:
             return
+        if (missed := self._missed(table)) is None:
+            yield from self._closing_evenly(table, starts)
+            return
+        some_late = of_same_hash(self._split(table)[0], missed > 0)
+        yield from self._closing_evenly(chosen(table, ~some_late), starts)
+        yield from self._closing_one_by_one(chosen(table, some_late), starts)
+
+    def _closing_evenly(self, table: pa.Table, starts: tuple[int, int]) -> Iterator[pa.Table]:
+        """Close windows of partials that are in all windows of their panes."""
+        if not table.num_rows:
+            return
         hashes, panes, keys = self._split(table)
         if self.window.size == self.window.slide:  # every partial is a window
             yield self._result_table(table, keys, one_by_one(table.num_rows), panes)
@@ -176,6 +195,14 @@ class WindowAggregate(OnePort):
         for block in windows_over(self.window, arranged, heads, order, starts):
             part = table if block.rows is None else table.take(pa.array(block.rows))
             yield self._result_table(part, self._split(part)[2], block.segments, block.starts)
+
+    def _closing_one_by_one(self, table: pa.Table, starts: tuple[int, int]) -> Iterator[pa.Table]:
+        """Close windows of partials each of which may have missed some: it stands once for every window it is in."""
+        for rows, window_starts in windows_of_each(self.window, self._split(table)[1], self._missed(table), starts):
+            part = table.take(pa.array(rows))
+            hashes, _, keys = self._split(part)
+            windows = group_by_pane(hashes, window_starts, self.window.pane, self._words(keys))
+            yield self._result_table(part, keys, windows, window_starts[windows.first_rows])
 
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         if least[0] is None or after[0].ended:
@@ -229,6 +256,13 @@ class WindowAggregate(OnePort):
         hashes, panes, *keys = (as_array(table.column(i)) for i in range(2 + len(self.keys)))
         return hashes.to_numpy(), panes.to_numpy(), keys
 
+    def _missed(self, table: pa.Table) -> Missing | None:
+        """How many of their windows rows or partials have missed; None where all are in all of them."""
+        if not self.takes_late or MISSED not in table.column_names:
+            return None
+        missed: Missing = as_array(table.column(MISSED)).to_numpy()
+        return missed if missed.any() else None
+
     def _words(self, keys: list[pa.Array]) -> list[Words]:
         """What must be compared beside the hashes to tell keys apart."""
         return [] if tells_apart(keys, self.hash_bits) else [word for key in keys for word in key_words(key)]
@@ -241,6 +275,7 @@ class WindowAggregate(OnePort):
         keys: list[pa.Array],
         groups: Segments,
         parts: list[list[pa.Array]],
+        missed: Missing | None,
     ) -> pa.Table:
         heads, known = groups.first_rows, groups if isinstance(groups, Grouped) else None
         columns = [
@@ -248,7 +283,10 @@ class WindowAggregate(OnePort):
             pa.array(known.panes if known is not None else panes[heads]),
             *_take(keys, heads),
         ]
-        return pa.table([*columns, *(part for group in parts for part in group)], schema=self.partial_schema)
+        columns += [part for group in parts for part in group]
+        if self.takes_late:
+            columns.append(pa.array(np.zeros(len(heads), np.int32) if missed is None else missed[heads]))
+        return pa.table(columns, schema=self.partial_schema)
 
     def _result_table(self, table: pa.Table, keys: list[pa.Array], windows: Segments, starts: Times) -> pa.Table:
         if not len(windows):

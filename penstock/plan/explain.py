@@ -36,9 +36,17 @@ def _input_lines(source: Source, part: Input, program: Program) -> Iterator[str]
 
 
 def _progress(source: Source) -> str:
+    is_timestamp = bool(pa.types.is_timestamp(source.schema.field(source.time).type))
+    allowed = source.progress.allowed
+    return _rule(source, is_timestamp) + (
+        f", {span_text(allowed, is_timestamp)} of lateness allowed" if allowed else ""
+    )
+
+
+def _rule(source: Source, is_timestamp: bool) -> str:
     match source.progress:
         case Slack(span):
-            return f"slack {span_text(span, bool(pa.types.is_timestamp(source.schema.field(source.time).type)))}"
+            return f"slack {span_text(span, is_timestamp)}"
         case Ordered():
             return "ordered"
         case Punctuated(predicate):

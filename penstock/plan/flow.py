@@ -13,7 +13,7 @@ from penstock.operators.base import Operator
 from penstock.operators.window import Window
 from penstock.plan.columns import WINDOW_END, WINDOW_START
 from penstock.plan.fold import followed_by
-from penstock.plan.program import Assign, Compute, Following, Step, WindowBorder
+from penstock.plan.program import Apply, Assign, Compute, Following, Step, WindowBorder
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ class Flow:
         return replace(self, steps=followed_by(self.steps, step))
 
     @property
+    def may_be_late(self) -> bool:
+        """Whether its rows can be late window by window: those of a source, unless a function made others of them."""
+        return self.is_input and not any(isinstance(step, Apply) for step in self.steps)
+
+    @property
     def end(self) -> Following:
         """A track that at least tells when the producer has ended."""
         return next(iter(self.times.values()), Following(0))
@@ -51,6 +56,10 @@ class Stream:
     flows: tuple[Flow, ...]
     schema: pa.Schema
     numbered: bool = field(default=False)  # whether the flows carry the number of each row
+
+    @property
+    def may_be_late(self) -> bool:
+        return any(flow.may_be_late for flow in self.flows)
 
     def each(self, change: Callable[[Flow], Flow], schema: pa.Schema | None = None) -> Stream:
         return replace(self, flows=tuple(map(change, self.flows)), schema=schema or self.schema)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from penstock.errors import QueryError
 from penstock.expressions import Named
 from penstock.operators.base import Operator
+from penstock.operators.lateness import BorderCloses, Closing, RowCloses
 from penstock.operators.scalar import result_schema
 from penstock.plan.flow import Flow, Joint, Stream
 from penstock.plan.program import BY_NUMBER, Compute, Following
@@ -28,7 +29,8 @@ FOLLOWING_NUMBERS = Tracks(0, lambda flow: (Following(BY_NUMBER),))
 
 @dataclass(frozen=True)
 class Prepared:
-    """A subquery to be. Invariant: one stream, with just the columns the operator is given, and one Tracks per port.
+    """A subquery to be. Invariant: one stream, with just the columns the operator is given, one Tracks and one closing
+    per port: when a row is late for it, given how its first track follows a flow.
 
     `numbers` names the state column, if there is one, that holds the numbers of rows. `joint`: the joint progress of
     the result.
@@ -37,6 +39,7 @@ class Prepared:
     operator: Operator
     streams: tuple[Stream, ...]
     tracks: tuple[Tracks, ...]
+    closings: tuple[Callable[[Following], Closing], ...]
     numbers: str | None = None
     joint: Joint | None = None
 
@@ -57,6 +60,23 @@ def following(stream: Stream, *times: str, first: int = 0) -> Tracks:
 def following_the_end() -> Tracks:
     """A track that tells when the stream has ended."""
     return Tracks(0, lambda flow: (flow.end,))
+
+
+def closing_by(time: str) -> Callable[[Following], Closing]:
+    """Rows are late below the mark on the column `time`: as a whole, or for the window whose border it is."""
+
+    def of(following: Following) -> Closing:
+        if not following.borders:
+            return RowCloses()
+        border = following.borders[-1]
+        return BorderCloses(time, border.window.size, border.end)
+
+    return of
+
+
+def closing_as(closing: Closing) -> Callable[[Following], Closing]:
+    """Rows are late by the windows of the operator itself."""
+    return lambda following: closing
 
 
 def following_jointly(stream: Stream, times: Sequence[str]) -> Tracks | None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from penstock.expressions import Column, Expr, Named
 from penstock.expressions_text import text
 from penstock.operators.aggregate import Measure, WindowAggregate
+from penstock.operators.lateness import Closing, NeverCloses, SessionCloses, WindowCloses
 from penstock.operators.moments import MomentsAggregate
 from penstock.operators.session import SessionAggregate
 from penstock.operators.window import Window
@@ -18,7 +19,15 @@ from penstock.plan.flow import Joint, Stream
 from penstock.plan.nodes import Aggregate
 from penstock.plan.numbering import numbered
 from penstock.plan.options import CompileOptions
-from penstock.plan.prepare import FOLLOWING_NUMBERS, Prepared, computed, following, following_jointly
+from penstock.plan.prepare import (
+    FOLLOWING_NUMBERS,
+    Prepared,
+    closing_as,
+    closing_by,
+    computed,
+    following,
+    following_jointly,
+)
 from penstock.plan.program import ROW_NUMBER
 from penstock.plan.window_bounds import check_aggregated
 from penstock.state.runs import TIME
@@ -32,26 +41,37 @@ def prepare_aggregate(node: Aggregate, below: Stream, options: CompileOptions) -
             if isinstance(window, Window) and window.time in below.schema.names:
                 check_aggregated(window, below.schema.field(window.time).type)
             stream = computed(below, _columns(node, window.time))
-            return Prepared(_operator(node, stream, window, options), (stream,), (following(below, window.time),))
+            operator = _operator(node, stream, window, options, options.late_by_window and below.may_be_late)
+            return Prepared(operator, (stream,), (following(below, window.time),), (closing_as(_closing(operator)),))
         case RowWindow(size, slide):
             check_aggregated(Window(ROW_NUMBER, size, slide), pa.int64())
             rows = numbered(below)
             stream = computed(rows, _columns(node, ROW_NUMBER))
             operator = _operator(node, stream, Window(TIME_COLUMN, size, slide), options)
-            return Prepared(operator, (stream,), (FOLLOWING_NUMBERS,), numbers=TIME)
+            return Prepared(operator, (stream,), (FOLLOWING_NUMBERS,), (closing_as(NeverCloses()),), numbers=TIME)
         case Moments(times):
             return _moments(node, below, times, options)
 
 
 def _operator(
-    node: Aggregate, stream: Stream, window: Window | Session, options: CompileOptions
+    node: Aggregate, stream: Stream, window: Window | Session, options: CompileOptions, may_be_late: bool = False
 ) -> WindowAggregate | SessionAggregate:
-    keys, measures = tuple(key.name for key in node.keys), _measures(node)
-    match window:
-        case Window():
-            return WindowAggregate(keys, replace(window, time=TIME_COLUMN), measures, stream.schema, options.hash_bits)
-        case Session():
-            return SessionAggregate(keys, replace(window, time=TIME_COLUMN), measures, stream.schema, options.hash_bits)
+    """`may_be_late`: rows may come for which some windows are closed."""
+    keys, measures, bits = tuple(key.name for key in node.keys), _measures(node), options.hash_bits
+    match replace(window, time=TIME_COLUMN):
+        case Window() as time_window:
+            partly = may_be_late and time_window.size > time_window.slide
+            return WindowAggregate(keys, time_window, measures, stream.schema, bits, partly)
+        case Session() as session:
+            return SessionAggregate(keys, session, measures, stream.schema, bits, may_be_late)
+
+
+def _closing(operator: WindowAggregate | SessionAggregate) -> Closing:
+    match operator:
+        case WindowAggregate(window=window, takes_late=shared):
+            return WindowCloses(window, shared)
+        case SessionAggregate(window=session):
+            return SessionCloses(session)
 
 
 def _moments(node: Aggregate, below: Stream, times: Sequence[str], options: CompileOptions) -> Prepared:
@@ -62,7 +82,7 @@ def _moments(node: Aggregate, below: Stream, times: Sequence[str], options: Comp
     keys = tuple(key.name for key in node.keys)
     operator = MomentsAggregate(keys, tuple(times), latest, _measures(node), stream.schema, options.hash_bits)
     # Of times that are bounded one by one, the first alone completes a group; a track that nobody feeds is at its end.
-    return Prepared(operator, (stream,), (tracks or following(below, times[0]),))
+    return Prepared(operator, (stream,), (tracks or following(below, times[0]),), (closing_by(times[0]),))
 
 
 def _latest(joint: Joint | None, times: Sequence[str]) -> tuple[int | None, ...]:

@@ -19,7 +19,7 @@ from penstock.plan.flow import Joint, Stream
 from penstock.plan.nodes import JOINS, Join
 from penstock.plan.numbering import numbered
 from penstock.plan.options import CompileOptions
-from penstock.plan.prepare import Prepared, computed, following
+from penstock.plan.prepare import Prepared, closing_by, computed, following
 from penstock.plan.program import ROW_NUMBER, Following
 from penstock.schema import sql_type
 
@@ -34,7 +34,8 @@ def prepare_join(node: Join, below: Sequence[Stream], options: CompileOptions) -
     _check_result(node, streams)
     operator = _operator(node, below, streams, options)
     numbers = None if node.last_rows is None else ROW_NUMBER
-    return Prepared(operator, streams, tracks, numbers, _joint(node, below))
+    closings = tuple(map(closing_by, _times(node, below)))
+    return Prepared(operator, streams, tracks, closings, numbers, _joint(node, below))
 
 
 def _operator(node: Join, below: Sequence[Stream], streams: Sequence[Stream], options: CompileOptions) -> Operator:

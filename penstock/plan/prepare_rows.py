@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from penstock.expressions import Column, Named
 from penstock.operators.distinct import DistinctRows
+from penstock.operators.lateness import NeverCloses
 from penstock.operators.reorder import Reorder
 from penstock.operators.top import OrderColumn, TopRows
 from penstock.plan.flow import Stream
 from penstock.plan.nodes import Distinct, InOrder, TopN
 from penstock.plan.options import CompileOptions
-from penstock.plan.prepare import Prepared, computed, following, following_the_end
+from penstock.plan.prepare import Prepared, closing_as, closing_by, computed, following, following_the_end
 
 
 def prepare_distinct(node: Distinct, below: Stream, options: CompileOptions) -> Prepared:
     operator = DistinctRows(node.time, below.schema, options.hash_bits)
-    return Prepared(operator, (below,), (following(below, node.time),))
+    return Prepared(operator, (below,), (following(below, node.time),), (closing_by(node.time),))
 
 
 def prepare_in_order(node: InOrder, below: Stream, options: CompileOptions) -> Prepared:
     operator = Reorder(node.time, below.schema, node.by, options.hash_bits)
-    return Prepared(operator, (below,), (following(below, node.time),))
+    return Prepared(operator, (below,), (following(below, node.time),), (closing_by(node.time),))
 
 
 def prepare_top(node: TopN, below: Stream, options: CompileOptions) -> Prepared:
@@ -40,5 +41,6 @@ def prepare_top(node: TopN, below: Stream, options: CompileOptions) -> Prepared:
         input_schema=stream.schema,
         hash_bits=options.hash_bits,
     )
-    tracks = following_the_end() if node.time is None else following(below, node.time)
-    return Prepared(operator, (stream,), (tracks,))
+    if node.time is None:  # nothing is decided before the end, so nothing comes too late
+        return Prepared(operator, (stream,), (following_the_end(),), (closing_as(NeverCloses()),))
+    return Prepared(operator, (stream,), (following(below, node.time),), (closing_by(node.time),))

@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from penstock.expressions import Expr, Named
 from penstock.operators.base import Marks, Operator
+from penstock.operators.lateness import Closing, RowCloses
 from penstock.operators.window import Window
+from penstock.plan.naming import unique_name
 from penstock.plan.nodes import BatchFunction
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, at
 from penstock.progress.rules import Rule
@@ -21,6 +23,9 @@ from penstock.progress.substreams import low_water_mark
 
 SINK = -1  # the target of a branch that ends at the sink
 ROW_NUMBER = "#row"  # the column with the number of a row, where a subquery wants it
+PLACE = "#place"  # the column with the place of a row in its split, by which it is found again
+LATE_FOR = "late_for"  # the column of late rows that says what they were late for
+LATE_AS_A_ROW = RowCloses()
 BY_TIME, BY_NUMBER = 0, 1  # the progressing attributes of an input: its time, and the numbers of its rows
 
 
@@ -96,13 +101,15 @@ class Following:
 
 @dataclass(frozen=True)
 class Branch:
-    """Rows of a producer on their way to a port. `tracks[n]` says how track `first_track + n` follows them."""
+    """Rows of a producer on their way to a port. `tracks[n]` says how track `first_track + n` follows them. Rows of an
+    input that come below its punctuation are late for the port by `closing`, which goes by the first of the tracks."""
 
     steps: tuple[Step, ...]
     target: int
     port: int = 0
     first_track: int = 0
     tracks: tuple[Following, ...] = ()
+    closing: Closing = LATE_AS_A_ROW
 
     def followed(self, marks: Marks) -> Marks:
         """What the consumer is told of the producer's marks: one for each track that the branch feeds."""
@@ -112,7 +119,7 @@ class Branch:
 @dataclass(frozen=True)
 class Input:
     """What a task needs to know of a source: how its progress is told, and which columns are read. `numbered`: its rows
-    also get ROW_NUMBER, their place in the split."""
+    also get ROW_NUMBER, their place in the split. `late_for`: late rows say which windows missed them."""
 
     schema: pa.Schema
     time: str
@@ -120,6 +127,24 @@ class Input:
     columns: tuple[str, ...]
     numbered: bool
     branches: tuple[Branch, ...]
+    late_for: bool = False
+
+    @property
+    def late_schema(self) -> pa.Schema:
+        """The columns of late rows: those of the source, and LATE_FOR behind them."""
+        return self.schema.append(pa.field(self.late_for_name, self._late_for_type)) if self.late_for else self.schema
+
+    @property
+    def late_for_name(self) -> str:
+        return unique_name(LATE_FOR, self.schema.names)
+
+    @property
+    def _late_for_type(self) -> pa.DataType:
+        """One entry for each subquery that missed the row (null: the sink): from the start of the first window that
+        missed it to the end of the last one (null: not by windows)."""
+        time = self.schema.field(self.time).type
+        entry = [("subquery", pa.int32()), ("first_start", time), ("last_end", time)]
+        return pa.list_(pa.field("missed", pa.struct(entry), nullable=False))
 
 
 @dataclass(frozen=True)

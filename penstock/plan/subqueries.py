@@ -6,13 +6,14 @@ that is read twice is one producer with two branches, and a source that is read 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from penstock.errors import QueryError
 from penstock.operators.base import Operator
+from penstock.operators.lateness import Closing, RowCloses
 from penstock.operators.scalar import check_predicate, result_schema
 from penstock.plan.equal_nodes import EqualNodes
 from penstock.plan.flow import Flow, Stream, of_operator, projected
@@ -131,8 +132,9 @@ class _Cutter:
         prepared = self._prepared(node)
         number = len(self.stages)
         self.stages.append(_Stage(prepared.operator, prepared.numbers))
-        for port, (stream, tracks) in enumerate(zip(prepared.streams, prepared.tracks, strict=True)):
-            self.end(stream, number, port, tracks)
+        ports = zip(prepared.streams, prepared.tracks, prepared.closings, strict=True)
+        for port, (stream, tracks, closing) in enumerate(ports):
+            self.end(stream, number, port, tracks, closing)
         return of_operator(number, prepared.operator, prepared.joint)
 
     def _prepared(self, node: Aggregate | Distinct | TopN | Join | InOrder) -> Prepared:
@@ -148,17 +150,27 @@ class _Cutter:
             case Join(inputs):
                 return prepare_join(node, [self.cut(part) for part in inputs], self._options)
 
-    def end(self, stream: Stream, target: int, port: int = 0, tracks: Tracks | None = None) -> None:
+    def end(
+        self,
+        stream: Stream,
+        target: int,
+        port: int = 0,
+        tracks: Tracks | None = None,
+        closing: Callable[[Following], Closing] | None = None,
+    ) -> None:
         """Let the flows of a stream end at a port."""
         for flow in stream.flows:
             branches = self.inputs[flow.producer][1] if flow.is_input else self.stages[flow.producer].branches
             followed = () if tracks is None else tracks.of(flow)
-            branches.append(Branch(flow.steps, target, port, tracks.first if tracks else 0, followed))
+            by_window = closing if self._options.late_by_window and flow.may_be_late else None
+            closes = by_window(followed[0]) if by_window else RowCloses()
+            branches.append(Branch(flow.steps, target, port, tracks.first if tracks else 0, followed, closes))
 
     def program(self, schema: pa.Schema) -> Program:
+        by_window = self._options.late_by_window
         inputs = tuple(
-            Input(source.schema, source.time, source.progress, tuple(source.schema.names), False, tuple(branches))
-            for source, branches in self.inputs
+            Input(s.schema, s.time, s.progress, tuple(s.schema.names), False, tuple(branches), by_window)
+            for s, branches in self.inputs
         )
         subqueries = tuple(
             Subquery(n, s.operator, tuple(s.branches), self._options.orders(s.operator), s.numbers)

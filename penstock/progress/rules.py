@@ -27,35 +27,42 @@ class Seen:
 
 @dataclass(frozen=True)
 class Slack:
-    """Rows come at most `span` behind the largest time seen so far."""
+    """Rows come at most `span` behind the largest time seen so far. `allowed`: the punctuation stays that much further
+    behind, so that rows which come later than the rule says still find what they belong to open."""
 
     span: int
+    allowed: int = 0
 
     def mark(self, seen: Iterable[Seen]) -> Mark:
-        return max((at(s.largest - self.span) for s in seen if s.largest is not None), default=BEGIN)
+        back = self.span + self.allowed
+        return max((at(s.largest - back) for s in seen if s.largest is not None), default=BEGIN)
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """Rows come in order of time; the last row read says how far the stream is."""
+    """Rows come in order of time; the last row read says how far the stream is. `allowed` as for Slack."""
+
+    allowed: int = 0
 
     def mark(self, seen: Iterable[Seen]) -> Mark:
         last = max(((s.ordinal, s.last) for s in seen if s.last is not None), default=None)
-        return BEGIN if last is None else at(last[1])
+        return BEGIN if last is None else at(last[1] - self.allowed)
 
 
 @dataclass(frozen=True)
 class Punctuated:
     """Rows for which the predicate holds say "no more rows below my time". Where it is null it does not hold.
 
-    `keep`: such rows are data as well; otherwise they are taken out of the stream.
+    `keep`: such rows are data as well; otherwise they are taken out of the stream. `allowed` as for Slack.
     """
 
     predicate: Expr
     keep: bool = False
+    allowed: int = 0
 
     def mark(self, seen: Iterable[Seen]) -> Mark:
-        return max((at(s.punctuation) for s in seen if s.punctuation is not None), default=BEGIN)
+        said = (s.punctuation for s in seen if s.punctuation is not None)
+        return max((at(time - self.allowed) for time in said), default=BEGIN)
 
 
 Rule = Slack | Ordered | Punctuated

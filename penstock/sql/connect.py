@@ -10,6 +10,7 @@ import pyarrow as pa
 from penstock.config import span, yes_or_no
 from penstock.errors import ConfigError, QueryError
 from penstock.plan.nodes import Connector, Source
+from penstock.progress.allowed import allowing
 from penstock.schema import normalise
 from penstock.sql.place import ScriptText
 from penstock.sql.statements import CreateSink, CreateSource
@@ -33,12 +34,14 @@ def source_node(statement: CreateSource, connectors: Connectors, text: ScriptTex
     kind, options = _kind(statement.options, statement.offset, text)
     idle = _idle(options.pop("idle", None), statement.offset, text)
     advances = options.pop("idle_advances", "false")
+    lateness = options.pop("allowed_lateness", None)
     declared = None if statement.schema is None else normalise(statement.schema)
     with text.placing(lambda: statement.offset):
         connector = connectors.source(kind, options, declared)
         schema = normalise(connector.discover()) if declared is None else declared
     time, rule = time_and_rule(statement.watermark, schema, text, statement.name)
     with text.placing(lambda: statement.offset):
+        rule = allowing(rule, lateness, pa.types.is_timestamp(schema.field(time).type))
         return Source(statement.name, schema, time, rule, connector, idle, _flag("idle_advances", advances))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 
 import pyarrow as pa
 
-from penstock.testing.queries import cut, disordered
+from penstock.testing.queries import SECOND, cut, disordered
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,16 @@ def random_arrivals(random: Random, rows: pa.Table, slack: int) -> Arrivals:
     if rows.num_rows >= 2 and random.random() < 0.25:
         return two_substreams(random, rows, slack)
     return Arrivals(tuple(cut(random, disordered(random, rows, slack))))
+
+
+def late_arrivals(random: Random, rows: pa.Table) -> Arrivals:
+    """Rows in order of time become batches in an order of arrival that keeps to no slack, some of two substreams."""
+    arrived = disordered(random, rows, random.choice([8 * SECOND, 15 * SECOND, 25 * SECOND]))
+    borders = sorted(random.randint(0, rows.num_rows) for _ in range(random.randint(3, 9)))
+    parts = [arrived.slice(low, high - low) for low, high in pairwise([0, *borders, rows.num_rows])]
+    batches = tuple(_filled(parts)) or (rows,)
+    two = random.random() < 0.1
+    return Arrivals(batches, tuple(random.choice(["first", "second"]) for _ in batches) if two else ())
 
 
 def two_substreams(random: Random, rows: pa.Table, slack: int) -> Arrivals:

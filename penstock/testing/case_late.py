@@ -1,7 +1,8 @@
 """Which rows of an input are late, worked out row by row from the words of the rule, and not by the engine's code.
 
 A row is late if its time is below the mark that its stream had reached before the epoch. A substream reaches the latest
-time it has shown less the slack, or, where rows are ordered, its last row; the stream reaches what all substreams have.
+time it has shown less the slack, or, where rows are ordered, its last row; either less the lateness that is allowed.
+The stream reaches what all substreams have, and never goes back.
 """
 
 from __future__ import annotations
@@ -15,27 +16,34 @@ from penstock.plan.nodes import Source
 from penstock.progress.rules import Slack
 from penstock.schema import time_values
 from penstock.testing.case_input import Epochs, Part
-from penstock.testing.oracle_relation import ROW
+from penstock.testing.oracle_relation import MARK, ROW
+
+
+def judged(epochs: Epochs, source: Source) -> pa.Table:
+    """All rows that have a time, numbered as they arrived, each with the mark that its stream had reached before."""
+    reached: dict[str, int] = {}
+    parts, arrived, mark = [_numbered(source.schema.empty_table(), 0, None)], 0, None
+    for epoch in epochs:
+        mark = max((m for m in (mark, min(reached.values(), default=None)) if m is not None), default=None)
+        for part in epoch:
+            rows = part.rows.filter(pc.is_valid(part.rows.column(source.time)))
+            parts.append(_numbered(rows, arrived, mark))
+            arrived += rows.num_rows
+        reached |= _reached(reached, epoch, source)
+    return pa.concat_tables(parts)
 
 
 def divided(epochs: Epochs, source: Source) -> tuple[pa.Table, pa.Table]:
     """The rows that are on time, numbered as they arrived, and the late ones; rows without a time are in neither."""
-    reached: dict[str, int] = {}
-    on_time, late, arrived = [_numbered(source.schema.empty_table(), 0)], [source.schema.empty_table()], 0
-    for epoch in epochs:
-        mark = min(reached.values(), default=None)
-        for part in epoch:
-            rows = part.rows.filter(pc.is_valid(part.rows.column(source.time)))
-            behind = pa.array([mark is not None and time < mark for time in _times(rows, source)], pa.bool_())
-            late.append(rows.filter(behind))
-            on_time.append(_numbered(rows, arrived).filter(pc.invert(behind)))
-            arrived += rows.num_rows
-        reached |= _reached(reached, epoch, source)
-    return pa.concat_tables(on_time), pa.concat_tables(late)
+    rows = judged(epochs, source)
+    times, marks = _times(rows, source), rows.column(MARK).to_pylist()
+    behind = pa.array([mark is not None and time < mark for time, mark in zip(times, marks, strict=True)], pa.bool_())
+    return rows.filter(pc.invert(behind)).drop_columns(MARK), rows.filter(behind).drop_columns([ROW, MARK])
 
 
-def _numbered(rows: pa.Table, first: int) -> pa.Table:
-    return rows.append_column(ROW, pa.array(range(first, first + rows.num_rows), pa.int64()))
+def _numbered(rows: pa.Table, first: int, mark: int | None) -> pa.Table:
+    rows = rows.append_column(ROW, pa.array(range(first, first + rows.num_rows), pa.int64()))
+    return rows.append_column(MARK, pa.array([mark] * rows.num_rows, pa.int64()))
 
 
 def _reached(before: dict[str, int], epoch: Iterable[Part], source: Source) -> dict[str, int]:
@@ -48,7 +56,8 @@ def _reached(before: dict[str, int], epoch: Iterable[Part], source: Source) -> d
 
 
 def _bound(times: list[int], source: Source) -> int:
-    return max(times) - source.progress.span if isinstance(source.progress, Slack) else times[-1]
+    rule = source.progress
+    return (max(times) - rule.span if isinstance(rule, Slack) else times[-1]) - rule.allowed
 
 
 def _times(rows: pa.Table, source: Source) -> list[int]:

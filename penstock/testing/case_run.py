@@ -47,6 +47,7 @@ class Outcome:
     plan: str = ""
     epochs: tuple[EpochResult, ...] = ()
     error: PenstockError | None = None
+    lateness: str = "window"
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -95,7 +96,8 @@ def run_case(case: Case, folder: Path, way: Way | None = None, random: Random | 
         raise
     except PenstockError as error:
         return Outcome(node, plan, error=error)
-    return Outcome(node, plan, _epochs(run, node, results.tables))
+    lateness = str(script.settings.get("lateness", "window"))
+    return Outcome(node, plan, _epochs(run, node, results.tables), lateness=lateness)
 
 
 @dataclass
@@ -121,7 +123,7 @@ def _options(script: Script, way: Way | None) -> dict[str, Any]:
 def _epochs(run: Run, node: Node, results: dict[int, pa.Table]) -> tuple[EpochResult, ...]:
     late, bad = _by_epoch(run.folder("late").rglob("*.parquet")), _by_epoch(run.folder("bad").glob("*.parquet"))
     nothing = node_schema(node).empty_table()
-    none_late = together([source.schema.empty_table() for source in Outcome(node).sources])
+    none_late = together([run.late_of(source.name).slice(0, 0) for source in Outcome(node).sources])
     return tuple(
         EpochResult(
             event.epoch,

@@ -60,7 +60,8 @@ def table_text(table: pa.Table) -> str:
 
 def _order(row: tuple[Any, ...]) -> list[tuple[int, Any]]:
     """Nulls behind everything, NaN right before them."""
-    return [(2, 0) if v is None else (1, 0) if isinstance(v, float) and math.isnan(v) else (0, v) for v in row]
+    plain = [str(v) if isinstance(v, list) else v for v in row]
+    return [(2, 0) if v is None else (1, 0) if isinstance(v, float) and math.isnan(v) else (0, v) for v in plain]
 
 
 def _cell(value: Any) -> str:
@@ -75,7 +76,17 @@ def _cell(value: Any) -> str:
             return "'" + value.replace("'", "''") + "'" if _NEEDS_QUOTES.fullmatch(value) else value
         case datetime():
             return value.isoformat(sep=" ")
+        case list():
+            return ", ".join(map(_missed, value))
     return str(value)
+
+
+def _missed(entry: dict[str, Any]) -> str:
+    """What a late row has missed, as text: which subquery, and the windows."""
+    who = "sink" if entry["subquery"] is None else f"subquery {entry['subquery']}"
+    if entry["first_start"] is None:
+        return who
+    return f"{who} from {_cell(entry['first_start'])} to {_cell(entry['last_end'])}"
 
 
 def _double(value: float) -> str:

@@ -19,11 +19,10 @@ import pyarrow as pa
 
 from penstock.errors import PenstockError
 from penstock.progress.mark import MIN_TIME
-from penstock.testing.case_late import divided
 from penstock.testing.case_run import EpochResult, Outcome, input_of, run_case, together
 from penstock.testing.case_table import table_text
 from penstock.testing.case_text import Case, CaseError, CaseFile, read_cases, rewrite, sections
-from penstock.testing.oracle import batch_answer
+from penstock.testing.late_answer import expected, readable
 from penstock.testing.rows import assert_same_rows
 from penstock.testing.ways import random_way
 
@@ -107,13 +106,13 @@ def check_any_way(case: Case, outcome: Outcome, folder: Path, random: Random) ->
 
 
 def check_batch_answer(case: Case, outcome: Outcome) -> None:
-    """The late rows are those that the rule makes late; the rows of all epochs are DuckDB's answer over the others."""
+    """The late rows are those that the rule makes late; the rows of all epochs are DuckDB's answer without what they
+    have missed."""
     if outcome.error is None and outcome.node is not None:
-        parts = {source.name: divided(input_of(source), source) for source in outcome.sources}
-        late = together([rows for _, rows in parts.values()])
-        assert_same_rows(outcome.union(_late), late, f"{case.title}, late rows")
-        want = batch_answer(outcome.node, {name: on_time for name, (on_time, _) in parts.items()})
-        assert_same_rows(outcome.union(_rows), want, case.title)
+        want = expected(outcome.node, {source.name: input_of(source) for source in outcome.sources}, outcome.lateness)
+        got, late = readable(outcome.union(_late)), together(list(want.late.values()))
+        assert_same_rows(got, late.select(got.column_names), f"{case.title}, late rows")
+        assert_same_rows(outcome.union(_rows), want.rows, case.title)
 
 
 def _rows(epoch: EpochResult) -> pa.Table:

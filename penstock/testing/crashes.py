@@ -34,9 +34,8 @@ from penstock.schema import conform
 from penstock.sources.base import BAD_ROWS_SCHEMA
 from penstock.state.ranges import remaining
 from penstock.testing.case_input import Epochs, Part
-from penstock.testing.case_late import divided
+from penstock.testing.late_answer import BY_WINDOW, Expected, expected, readable
 from penstock.testing.operator_queries import OperatorQuery, operator_queries
-from penstock.testing.oracle import batch_answer
 from penstock.testing.queries import (
     MICROSECOND,
     SCHEMA,
@@ -113,11 +112,11 @@ class Scenario:
     def late(self) -> dict[str, pa.Table]:
         """The late rows of each source, by the name of its output."""
         outputs = late_outputs(tuple(self._sources))
-        return {output: late for output, (_, late) in zip(outputs, self._parts.values(), strict=True)}
+        return dict(zip(outputs, self._expected.late.values(), strict=True))
 
-    @cached_property
+    @property
     def results(self) -> pa.Table:
-        return batch_answer(self.stream.node, {name: on_time for name, (on_time, _) in self._parts.items()})
+        return self._expected.rows
 
     @cached_property
     def bad(self) -> list[tuple[str, int]]:
@@ -129,9 +128,9 @@ class Scenario:
         return sources_of(self.stream.node)
 
     @cached_property
-    def _parts(self) -> dict[str, tuple[pa.Table, pa.Table]]:
-        """The rows of each source that are on time, and those that are late."""
-        return {name: divided(_epochs(source), source) for name, source in self._sources.items()}
+    def _expected(self) -> Expected:
+        epochs = {name: _epochs(source) for name, source in self._sources.items()}
+        return expected(self.stream.node, epochs, self.settings.get("lateness", BY_WINDOW))
 
 
 def _epochs(source: Source) -> Epochs:
@@ -249,7 +248,9 @@ def assert_exact(scenario: Scenario, place: Place, context: str = "") -> None:
     """What a user finds in the folders is the batch answer, and nothing is left lying about."""
     assert_same_rows(published(place.results, scenario.stream.schema), scenario.results, f"results, {context}")
     for output, late in scenario.late.items():
-        assert_same_rows(published(place.checkpoint / output, late.schema), late, f"{output} rows, {context}")
+        found = [pq.read_table(file) for file in sorted((place.checkpoint / output).glob("*.parquet"))]
+        got = readable(pa.concat_tables(found)) if found else late.schema.empty_table()
+        assert_same_rows(got, late, f"{output} rows, {context}")
     bad = published(place.checkpoint / "bad", BAD_ROWS_SCHEMA)
     assert sorted(zip(*(bad.column(n).to_pylist() for n in ("file", "line")), strict=True)) == scenario.bad, context
     assert_tidy(place.checkpoint, [place.results, *(place.checkpoint / name for name in (*scenario.late, "bad"))])

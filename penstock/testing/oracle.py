@@ -5,7 +5,7 @@ It shares nothing with panes, partials, state or punctuation. Every node becomes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from penstock.expressions import Column
 from penstock.expressions_text import quoted, text
+from penstock.operators.window_kinds import Moments
 from penstock.plan.nodes import (
     Aggregate,
     Distinct,
@@ -34,16 +35,28 @@ from penstock.plan.nodes import (
 )
 from penstock.plan.subqueries import node_schema
 from penstock.schema import conform
+from penstock.testing import oracle_late
 from penstock.testing.oracle_aggregates import aggregate_sql
 from penstock.testing.oracle_joins import join_sql
-from penstock.testing.oracle_relation import ROW, Relation, computed, exploded, listed, of_integer
+from penstock.testing.oracle_relation import MARK, ROW, Relation, computed, exploded, listed, of_integer
+
+# By source and place of a row: the windows that missed it, from the start of the first to the end of the last, for each
+# operator that did; (None, None) where it was late as a whole.
+Late = dict[tuple[str, int], set[tuple[int | None, int | None]]]
 
 
 def batch_answer(node: Node, tables: Mapping[str, pa.Table]) -> pa.Table:
     """The result of a query over whole tables, given by the names of its sources, their rows in the order of arrival.
-    A table may number its rows itself in a column `#row`, where some that arrived are not in it."""
+    A table may number its rows itself in a column `#row`, where some that arrived are not in it. One with a column
+    `#mark` has rows that came late: it says what punctuation each came behind."""
+    return answer_and_late(node, tables)[0]
+
+
+def answer_and_late(node: Node, tables: Mapping[str, pa.Table]) -> tuple[pa.Table, Late]:
+    """The result of a query, and the rows that were late for something."""
     with opened(tables) as batch:
-        return batch.rows(batch.relation(node)).cast(node_schema(node))
+        rows = batch.result(node).cast(node_schema(node))
+        return rows, batch.late
 
 
 @contextmanager
@@ -62,10 +75,12 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 
 class Batch:
-    """The nodes of a query as tables of one connection. A node that stands in the query twice is computed once."""
+    """The nodes of a query as tables of one connection. A node that stands in the query twice is computed once.
+    Invariant: `late` has the late rows of all operators that have been computed, and what they have missed."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table]) -> None:
         self._connection, self._tables = connection, tables
+        self.late: Late = {}
         # By identity, since nodes with the constants 1 and TRUE are equal in Python. The node is kept, so that no other
         # can come to have its identity.
         self._known: dict[int, tuple[Node, Relation]] = {}
@@ -76,6 +91,12 @@ class Batch:
             self._known[id(node)] = node, self._computed(node)
         return self._known[id(node)][1]
 
+    def result(self, node: Node) -> pa.Table:
+        """The rows at the end of a query."""
+        relation = self.relation(node)
+        self._note_rows(oracle_late.direct_sources(node))
+        return self.rows(self._on_time(relation))
+
     def rows(self, relation: Relation) -> pa.Table:
         return self._connection.sql(f"SELECT {listed(relation.columns)} FROM {relation.name}").to_arrow_table()
 
@@ -85,15 +106,50 @@ class Batch:
 
     def _computed(self, node: Node) -> Relation:
         below = [self.relation(part) for part in inputs_of(node)]
+        if isinstance(node, Aggregate | Distinct | TopN | Join | InOrder):
+            below = [self._taken(node, port, relation) for port, relation in enumerate(below)]
         match node:
-            case Source(name=name, schema=schema):
-                return self._stored(_numbered(self._tables[name], schema))
+            case Source():
+                return self._source(node)
             case MapBatches(function=function, schema=schema):
-                rows = self.rows(below[0])
+                rows = self.rows(self._on_time(below[0]))
                 return self._stored(conform(function.call(rows), schema) if rows.num_rows else schema.empty_table())
             case InOrder():
                 return below[0]
         return self._created(node_sql(node, below))
+
+    def _source(self, node: Source) -> Relation:
+        given = self._tables[node.name]
+        rows = _numbered(given, node.schema)
+        if MARK not in given.column_names:
+            return self._stored(rows)
+        stored = self._stored(rows.append_column(MARK, given.column(MARK)))
+        return self._created(oracle_late.of_source(node, f"SELECT * FROM {stored.name}", ROW))
+
+    def _on_time(self, relation: Relation) -> Relation:
+        """The rows that are not behind the punctuation they came behind."""
+        if oracle_late.BEHIND not in relation.types:
+            return relation
+        return self._created(f'SELECT * FROM {relation.name} WHERE NOT coalesce("{oracle_late.BEHIND}", false)')
+
+    def _taken(self, node: Node, port: int, below: Relation) -> Relation:
+        """The rows of an input that an operator takes. What they and the others have missed is noted."""
+        if (late := oracle_late.missed(node, port, below)) is not None:
+            for source, place, first, last in self._connection.execute(late).fetchall():
+                self.late.setdefault((source, place), set()).add((first, last))
+        by_window = isinstance(node, Aggregate) and not isinstance(node.window, Moments)
+        time = oracle_late.time_of(node, port)
+        self._note_rows(oracle_late.judged_as_rows(inputs_of(node)[port], time, by_window))
+        return self._created(oracle_late.in_time(node, port, below)) if below.helpers else below
+
+    def _note_rows(self, sources: Iterable[Source]) -> None:
+        """Note all rows of some sources that are late as a whole."""
+        for source in sources:
+            relation = self.relation(source)
+            if oracle_late.BEHIND in relation.types:
+                behind = f'SELECT "{oracle_late.PLACE}" FROM {relation.name} WHERE "{oracle_late.BEHIND}"'
+                for (place,) in self._connection.execute(behind).fetchall():
+                    self.late.setdefault((source.name, place), set()).add((None, None))
 
     def _stored(self, rows: pa.Table) -> Relation:
         self._connection.register("given", rows)
@@ -123,9 +179,11 @@ def node_sql(node: Node, below: list[Relation]) -> str:
             return f"SELECT * FROM {below[0].name} WHERE {_output(node)} = {node.output}"
         case Project(columns=columns):
             row = {ROW: quoted(ROW)} if below[0].numbered else {}
+            row |= oracle_late.projected(node, below[0])
             return computed({c.name: text(c.expression) for c in columns} | row, f"FROM {below[0].name}")
         case Union():
-            return " UNION ALL ".join(f"SELECT {listed(part.columns)} FROM {part.name}" for part in below)
+            helpers = oracle_late.united(below)
+            return " UNION ALL ".join(map(_part, below, helpers))
         case Windows():
             return _windows(node, below[0])
         case Aggregate():
@@ -139,6 +197,11 @@ def node_sql(node: Node, below: list[Relation]) -> str:
     raise NotImplementedError(type(node).__name__)
 
 
+def _part(part: Relation, helpers: Mapping[str, str]) -> str:
+    columns = {**{name: quoted(name) for name in part.columns}, **helpers}
+    return f"SELECT {', '.join(f'{sql} AS {quoted(name)}' for name, sql in columns.items())} FROM {part.name}"
+
+
 def _output(node: Split) -> str:
     """The number of the output that a row goes to."""
     branches = " ".join(f"WHEN {text(p)} THEN {n}" for n, p in enumerate(node.predicates))
@@ -150,7 +213,8 @@ def _windows(node: Windows, below: Relation) -> str:
     timed = f'SELECT *, {below.integer(window.time)} AS "#time" FROM {below.name}'
     rows = exploded(timed, '"#time"', window.size, window.slide, window.offset)
     start, end = (of_integer(b, is_timestamp) for b in ('"#start"', f'"#start" + {window.size}'))
-    return f"SELECT {listed(below.columns)}, {start} AS window_start, {end} AS window_end FROM ({rows})"
+    columns = {name: quoted(name) for name in below.columns} | {"window_start": start, "window_end": end}
+    return computed(columns | oracle_late.assigned(window, below), f"FROM ({rows})")
 
 
 def _top(node: TopN, below: Relation) -> str:

@@ -12,6 +12,7 @@ from penstock.expressions_text import quoted, text
 from penstock.operators.window import Window
 from penstock.operators.window_kinds import Moments, RowWindow, Session
 from penstock.plan.nodes import Aggregate, Aggregation
+from penstock.testing.oracle_late import mark_of
 from penstock.testing.oracle_relation import ROW, Relation, computed, exploded, listed, of_integer
 
 _FUNCTIONS = {"stddev": "stddev_samp", "variance": "var_samp"}
@@ -41,8 +42,11 @@ def _grouping(
 ) -> _Grouping:
     match window:
         case Window(time, size, slide, offset):
-            rows = _timed(below, columns, below.integer(time))
-            return _windows(exploded(rows, '"#time"', size, slide, offset), size, below.is_timestamp(time))
+            timed = _timed(below, columns, below.integer(time))
+            rows = exploded(timed, '"#time"', size, slide, offset)
+            if (mark := mark_of(below, time)) is not None:
+                rows = f'SELECT * FROM ({rows}) WHERE coalesce("#start" + {size} > {mark}, true)'
+            return _windows(rows, size, below.is_timestamp(time))
         case RowWindow(size, slide):
             rows = _timed(below, columns, quoted(ROW))
             return _windows(exploded(rows, '"#time"', size, slide, 0), size, False)
@@ -66,14 +70,17 @@ def _borders(start: str, end: str, is_timestamp: bool) -> dict[str, str]:
 
 
 def _sessions(below: Relation, columns: str, keys: tuple[str, ...], time: str, gap: int) -> _Grouping:
-    """A session is numbered by how many have begun up to its rows. Rows of one time have one number, since the sum
-    ranges over all of that time."""
-    part = f"PARTITION BY {listed(keys)}" if keys else ""
-    in_order = f'({part} ORDER BY "#time")'
-    timed = _timed(below, columns, below.integer(time))
-    begins = f'CASE WHEN "#time" - lag("#time") OVER {in_order} < {gap} THEN 0 ELSE 1 END'
-    flagged = f'SELECT *, {begins} AS "#begins" FROM ({timed})'
-    rows = f'SELECT *, sum("#begins") OVER {in_order} AS "#session" FROM ({flagged})'
+    """A row joins what ended less than a gap before its time, or before the mark that it came behind: what ended before
+    that is over. Rows in order of that bound begin a session where no row before them reaches so far."""
+    part = f"PARTITION BY {listed(keys)} " if keys else ""
+    mark = mark_of(below, time)
+    bound = '"#time"' if mark is None else f'greatest("#time", coalesce({mark}, "#time"))'
+    timed = f'SELECT *, {bound} AS "#joins" FROM ({_timed(below, columns, below.integer(time))})'
+    ordered = f'SELECT *, row_number() OVER ({part}ORDER BY "#joins", "#time") AS "#nth" FROM ({timed})'
+    before = f'({part}ORDER BY "#nth" ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)'
+    begins = f'CASE WHEN "#joins" - max("#time") OVER {before} < {gap} THEN 0 ELSE 1 END'
+    flagged = f'SELECT *, {begins} AS "#begins" FROM ({ordered})'
+    rows = f'SELECT *, sum("#begins") OVER ({part}ORDER BY "#nth") AS "#session" FROM ({flagged})'
     return _Grouping(rows, ("#session",), _borders('min("#time")', f'max("#time") + {gap}', below.is_timestamp(time)))
 
 

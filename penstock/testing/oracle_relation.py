@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from penstock.expressions_text import quoted
 
 ROW = "#row"  # the place of a row in the order of arrival at its source
+MARK = (
+    "#mark"  # in a table of a source: the punctuation that a row came behind, as an integer; null before there is any
+)
 
 
 @dataclass(frozen=True)
 class Relation:
-    """`types` are DuckDB's, by column in their order. ROW is among them while rows are still those of a source."""
+    """`types` are DuckDB's, by column in their order. Names with # are helpers of the oracle. ROW is among them while
+    rows are still those of a source."""
 
     name: str
     types: Mapping[str, str]
@@ -20,7 +24,12 @@ class Relation:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the query knows of."""
-        return tuple(name for name in self.types if name != ROW)
+        return tuple(name for name in self.types if not name.startswith("#"))
+
+    @property
+    def helpers(self) -> tuple[str, ...]:
+        """The columns that the query does not know of."""
+        return tuple(name for name in self.types if name.startswith("#"))
 
     @property
     def numbered(self) -> bool:

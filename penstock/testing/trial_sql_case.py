@@ -46,7 +46,8 @@ def case_of(trial: Trial) -> TrialCase:
 def _settings(trial: Trial) -> Iterator[str]:
     """What differs from the settings that a case is run with. How many rows an epoch has is as it is written."""
     chosen = asdict(trial.ways[-1]) | {"order": trial.order, "grid": trial.grid}
-    usual = asdict(Way()) | {"order": "any", "grid": "auto"}
+    chosen |= {"lateness": trial.lateness or "window"}
+    usual = asdict(Way()) | {"order": "any", "grid": "auto", "lateness": "window"}
     for name, value in chosen.items():
         if name != "rows_per_epoch" and value != usual[name]:
             yield f"SET {name} = {text(Literal(value))};"

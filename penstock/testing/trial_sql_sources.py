@@ -22,12 +22,13 @@ from penstock.testing.trial_sql_words import NoSql, listed, span
 
 def source_sql(source: Source) -> str:
     columns = [f"{quoted(field.name)} {sql_type(field.type)}" for field in source.schema]
-    time = quoted(source.time)
-    slack = ""
-    if isinstance(source.progress, Slack):
-        slack = f" - {span(source.progress.span, pa.types.is_timestamp(source.schema.field(source.time).type))}"
+    time, rule = quoted(source.time), source.progress
+    is_timestamp = bool(pa.types.is_timestamp(source.schema.field(source.time).type))
+    slack = f" - {span(rule.span, is_timestamp)}" if isinstance(rule, Slack) else ""
     declared = listed([*columns, f"WATERMARK FOR {time} AS {time}{slack}"])
     options = f"connector = 'case', input = {text(Literal(source.name))}"
+    if rule.allowed:
+        options += f", allowed_lateness = '{rule.allowed}{'us' if is_timestamp else ''}'"
     return f"CREATE SOURCE {quoted(source.name)} ({declared})\n  WITH ({options});"
 
 

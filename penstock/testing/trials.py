@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -14,16 +15,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import penstock as ps
+from penstock.api.handle import Run
 from penstock.api.streams import Stream
-from penstock.plan.nodes import Node
+from penstock.plan.nodes import Node, Source
 from penstock.plan.subqueries import node_schema
+from penstock.progress.rules import Ordered, Slack
+from penstock.schema import conform
 from penstock.sources.memory import MemoryConnector
-from penstock.testing.arrivals import random_arrivals
+from penstock.testing.arrivals import late_arrivals, random_arrivals
+from penstock.testing.case_input import Epochs, Part
+from penstock.testing.late_answer import BY_WINDOW, expected, readable
 from penstock.testing.oracle import batch_answer
 from penstock.testing.queries import MICROSECOND, SECOND, random_grain, random_origin, rows_from
 from penstock.testing.queries_any import any_query
 from penstock.testing.rows import assert_same_rows
-from penstock.testing.source_rows import tables_of
+from penstock.testing.source_rows import connector_of, sources_of, tables_of
 from penstock.testing.ways import Way, random_way
 
 _PATIENCE = 120.0  # seconds, after which a run counts as one that never ends
@@ -33,9 +39,10 @@ LATE = "rows were taken for late that are not"
 
 @dataclass(frozen=True)
 class Trial:
-    """The sources of `node` hold their rows in memory, and none of these is late. It is run in each of the ways for
-    some epochs, one after another, from one checkpoint, and in the last one to its end. `order` and `grid` are settings
-    that must not change the answer either, but stay as they are for the life of a checkpoint.
+    """The sources of `node` hold their rows in memory. It is run in each of the ways for some epochs, one after
+    another, from one checkpoint, and in the last one to its end. `order` and `grid` are settings that must not change
+    the answer either, but stay as they are for the life of a checkpoint. `lateness` is the rule by which rows are late,
+    each batch being an epoch of its source; None: none of them is.
 
     Invariant: at least one way; all have the same `hash_bits`."""
 
@@ -43,20 +50,23 @@ class Trial:
     ways: tuple[Way, ...]
     order: str = "any"
     grid: str = "auto"
+    lateness: str | None = None
 
 
-def random_trial(random: Random, depth: int | None = None, most_rows: int = 120) -> Trial:
-    """Up to three sources that are cut differently, so that one runs ahead of the others, and a query over them."""
+def random_trial(random: Random, depth: int | None = None, most_rows: int = 120, lateness: str | None = None) -> Trial:
+    """Up to three sources that are cut differently, so that one runs ahead of the others, and a query over them. With a
+    rule of `lateness` many rows come later than their source has promised."""
     is_bigint = random.random() < 0.2
     origin, grain = random_origin(random), random_grain(random)
     count = random.choice([1, 1, 2, 2, 3])
-    sources = [random_source(random, name, origin, grain, most_rows, is_bigint) for name in "abc"[:count]]
+    make = random_source if lateness is None else random_late_source
+    sources = [make(random, name, origin, grain, most_rows, is_bigint) for name in "abc"[:count]]
     query = any_query(random, sources, random.randint(1, 4) if depth is None else depth)
     order, grid = random.choice(["any", "any", "any", "in"]), random.choice(["auto", "auto", "auto", "2x2", "3x2"])
-    return Trial(query.node, _random_ways(random), order, grid)
+    return Trial(query.node, random_ways(random), order, grid, lateness)
 
 
-def _random_ways(random: Random) -> tuple[Way, ...]:
+def random_ways(random: Random) -> tuple[Way, ...]:
     """Mostly one. The hash is part of a checkpoint, so it stays."""
     first, *others = (random_way(random) for _ in range(random.choice([1, 1, 1, 2, 3])))
     return (first, *(replace(way, hash_bits=first.hash_bits) for way in others))
@@ -80,6 +90,28 @@ def random_source(
     return ps.read.source(connector, time="ts", progress=progress, name=name)
 
 
+def random_late_source(
+    random: Random, name: str, origin: int, grain: int, most_rows: int, is_bigint: bool = False
+) -> Stream:
+    """A stream of random rows of which many come late, within half a minute. Every batch is an epoch, so that it is
+    known which are."""
+    coarse = random.choice([grain, SECOND, SECOND])
+    count = random.choice([4, most_rows // 2, most_rows, most_rows, most_rows])
+    rows = rows_from(random, count, origin, coarse, 30 * SECOND)
+    arrivals = late_arrivals(random, rows)
+    connector = MemoryConnector(
+        tuple(_with_numbers(batch) for batch in arrivals.batches) if is_bigint else arrivals.batches,
+        splits_per_batch=random.choice([1, 2, 5]),
+        one_batch_per_offer=True,
+        substreams=arrivals.substreams,
+    )
+    slack = random.choice([0, 0, SECOND, 2 * SECOND])
+    rule = Ordered() if slack == 0 and random.random() < 0.5 else Slack(slack)
+    if random.random() < 0.1:
+        rule = replace(rule, allowed=random.choice([1, SECOND, 2 * SECOND]))
+    return ps.read.source(connector, time="ts", progress=rule, name=name)
+
+
 def _with_numbers(rows: pa.Table) -> pa.Table:
     """Times as numbers."""
     return rows.set_column(0, "ts", rows.column("ts").cast(pa.int64()))
@@ -89,7 +121,7 @@ def difference(trial: Trial, folder: Path | None = None) -> str:
     """How what comes out differs from the batch answer, or the error that came instead; empty where all is well."""
     with TemporaryDirectory(prefix="penstock-trial-") as temporary:
         try:
-            assert_same_rows(_run(trial, folder or Path(temporary)), batch_answer(trial.node, tables_of(trial.node)))
+            _compare(trial, folder or Path(temporary))
         except AssertionError as error:
             return str(error) or "an assertion failed\n" + traceback.format_exc()
         except Exception:
@@ -97,23 +129,47 @@ def difference(trial: Trial, folder: Path | None = None) -> str:
     return ""
 
 
-def _run(trial: Trial, folder: Path) -> pa.Table:
-    """What a user finds in the folder of results once the input has ended, after as many starts as there are ways."""
+def _compare(trial: Trial, folder: Path) -> None:
+    run = _run(trial, folder)
+    found = [pq.read_table(path) for path in sorted((folder / "out").glob("*.parquet"))]
+    rows = pa.concat_tables([node_schema(trial.node).empty_table(), *found])
+    if trial.lateness is None:
+        return assert_same_rows(rows, batch_answer(trial.node, tables_of(trial.node)))
+    want = expected(trial.node, epochs_of(trial.node), trial.lateness)
+    assert_same_rows(rows, want.rows, f"results by lateness of a {trial.lateness}")
+    for name, late in want.late.items():
+        assert_same_rows(readable(run.late_of(name)), late, f"late rows of `{name}`")
+
+
+def epochs_of(node: Node) -> dict[str, Epochs]:
+    """The rows of all sources, each batch an epoch."""
+    return {name: _epochs_of_source(source) for name, source in sources_of(node).items()}
+
+
+def _epochs_of_source(source: Source) -> Epochs:
+    connector = connector_of(source)
+    batches = [conform(batch, source.schema) for batch in connector.batches]
+    return tuple((Part(name, batch),) for name, batch in zip_longest(connector.substreams, batches, fillvalue=""))
+
+
+def _run(trial: Trial, folder: Path) -> Run:
+    """Run a trial until the input has ended, with as many starts as there are ways."""
     ready = Stream(trial.node).to.files(str(folder / "out"))
     options = {"master": "inline", "epoch": "1ms", "order": trial.order, "grid": trial.grid}
+    options["lateness"] = trial.lateness or BY_WINDOW
     read = 0
     for way in trial.ways:
         limit = {} if way is trial.ways[-1] else {"until": f"{_EPOCHS} epochs"}
         run = ready.start(str(folder / "ck"), **options, **way.settings(), **limit).wait(_PATIENCE)
         assert not run.running, f"the run does not end: {run.stop(now=True).progress}"
-        assert run.progress.late_rows == 0, f"{run.progress.late_rows} {LATE}"
+        late = run.progress.late_rows if trial.lateness is None else 0
+        assert late == 0, f"{late} {LATE}"
         read += run.progress.rows_in
         if run.progress.state == "finished":
             break
     rows = sum(table.num_rows for table in tables_of(trial.node).values())
     assert read == rows, f"{read} rows were read, not {rows}"
-    found = [pq.read_table(path) for path in sorted((folder / "out").glob("*.parquet"))]
-    return pa.concat_tables([node_schema(trial.node).empty_table(), *found])
+    return run
 
 
 def plainer_ways(ways: tuple[Way, ...]) -> Iterator[tuple[Way, ...]]:

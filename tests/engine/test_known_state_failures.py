@@ -127,7 +127,8 @@ def test_c7_punctuation_that_advanced_before_a_stop_still_holds_after_it(place: 
 
     assert start(until="1 epochs").progress.low_water_mark == 90
     run = start()
-    assert run.late.to_pylist() == [{"ts": 5, "v": 3}]
+    missed = {"subquery": 0, "first_start": 0, "last_end": 10}
+    assert run.late.to_pylist() == [{"ts": 5, "v": 3, "late_for": [missed]}]
     rows = published(place.results, query.schema).to_pylist()
     assert sorted((r["window_start"], r["n"], r["total"]) for r in rows) == [(0, 1, 1), (100, 2, 6), (120, 1, 5)]
 

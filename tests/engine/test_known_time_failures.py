@@ -41,10 +41,11 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- C9, C10: late rows ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("lateness", ["window", "row"])
 @pytest.mark.parametrize("mark", [20, 21, 22, 23])
 @pytest.mark.parametrize("name", QUERIES)
 def test_c9_late_rows_at_every_edge_of_panes_windows_bands_and_gaps(
-    name: str, mark: int, place: Place, way: Way
+    name: str, mark: int, lateness: str, place: Place, way: Way
 ) -> None:
     """Windows begin every 4 and end 10 later, so panes are of 2: punctuation and late rows fall on every place."""
 
@@ -52,23 +53,29 @@ def test_c9_late_rows_at_every_edge_of_panes_windows_bands_and_gaps(
         early = [(t, t % 2) for t in range(0, mark + 1, 3)] + [(mark, 0)]
         return stream(name, early, [(t, t % 2) for t in range(mark - 13, mark + 2)], [(mark + 2, 0)])
 
-    scenario = Scenario(QUERIES[name](source("a", mark), source("b", mark - 3)))
+    scenario = Scenario(QUERIES[name](source("a", mark), source("b", mark - 3)), {"lateness": lateness})
     run = finish(scenario, place, way)
-    assert {output: late.num_rows for output, late in scenario.late.items()} in (
-        {"late": 13},
-        {"late/a": 13, "late/b": 13},
-    )
+    if lateness == "row":
+        behind = [{"late": 13}, {"late/a": 13, "late/b": 13}]
+        assert {output: late.num_rows for output, late in scenario.late.items()} in behind
     assert run.progress.late_rows == sum(late.num_rows for late in scenario.late.values())
     assert_exact(scenario, place, f"{name}, {way}")
 
 
-def test_c9_a_row_for_an_expired_pane_of_a_window_that_is_still_open_is_late(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lateness", "late", "counts"), [("window", 1, {-4: 1, 0: 5, 4: 4}), ("row", 2, {-4: 1, 0: 3, 4: 2})]
+)
+def test_c9_a_row_for_an_expired_pane_counts_in_the_windows_that_are_still_open(
+    lateness: str, late: int, counts: dict[int, int], tmp_path: Path
+) -> None:
+    """At 7 the window up to 6 is closed, and with it the pane of the row at 5 is expired, but not the windows up to 10
+    and up to 14."""
     source = stream("a", [(1, 1), (7, 1)], [(5, 1), (6, 1), (7, 1)], [(30, 1)])
-    bench = Bench(source.window(ps.sliding(10, every=4)).agg(n=ps.count()), tmp_path)
+    bench = Bench(source.window(ps.sliding(10, every=4)).agg(n=ps.count()), tmp_path, {"lateness": lateness})
     bench.step(2)
-    assert (bench.counts, bench.late) == ({-8: 1, -4: 1}, 2)  # the window from 0 to 10 is open, its pane at 6 is not
+    assert (bench.counts, bench.late) == ({-8: 1, -4: 1}, late)
     bench.finish()
-    assert {start: bench.counts[start] for start in (-4, 0, 4)} == {-4: 1, 0: 3, 4: 2}
+    assert {start: bench.counts[start] for start in (-4, 0, 4)} == counts
 
 
 @pytest.mark.parametrize("kind", JOINS)

@@ -16,7 +16,9 @@ from penstock.api.script import read_script
 from penstock.api.streams import Stream
 from penstock.engine.commit import source_marks
 from penstock.progress.mark import BEGIN, MAX_TIME, MIN_TIME, at
-from penstock.testing import Way, assert_same_rows, batch_answer
+from penstock.testing import Way, assert_same_rows
+from penstock.testing.oracle import answer_and_late
+from penstock.testing.oracle_relation import MARK
 
 
 def marked(*batches: Rows, keep: bool = False) -> Stream:
@@ -69,22 +71,24 @@ def test_columns_that_only_the_punctuation_needs_are_no_columns_of_the_result(tm
 
 
 @pytest.mark.parametrize("case", range(10))
-def test_any_punctuation_is_exact_for_the_rows_that_are_on_time(
+def test_any_punctuation_is_exact_for_what_it_has_not_closed(
     case: int, random: Random, way: Way, tmp_path: Path
 ) -> None:
-    keep, said, on_time = random.random() < 0.5, MIN_TIME, []
+    keep, said = random.random() < 0.5, None
     batches: list[Rows] = []
+    rows: list[tuple[int, str, int | None]] = []
     for _ in range(random.randint(1, 6)):
         batch = [(random.randrange(100), random.choice(["row", "row", "mark"])) for _ in range(random.randrange(12))]
-        on_time += [(t, k) for t, k in batch if t >= said and (keep or k == "row")]
-        said = max([said, *(t for t, k in batch if k == "mark")])
+        rows += [(t, k, said) for t, k in batch if keep or k == "row"]
+        said = max((t for t in (said, *(t for t, k in batch if k == "mark")) if t is not None), default=None)
         batches.append(batch)
     query = marked(*batches, keep=keep).group_by("kind").window(ps.sliding(20, every=7)).agg(n=ps.count())
     bench = Bench(query, tmp_path, way.settings())
     bench.finish()
-    assert_same_rows(bench.result, batch_answer(query.node, {"batches": table(on_time)}), str(way))
-    data = sum(keep or kind == "row" for batch in batches for _, kind in batch)
-    assert bench.late == data - len(on_time)
+    judged = table([(t, k) for t, k, _ in rows]).append_column(MARK, pa.array([m for *_, m in rows], pa.int64()))
+    answer, late = answer_and_late(query.node, {"batches": judged})
+    assert_same_rows(bench.result, answer, str(way))
+    assert bench.late == len(late)
 
 
 SPANS: dict[str, Callable[[Stream, Stream], Stream]] = {

@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.checkpoint.manifest import Staged
 from penstock.engine.job import Output, RouteTask
+from penstock.engine.late_rows import LateFor, LateRows
 from penstock.engine.reading import SplitReading
 from penstock.errors import BadRowError, EvaluationError
 from penstock.expressions import Call, Cast, Column, Literal
-from penstock.plan.program import ROW_NUMBER, Input
+from penstock.plan.program import PLACE, ROW_NUMBER, Input
 from penstock.progress.mark import BEGIN, MAX_TIME, MIN_TIME, Mark, at
 from penstock.progress.rules import Ordered, Punctuated, Rule, Seen, Slack
 from penstock.sources.bad_rows import divert_malformed
@@ -51,6 +53,27 @@ class Parts:
             yield ReadResult(found.rows.select(list(columns)), found.bad)
 
 
+class Found(SplitReading):
+    """A split as it is read where all that is behind the punctuation is late."""
+
+    def __init__(self, job: Any, task: RouteTask) -> None:
+        super().__init__(job, task)
+        self._late_rows = LateRows(job, task)
+
+    def on_time(self) -> Iterator[pa.Table]:
+        for taken in self.taken():
+            if taken.behind is not None:
+                self._late_rows.add(taken.behind, [LateFor(0, taken.behind.column(PLACE).to_numpy())])
+            yield taken.on_time
+
+    @property
+    def late(self) -> int:
+        return len(self._late_rows.places)
+
+    def stage_diverted(self) -> list[Staged]:
+        return [*self.stage_bad(), *self._late_rows.stage(self.places)]
+
+
 def reading(
     folder: Path,
     *tables: tuple[Row, ...],
@@ -58,7 +81,7 @@ def reading(
     late_below: Mark = BEGIN,
     numbered: bool = False,
     divert: bool = True,
-) -> SplitReading:
+) -> Found:
     source = Input(SCHEMA, "ts", rule, ("ts", "kind"), numbered, ())
     job: Any = SimpleNamespace(
         epoch=1,
@@ -67,18 +90,18 @@ def reading(
         late_outputs=("late",),
         divert_bad_rows=divert,
     )
-    return SplitReading(job, RouteTask(4, 0, Parts(tables), late_below))
+    return Found(job, RouteTask(4, 0, Parts(tables), late_below))
 
 
-def given_rows(found: SplitReading) -> list[dict[str, Any]]:
+def given_rows(found: Found) -> list[dict[str, Any]]:
     return [row for table in found.on_time() for row in table.to_pylist()]
 
 
-def times(found: SplitReading) -> list[int]:
+def times(found: Found) -> list[int]:
     return [row["ts"] for row in given_rows(found)]
 
 
-def diverted(folder: Path, found: SplitReading) -> dict[str, list[dict[str, Any]]]:
+def diverted(folder: Path, found: Found) -> dict[str, list[dict[str, Any]]]:
     """What was staged, by output."""
     return {file.output: pa.ipc.open_file(folder / file.name).read_all().to_pylist() for file in found.stage_diverted()}
 

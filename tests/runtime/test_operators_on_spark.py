@@ -19,6 +19,8 @@ from pyspark.sql import SparkSession
 import penstock as ps
 from penstock.plan.subqueries import compile_query
 from penstock.testing import Way, assert_same_rows, batch_answer
+from penstock.testing.case_input import Part
+from penstock.testing.late_answer import BY_WINDOW, expected, readable
 from penstock.testing.queries import SECOND, disordered
 from penstock.testing.source_rows import tables_of
 
@@ -192,3 +194,17 @@ def test_a_join_goes_on_with_other_numbers_of_sites(spark: SparkContext, sources
         assert run.progress.state == ("stopped" if until else "finished")
     got = pa.concat_tables(pq.read_table(file) for file in (tmp_path / "out").glob("*.parquet"))
     assert_same_rows(got, batch_answer(stream.node, tables_of(stream.node)))
+
+
+@pytest.mark.parametrize("exchange", ["direct", "spark"])
+def test_late_rows_count_in_open_windows_on_spark(exchange: str, tmp_path: Path) -> None:
+    times = [[9, 14, 7], [6, 2, 30, 13], [29, 24, 31], [12, 45]]
+    parts = [pa.table({"ts": pa.array([t * SECOND for t in part], pa.timestamp("us")), "k": part}) for part in times]
+    stream = ps.read.batches(parts, time="ts", progress=ps.slack("2s"), splits_per_batch=2)
+    query = stream.window(ps.sliding("10s", every="5s")).agg(n=ps.count(), keys=ps.sum("k"))
+    ready = query.to.memory().start(str(tmp_path / "ck"), master=MASTER, epoch="1ms", exchange=exchange)
+    done = ready.wait(120)
+    want = expected(query.node, {"batches": tuple((Part("", part),) for part in parts)}, BY_WINDOW)
+    assert_same_rows(done.result(), want.rows)
+    assert_same_rows(readable(done.late), want.late["batches"])
+    assert done.progress.late_rows == 4

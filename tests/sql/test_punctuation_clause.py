@@ -8,7 +8,7 @@ from sql_case import parse, pointed_at, script_error
 from penstock.errors import ConfigError
 from penstock.expressions import Call, Column, Literal
 from penstock.plan.nodes import Source
-from penstock.progress.rules import Ordered, Punctuated
+from penstock.progress.rules import Ordered, Punctuated, Slack
 
 IS_MARK = Call("=", (Column("kind"), Literal("mark")))
 
@@ -78,3 +78,16 @@ def test_an_idle_time_needs_a_unit_and_a_length() -> None:
     assert "must be above zero" in script_error(declared("WATERMARK FOR ts AS ts", ", idle = '0s'")).what
     with pytest.raises(ConfigError, match="`10` is not a span of time"):
         parse(declared("WATERMARK FOR ts AS ts", ", idle = 10"))
+
+
+def test_a_source_may_allow_lateness() -> None:
+    assert source("WATERMARK FOR ts AS ts", ", allowed_lateness = '10s'").progress == Ordered(10_000_000)
+    slack = source("WATERMARK FOR ts AS ts - INTERVAL '2' SECOND", ", allowed_lateness = '1 minute'").progress
+    assert slack == Slack(2_000_000, 60_000_000)
+
+
+def test_an_allowed_lateness_needs_a_unit_where_times_are_timestamps() -> None:
+    with pytest.raises(ConfigError, match="has no unit"):
+        parse(declared("WATERMARK FOR ts AS ts", ", allowed_lateness = 10"))
+    with pytest.raises(ConfigError, match="not a span of time"):
+        parse(declared("WATERMARK FOR ts AS ts", ", allowed_lateness = 'soon'"))
