@@ -256,7 +256,7 @@ def test_progress_goes_on_after_a_restart(tmp_path: Path, clock: Clock) -> None:
 def test_sources_whose_times_are_of_different_types_do_not_follow_each_other(tmp_path: Path, clock: Clock) -> None:
     by_number = ps.read.batches([times(5), NOTHING, NOTHING], time="ts", name="numbers", idle="10s")
     stamped = [pa.table({"at": pa.array([t], pa.timestamp("us"))}) for t in (100, 200, 300)]
-    by_time = ps.read.batches(stamped, time="at", name="stamped").window(ps.tumbling(10)).agg(n=ps.count())
+    by_time = ps.read.batches(stamped, time="at", name="stamped").window(ps.tumbling("10us")).agg(n=ps.count())
     bench = Bench(tens(by_number).select("n").union(by_time.select("n")), tmp_path)
     clock.now = 99.0
     assert bench.step(2) == [at(5), at(200)]
