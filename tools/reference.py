@@ -65,7 +65,7 @@ _MEANING = {
     "on_bad_row": "`stop` ends the run at a malformed row, `divert` sends it to the bad output",
     "on_missing_results": "`stop` refuses to start where published rows are gone with their folder, `accept` goes on "
     "without them",
-    "lateness": "`window`: a row below the punctuation is late for windows that are closed, and counts in the open ones; "
+    "lateness": "`window`: a row below the punctuation is late for windows that are closed, and counts in open ones; "
     "`row`: it counts for none; fixed for the life of a checkpoint",
     "late": "folder of the late rows; empty: `late` in the checkpoint",
     "bad": "folder of the bad rows; empty: `bad` in the checkpoint",
