@@ -18,6 +18,7 @@ from penstock.testing.crashes import (
     Fault,
     Place,
     Scenario,
+    assert_late_rows,
     launch,
     newest_manifest,
     published,
@@ -252,7 +253,6 @@ def assert_answer(scenario: Scenario, place: Place) -> None:
     """What is published is the batch answer: results, late rows and bad rows."""
     assert manifests.epochs(place.checkpoint / "manifests"), "the checkpoint has no manifest"
     assert_same_rows(published(place.results, scenario.stream.schema), scenario.results, "results")
-    for output, late in scenario.late.items():
-        assert_same_rows(published(place.checkpoint / output, late.schema), late, output)
+    assert_late_rows(scenario, place)
     bad = published(place.checkpoint / "bad", BAD_ROWS_SCHEMA)
     assert bad.num_rows == len(scenario.bad), f"{bad.num_rows} bad rows instead of {len(scenario.bad)}"

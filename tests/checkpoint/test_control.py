@@ -121,7 +121,7 @@ def test_a_request_is_good_for_an_hour(
 @pytest.mark.parametrize(
     ("kind", "wants", "why"),
     [
-        ("explode", {"sites": 3}, "knows no `explode`; it knows scale, move, rebalance"),
+        ("explode", {"sites": 3}, "knows no `explode`; it knows scale, move, split, rebalance"),
         ("scale", {"sites": 0}, ">= 1"),
         ("scale", {"sites": 10_001}, "<= 10000"),
         ("scale", {"sites": "3"}, "Expected `int`"),

@@ -106,6 +106,7 @@ def test_top_waits_while_a_query_is_starting() -> None:
     """A run holds its checkpoint before it has a control folder; the status of a run before it is not shown."""
     with running(replace(STATUS, query="the run before")):
         pass
+    os.utime("checkpoint/control/status.json", (BEGAN, BEGAN))
     lock = Lock(Path("checkpoint/lock"))
     lock.acquire()
 

@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.testing import assert_same_rows, batch_answer, random_way
-from penstock.testing.queries import SECOND, cut, disordered, random_query, random_rows
+from penstock.testing.queries import MICROSECOND, SECOND, cut, disordered, random_query, random_rows
 
 
 @pytest.mark.parametrize("case", range(250))
@@ -21,7 +21,7 @@ def test_any_query_run_in_any_way_gives_the_batch_answer(case: int, random: Rand
     stream = ps.read.batches(
         parts,
         time="ts",
-        progress=ps.slack(slack),
+        progress=ps.slack(slack * MICROSECOND),
         splits_per_batch=random.choice([1, 2, 5]),
         one_batch_per_offer=random.random() < 0.7,
     )

@@ -67,7 +67,9 @@ def test_rescaling_and_death_while_rows_wait(name: str, order: str, random: Rand
 def _until_rows_wait(name: str, order: str, way: Way, random: Random, folder: Path) -> tuple[Scenario, Place]:
     """A run that was stopped while rows wait; rows of one key never do."""
     for number in range(20):
-        scenario, place = operator_scenario(random, QUERIES[name], order=order), Place(folder / str(number))
+        # One cell of a theta join is like one key, so each site has several.
+        scenario = operator_scenario(random, QUERIES[name], order=order, grid="4x4")
+        place = Place(folder / str(number))
         while launch(scenario, place, way, until="1 epochs").wait().progress.state != "finished":
             if _waiting(place):
                 return scenario, place
