@@ -35,9 +35,11 @@ def query() -> ps.Stream:
 
 
 def start(place: Place, epochs: int | None = None, **options: str) -> ps.Run:
+    """Rows below the punctuation are late as a whole, so that each epoch but the first has one."""
     ready = query().to.files(str(place.results))
     until = {"until": f"{epochs} epochs"} if epochs else {}
-    return ready.start(str(place.checkpoint), master="inline", epoch="1ms", **until, **options).wait()
+    options = {"lateness": "row", **until, **options}
+    return ready.start(str(place.checkpoint), master="inline", epoch="1ms", **options).wait()
 
 
 def take(folder: Path, into: Path) -> None:
