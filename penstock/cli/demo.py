@@ -32,10 +32,11 @@ def run_demo(seconds: int, rate: int, sites: int, master: str) -> int:
         _warm_up(master, sites)
     script = folder / "suspicious.sql"
     script.write_text(demo_script(folder, rate))
-    query = read_script(script.read_text(), str(script)).queries[0]
+    read = read_script(script.read_text(), str(script))
+    query = read.queries[0]
     checkpoint = folder / "checkpoint"
     job = Job(query.name, query.ready, checkpoint)
-    options = {"sites": sites, "master": master, "epoch": _EPOCH, "until": f"{seconds}s"}
+    options = {**read.settings, "sites": sites, "master": master, "epoch": _EPOCH, "until": f"{seconds}s"}
     screen = demo_screen(Results(folder / "results"), threshold(rate), seconds, checkpoint)
     ended, code = run_jobs([job], {**options, "rows_per_epoch": rate * _CATCH_UP}, screen)
     _conclude(ended[0], script, sites, master)
