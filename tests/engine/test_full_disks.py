@@ -168,13 +168,13 @@ def test_a_folder_without_permission_is_named(scenario: Scenario, place: Place) 
     opening = os.open
 
     def opened(path: object, flags: int, *rest: int, **more: int) -> int:
-        if str(path).startswith(str(place.checkpoint / "runs" / "e000000000004")) and flags & os.O_CREAT:
+        if "000000000004.json" in str(path) and flags & os.O_CREAT:
             raise OSError(errno.EACCES, "Permission denied", str(path))
         return opening(path, flags, *rest, **more)  # type: ignore[arg-type]
 
     with mock.patch.object(os, "open", opened), pytest.raises(StorageError, match="no permission to use") as caught:
         launch(scenario, place, WAY).wait()
-    assert str(place.checkpoint / "runs") in caught.value.what
+    assert str(place.checkpoint / "manifests") in caught.value.what
     assert "the user is" in caught.value.detail
     finish(scenario, place, WAY)
     assert_answer(scenario, place)

@@ -22,6 +22,7 @@ from penstock.config import Settings
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.engine.loop import EpochLoop, Outcome
+from penstock.errors import StorageError
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import compile_query
 from penstock.state.directory import uniform
@@ -144,7 +145,7 @@ def test_a_crash_while_the_grid_changes_loses_nothing(kind: str, random: Random,
     loop.step()
     loop.step()
     loop.scale([0], 9)
-    with pytest.raises(OSError, match="dies"):
+    with pytest.raises(StorageError):
         to_the_end(loop)
     loop.checkpoint.close()
     to_the_end(opened(query, tmp_path, kind, sites=9, rows_per_epoch=15))

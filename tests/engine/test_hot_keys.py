@@ -17,6 +17,7 @@ from penstock.engine.inline import InlineExecutor
 from penstock.engine.loop import EpochLoop, Executor, Outcome
 from penstock.engine.run_access import OPEN_RUNS
 from penstock.engine.site import MOST_PENDING
+from penstock.errors import StorageError
 from penstock.events import ChangeRefused, DirectoryChanged
 from penstock.operators.arrange import hashes_of
 from penstock.state.cells import Cells
@@ -74,7 +75,7 @@ def test_crashes_between_changes(case: int, random: Random, place: Place) -> Non
         try:
             step_with_spreading(scenario, place, way, ReadingAhead(), random)
             break
-        except (InjectedCrash, OSError):
+        except (InjectedCrash, StorageError):
             way = replace(_way(random), hash_bits=way.hash_bits)
         finally:
             disarm()

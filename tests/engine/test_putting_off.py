@@ -219,7 +219,7 @@ def followed(folder: Path, levels: int, **settings: object) -> EpochLoop:
 @pytest.mark.parametrize("flush", MODES)
 @pytest.mark.parametrize("levels", [1, 2])
 def test_in_a_lull_all_that_is_complete_gets_closed(levels: int, flush: str, tmp_path: Path) -> None:
-    loop = followed(tmp_path, levels, flush=flush, max_delay=3, epoch_seconds=1e-9)
+    loop = followed(tmp_path, levels, flush=flush, max_delay=3, epoch_seconds=1e-6)
     loop.step()
     rows = pa.table({"ts": [*range(WINDOW), 2 * WINDOW + 1], "k": [*range(WINDOW), 0]})
     pq.write_table(rows, tmp_path / "a.parquet")
@@ -231,7 +231,7 @@ def test_in_a_lull_all_that_is_complete_gets_closed(levels: int, flush: str, tmp
 
 
 @pytest.mark.parametrize(
-    ("flush", "seconds", "left"), [("lazy", 600, False), ("lazy", 1e-9, True), ("slow", 600, True)]
+    ("flush", "seconds", "left"), [("lazy", 600, False), ("lazy", 1e-6, True), ("slow", 600, True)]
 )
 def test_lazy_closings_fill_idle_time(flush: str, seconds: float, left: bool, tmp_path: Path) -> None:
     """With time to spare all of it is closed in the epoch that completes it."""
