@@ -40,8 +40,8 @@ def run_jobs(jobs: Sequence[Job], options: Mapping[str, Any], screen: Screen) ->
     """The jobs after their end, and the exit code that Ctrl-C asks for (0 without one). The error that ended a run is
     raised once the others have stopped."""
     with screen:
-        names = [job.name if len(jobs) > 1 else "" for job in jobs]
-        check_together([(name, j.ready.sink, j.checkpoint) for name, j in zip(names, jobs, strict=True)], options)
+        if len(jobs) > 1:  # one alone is checked as it starts
+            check_together([(job.name, job.ready.sink, job.checkpoint) for job in jobs], options)
         runs = _start(jobs, options, screen)
         starting = _age_of_process()
         with Interrupts() as interrupts:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
 
 import penstock
+from penstock.testing.terminal import on_a_terminal
 
 SCRIPT = """
 import penstock as ps
@@ -19,23 +19,9 @@ print("rows:", sum(row["n"] for row in run.result().to_pylist()))
 
 
 def shown(folder: Path, more: str = "") -> str:
-    """What a script writes where stderr and stdout are one terminal."""
+    """What a script writes on a terminal."""
     (folder / "script.py").write_text(SCRIPT.format(more=more))
-    environment = os.environ | {"PYTHONPATH": str(Path(penstock.__file__).parent.parent), "TERM": "xterm"}
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "script.py"]
-    with subprocess.Popen(command, cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs) as process:
-        os.close(theirs)
-        written = b""
-        try:
-            while chunk := os.read(ours, 65536):
-                written += chunk
-        except OSError:  # how a terminal says that nobody writes to it any more
-            pass
-        finally:
-            os.close(ours)
-    assert process.returncode == 0, written.decode()
-    return written.decode()
+    return on_a_terminal([sys.executable, "script.py"], folder)
 
 
 def test_a_script_shows_the_same_line_as_the_command(tmp_path: Path) -> None:
