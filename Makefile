@@ -5,6 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 export SPARK_LOCAL_IP := 127.0.0.1
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+# Without compiled modules on disk, every process that a test starts compiles all of them again: a second each.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test test-unit test-spark demo lint soak bench kernels fuzz damage chaos-moves cases clean

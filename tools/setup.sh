@@ -57,6 +57,7 @@ install_package() {
   echo "installing the package and its development tools"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' ||
     stop "pip could not install the package" "see its message above; setup can be repeated"
+  .venv/bin/python -m compileall -q penstock || true # so that the first command starts as fast as any other
   touch "$STAMP"
   prepare_spark
 }

@@ -5,7 +5,6 @@ The death is an exception that nothing catches; `test_kill` does the same with S
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pyarrow as pa
@@ -31,11 +30,6 @@ from penstock.testing.crashes import (
 from penstock.testing.ways import Way
 
 EACH_POINT = [(p, n) for p in FaultPoint for n in (1, 2, 3) if p is not FaultPoint.RECOVERED or n == 1]
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # an exception loses no pages
 
 
 def _is(point: FaultPoint) -> str:

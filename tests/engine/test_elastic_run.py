@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -58,7 +57,6 @@ def _costly(report: SiteReport, cost: float) -> SiteReport:
 
 
 def test_an_elastic_query_settles_under_a_constant_load(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     monkeypatch.setattr(loop_module, "Stopwatch", VirtualStopwatch)
     parts = [pa.table({"ts": [epoch] * ROWS, "k": list(range(ROWS))}) for epoch in range(EPOCHS)]
     stream = ps.read.batches(parts, time="ts").group_by("k").window(ps.tumbling(10)).agg(n=ps.count())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -36,11 +35,6 @@ SPREADABLE = sorted(name for name in QUERIES if "theta" not in name and "full" n
 ONE_BY_ONE = Way(sites=3, items=1, item_rows=1)  # so that much is pending
 EACH = 5  # schedules in one test
 HASH = hash_of(HOT, 64)
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.mark.parametrize("executor", [InlineExecutor, ReadingAhead])

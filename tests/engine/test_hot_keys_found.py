@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -25,11 +23,6 @@ from penstock.testing.skew import HOT, hash_of
 from penstock.testing.ways import Way
 
 HASH = hash_of(HOT, 64)
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def test_the_policy_spreads_a_key_that_is_too_hot_and_gathers_it_when_it_is_cold(

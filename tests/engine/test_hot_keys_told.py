@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -35,11 +34,6 @@ SPREADABLE = ["inner join", "left join", "right join", "semi join", "anti join",
 SLOW = Way(sites=3, groups_per_site=8, items=2, item_rows=3, rows_per_epoch=20)
 FAR = {"deadline_seconds": 3600.0}  # never reached; but with a deadline nobody waits for a fetch
 CHANGING = 40  # epochs: what moves again before it has been fetched is never worked on
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def change_something(loop: EpochLoop, random: Random, way: Way) -> None:

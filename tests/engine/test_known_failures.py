@@ -23,6 +23,7 @@ from penstock.api.streams import Ready
 from penstock.checkpoint import durable
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
+from penstock.checkpoint.lock import Lock
 from penstock.checkpoint.store import Checkpoint, epoch_of_name
 from penstock.config import Settings
 from penstock.engine.inline import InlineExecutor
@@ -108,9 +109,10 @@ class _Overtaken(InlineExecutor):
         return reports
 
 
+@pytest.mark.parametrize("noticed", [True, False], ids=["the lock is missed", "too late to miss the lock"])
 @pytest.mark.parametrize("lead", ["1 epochs", "2 epochs", "4 epochs", None])
 def test_a1_a_driver_that_was_overtaken_commits_and_publishes_nothing(
-    lead: str | None, random: Random, place: Place
+    lead: str | None, noticed: bool, random: Random, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when the manifest of its epoch has been collected by now, and its name is free again."""
     scenario = random_scenario(random)
@@ -126,7 +128,9 @@ def test_a1_a_driver_that_was_overtaken_commits_and_publishes_nothing(
     loop = EpochLoop(compile_query(scenario.into(place).sink), checkpoint, _Overtaken(overtake), settings)
     loop.step()
     loop.step()
-    with pytest.raises(CheckpointError, match="another driver"):
+    if not noticed:
+        monkeypatch.setattr(Lock, "held", True)
+    with pytest.raises(CheckpointError, match="lost its checkpoint" if noticed else "another driver"):
         loop.step()
     finish(scenario, place, Way())
     assert_exact(scenario, place)

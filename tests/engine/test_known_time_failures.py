@@ -4,7 +4,6 @@ silent, each as a test of every operator. The letters and numbers are those of t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,11 +30,6 @@ from penstock.testing.source_rows import tables_of
 from penstock.testing.ways import Way
 
 QUERIES = operator_queries(1)
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 # -- C9, C10: late rows ------------------------------------------------------------------------------------------------

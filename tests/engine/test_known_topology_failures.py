@@ -4,7 +4,6 @@ number of sites, each as a test. The letters and numbers are those of the list o
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -31,11 +30,6 @@ from penstock.testing.queries import SCHEMA, SECOND, rows_from
 from penstock.testing.ways import Way
 
 QUERIES = operator_queries(SECOND)
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 # -- C5: chains --------------------------------------------------------------------------------------------------------

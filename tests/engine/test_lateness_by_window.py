@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from random import Random
 
@@ -76,11 +75,6 @@ QUERIES: dict[str, Query] = {
     ),
     "windows of a join": lambda a, b: a.join(b, "k", within=(0, 3 * UNIT)).window(SLIDING).agg(n=ps.count()),
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def drawn(name: str, lateness: str, case: int) -> Trial:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -41,11 +40,6 @@ from penstock.testing.queries import SECOND
 from penstock.testing.ways import Way
 
 QUERIES = operator_queries(SECOND)
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 # -- the example of StreamCloud, figures 4 and 5 -----------------------------------------------------------------------

@@ -5,7 +5,6 @@ The queries are over two sources with late and malformed rows; `test_crash` does
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -35,11 +34,6 @@ QUERIES = operator_queries(SECOND)
 PROBING = [name for name in QUERIES if ("join" in name and "rows" not in name) or name == "distinct"]
 HELD_BACK = [name for name in QUERIES if name not in ("windows of rows", "top of all", "in order")]
 AT_A_SITE = [FaultPoint.SITE_MERGED, FaultPoint.SITE_WORKED, FaultPoint.RUN_TORN, FaultPoint.SITE_DONE]
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # an exception loses no pages
 
 
 @pytest.mark.parametrize("order", ["any", "any again", "in"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,11 +38,6 @@ from penstock.testing.ways import Way, random_way
 QUERIES = operator_queries(SECOND)
 MODES = ["slow", "lazy"]
 WINDOW, KEYS, EPOCHS = 100, 600, 20  # of a window its span, its keys, and the epochs it takes to come in
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 # -- the settings --------------------------------------------------------------------------------------------------

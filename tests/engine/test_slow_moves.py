@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
@@ -31,11 +30,6 @@ WINDOW, KEYS, EPOCHS, WINDOWS, SITES = 100, 500, 20, 3, 3
 SLOW = Way(sites=SITES, groups_per_site=4, flush="slow")
 MORE = 1.5  # times the largest burst without moves: what there may be with them
 _names = count()
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def regular(per_key: int = 3) -> Stream:

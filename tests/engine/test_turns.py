@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -22,11 +21,6 @@ from penstock.testing.ways import Way
 KEYS, EPOCHS, DEPTH = 24, 36, 12
 ONE_ITEM = Way(sites=2, groups_per_site=1, items=1, item_rows=1)
 Disturbance = Callable[[EpochLoop], None]
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 # -- queries whose marks stand still, or not ---------------------------------------------------------------------------
