@@ -40,7 +40,7 @@ def _own_folder(base: Path) -> Path:
 
 def _make(base: Path) -> Path:
     new = Path(tempfile.mkdtemp(prefix=_NEW, dir=base))  # with mode 0700
-    lock = os.open(new / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)  # stays open: it says who is alive
+    lock = os.open(new / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)  # stays open: it says who is alive
     fcntl.flock(lock, fcntl.LOCK_EX)
     return new.rename(base / (_PREFIX + new.name.removeprefix(_NEW)))
 
@@ -69,7 +69,7 @@ def _is_ours(entry: os.DirEntry[str]) -> bool:
 def _remove_if_abandoned(folder: Path) -> None:
     """A folder without a lock file is none of ours, whatever it is called."""
     with suppress(OSError):
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while the owner lives
             shutil.rmtree(folder, ignore_errors=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import penstock
+from penstock.scratch import remove_abandoned, scratch_folder
 
 MAKE = "from penstock.scratch import scratch_folder; print(scratch_folder('files'), flush=True); "
 
@@ -82,3 +85,44 @@ def test_folders_that_only_look_alike_stay(base: Path) -> None:
         "elsewhere", "penstock-link", "penstock-linked-lock", "penstock-notes",
     ]  # fmt: skip
     assert (base / "elsewhere" / ".owner").exists()
+
+
+def test_a_process_that_was_forked_has_its_own_folder_and_leaves_the_other(base: Path) -> None:
+    """However it ends: here as most programs do, with all that is to be done then."""
+    fork = "import os; pid = os.fork(); pid and os.waitpid(pid, 0); print(scratch_folder('more'), flush=True); "
+    with _command(base, f"{fork} pid and input()") as process:
+        parents, childs, parents_second = _made(process), _made(process), _made(process)
+        assert childs.parent != parents.parent == parents_second.parent
+        assert parents.is_dir()
+        assert not childs.exists()
+        process.communicate("\n", timeout=60)
+    assert not list(base.iterdir())
+
+
+def test_a_folder_that_somebody_removed_is_made_anew(base: Path) -> None:
+    first = scratch_folder("files", base / "not" / "there")
+    shutil.rmtree(first.parent)
+    assert scratch_folder("files", base / "not" / "there").is_dir()
+
+
+def test_a_folder_that_is_being_made_is_not_taken_for_one_that_was_left(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the making of its lock and the taking of it the lock is free."""
+    lock = fcntl.flock
+
+    def flock(descriptor: int, how: int) -> None:
+        if not how & fcntl.LOCK_NB:
+            remove_abandoned(base)
+        lock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    assert scratch_folder("files", base).is_dir()
+
+
+def test_folders_of_another_user_stay(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = _killed(base)
+    me = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+    remove_abandoned(base)
+    assert left.is_dir()

@@ -36,6 +36,7 @@ SAME: dict[str, tuple[Stream, Stream]] = {
     ),
     "agg": (TENS.agg(total="sum(price)", n="count(*)"), TENS.agg(total=ps.sum("price"), n=ps.count())),
     "agg with AS": (TENS.agg("sum(price) AS total", "count(*)"), TENS.agg(total=ps.sum("price"), count=ps.count())),
+    "agg in parentheses": (TENS.agg(s="((sum(price)))"), TENS.agg(s=ps.sum("price"))),
     "agg without a name": (TENS.agg(ps.sum("price")), TENS.agg(sum_price=ps.sum("price"))),
     "agg of distinct values": (TENS.agg(n="count(DISTINCT price)"), TENS.agg(n=ps.count_distinct("price"))),
     "an aggregate of text": (TENS.agg(s=ps.sum("price * qty")), TENS.agg(s=ps.sum(PRICE * QTY))),
@@ -59,6 +60,7 @@ def test_text_means_the_same_as_an_expression(what: str) -> None:
     assert by_text.explain() == by_expression.explain()
 
 
+DEEP = " + ".join(["qty"] * 400)
 WRONG: dict[str, tuple[Callable[[], object], str, str, str]] = {
     "where": (lambda: A.where("qtty > 1"), "unknown column `qtty`", "where(...), line 1, column 1", "`qty`"),
     "a type": (lambda: A.where("qty + 1"), "not BOOLEAN", "", "compare it"),
@@ -80,6 +82,12 @@ WRONG: dict[str, tuple[Callable[[], object], str, str, str]] = {
     "an empty name": (lambda: A.select('qty AS ""'), "empty name", "column 1", "behind AS"),
     "an aggregate of rows": (lambda: A.select("sum(qty)"), "an aggregate is about many rows", "column 1", ".agg("),
     "agg": (lambda: TENS.agg(x="sum(qtty)"), "unknown column `qtty`", "agg(x=...), line 1, column 5", "`qty`"),
+    "an aggregate's empty name": (
+        lambda: TENS.agg('sum(qty) AS ""'),
+        "empty name",
+        "agg(...), line 1",
+        "behind AS",
+    ),
     "agg of a row": (lambda: TENS.agg("price"), "one aggregate was expected", "agg(...)", "sum(qty)"),
     "agg of two": (lambda: TENS.agg(x="sum(qty) / count(*)"), "one aggregate was expected", "agg(x=...)", "select"),
     "agg of a column": (lambda: TENS.agg(ps.col("qty")), "a ColumnExpr is not an aggregate", "", "sum(qty)"),
@@ -89,6 +97,14 @@ WRONG: dict[str, tuple[Callable[[], object], str, str, str]] = {
         "where, line 1, column 1",
         "`price`",
     ),
+    "a long chain": (lambda: A.where(DEEP), "nested more than 200 levels deep", "where(...), line 1, column 1", "IN"),
+    "a long chain in select": (
+        lambda: A.select(f"{DEEP} AS x"),
+        "more than 200 levels deep",
+        "select(...), line 1",
+        "",
+    ),
+    "a long chain in agg": (lambda: TENS.agg(x=f"sum({DEEP})"), "more than 200 levels", "agg(x=...), line 1", ""),
     "a CASE": (lambda: ps.when("qty > 1", 1), "cannot be a string", "'qty > 1'", "select"),
 }
 
@@ -101,6 +117,7 @@ def test_wrong_text_is_told_as_in_a_script(what: str) -> None:
     assert said in caught.value.what
     assert where in caught.value.detail
     assert hint in caught.value.hint
+    assert ("ps.lit" in caught.value.hint) == (what == "text as a constant")  # beside SQL it would be of no help
 
 
 def test_text_filters_the_rows() -> None:

@@ -37,11 +37,13 @@ def test_a_theta_join_is_exchanged_by_grid() -> None:
         ),
         (lambda: A.theta_join(B, LESS, last_rows=(3, 4)), ["keep the last 3 and 4 rows"]),
         (lambda: A.join(B, on="k", within="5s", kind="left"), ["input 0 for 5s", "input 1 for 10s"]),
+        (lambda: A.join(B, on="k", within="0s"), ["input 0 until their time has passed", "input 1 until their time"]),
         (lambda: A.join(B, on="k", within=None), ["keep rows of input 0 until the other input has ended"]),
         (lambda: A.group_by("k").window(ps.sliding("1m", every="10s")).agg(n=ps.count()), ["key and pane, at most 1m"]),
         (lambda: A.group_by("k").window(ps.session("5m")).agg(n=ps.count()), ["until 5m after their last row"]),
         (lambda: A.group_by("k").at("ts").agg(n=ps.count()), ["for each group until its time has passed"]),
         (lambda: A.distinct(), ["each different row until its time has passed"]),
+        (lambda: A.top(2, "v", keys=["k"], per=None), ["at most 2 rows of each group until the stream has ended"]),
         (lambda: A.in_order(), ["keep rows until their time has passed"]),
     ],
 )
@@ -66,3 +68,38 @@ def test_keys_of_a_join_are_shown_as_they_are_written() -> None:
 def test_an_aggregate_reads_no_column_twice() -> None:
     said = A.group_by("k").window(ps.tumbling("10s")).agg(n=ps.max("k"), s=ps.sum("v")).explain()
     assert "compute time = ts, k, v\n" in said
+
+
+@pytest.mark.parametrize(
+    ("query", "way"),
+    [
+        (lambda: A.in_order(), "to one site of subquery 0: the order is over all rows (in_order(by=…) spreads it)"),
+        (lambda: A.in_order(by="k"), "by key hash to subquery 0"),
+        (lambda: A.window(ps.tumbling("1s")).agg(n=ps.count()), "to one site of subquery 0: all rows are one group"),
+        (lambda: A.window(ps.session("1s")).agg(n=ps.count()), "to one site of subquery 0: all rows are one group"),
+        (lambda: A.group_by("k").window(ps.session("1s")).agg(n=ps.count()), "by key hash to subquery 0"),
+        (lambda: A.top(2, "v", per=None), "to one site of subquery 0: all rows are one group"),
+        (lambda: A.windowed(ps.tumbling("1s")).top(2, "v", per="window_start"), "by key hash to subquery 0"),
+        (lambda: A.theta_join(B, LESS, last_rows=3), "to all cells of subquery 0, input 1: each row looks back in one"),
+    ],
+)
+def test_it_says_how_rows_travel_and_why_all_meet_at_one_site(query: Callable[[], Stream], way: str) -> None:
+    assert f"exchange {way}" in query().explain()
+
+
+@pytest.mark.parametrize(
+    "query", [lambda: A.theta_join(B, LESS, within="5s"), lambda: A.theta_join(B, LESS, last_rows=3)]
+)
+def test_a_grid_of_one_cell_is_one_site(query: Callable[[], Stream]) -> None:
+    assert "subquery 0, input 1: the grid has one cell" in query().to.memory().explain(grid="1x1")
+    assert "a grid of 2 x 3 cells" in query().to.memory().explain(grid="2x3")
+
+
+def test_nulls_that_come_first_are_shown() -> None:
+    order = [ps.desc("v", nulls_first=True), ps.asc("k")]
+    assert "ordered by v desc nulls first, k\n" in A.top(3, order, keys=["k"], per=None).explain()
+
+
+def test_what_is_done_before_rows_travel_is_shown_where_it_is_done() -> None:
+    assert "pre-aggregate by key and pane" in A.group_by("k").window(ps.tumbling("10s")).agg(n=ps.count()).explain()
+    assert "pre-aggregate" not in A.group_by("k").window(ps.rows(10)).agg(n=ps.count()).explain()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,52 @@ def test_a_streaming_frame_gives_the_batch_answer(session: SparkSession, way: Wa
     assert run.progress.state == "finished"
     assert (run.progress.rows_in, run.progress.late_rows) == (rows.num_rows, 0)
     assert_same_rows(published(tmp_path / "out"), batch_answer(stream.node, {"spark": rows}), str(way))
+
+
+def nested_rows(number: int) -> pa.Table:
+    """With values, parts of values and whole columns of rows that are null or empty."""
+    ids = range(60 * number, 60 * number + 60)
+    point = pa.struct([("x", pa.float64())])
+    users = [None if i % 7 == 3 else {"id": i % 5, "home": None if i % 4 else {"city": f"c{i % 3}"}} for i in ids]
+    columns = {
+        "ts": pa.array([i * SECOND for i in ids], pa.timestamp("us")),
+        "user": pa.array(users, pa.struct([("id", pa.int64()), ("home", pa.struct([("city", pa.string())]))])),
+        "tags": pa.array([(None, [], ["a", None], ["b"])[i % 4] for i in ids], pa.list_(pa.string())),
+        "counts": pa.array([(None, [], [("x", i), ("y", None)])[i % 3] for i in ids], pa.map_(pa.string(), pa.int64())),
+        "points": pa.array([([{"x": 0.5}, None], None)[i % 2] for i in ids], pa.list_(point)),
+    }
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda rows: rows.where("user.home.city IS DISTINCT FROM 'c1'"),
+        lambda rows: rows.select("ts", "user.id AS id", "counts['x'] AS x", "points[1].x AS p", "tags", "user"),
+        lambda rows: rows.select("ts", "user", "counts", id="user.id").join(
+            rows.select("ts", "tags", "points", id="user.id"), "id", within="5s", kind="left"
+        ),
+    ],
+    ids=["whole", "fields", "joined"],
+)
+def test_nested_columns_of_a_frame_pass_through(
+    query: Callable[[ps.Stream], ps.Stream], session: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    tables = [nested_rows(number) for number in range(3)]
+    for number, rows in enumerate(tables):
+        pq.write_table(rows, tmp_path / "in" / f"{number}.parquet")
+    schema = (
+        "ts timestamp_ntz, user struct<id: bigint, home: struct<city: string>>, tags array<string>, "
+        "counts map<string, bigint>, points array<struct<x: double>>"
+    )
+    reader = session.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    stream = query(streamed(reader.parquet(str(tmp_path / "in")), "spark"))
+    run = stream.to.files(str(tmp_path / "out")).start(str(tmp_path / "ck"), sites=2).wait(120)
+    assert (run.progress.state, run.progress.late_rows, run.progress.bad_rows) == ("finished", 0, 0)
+    want = batch_answer(stream.node, {"spark": pa.concat_tables(tables)})
+    assert want.num_rows > 100
+    assert sorted(map(repr, published(tmp_path / "out").to_pylist())) == sorted(map(repr, want.to_pylist()))
 
 
 def test_a_restart_goes_on_after_the_last_committed_batch(session: SparkSession, tmp_path: Path) -> None:
