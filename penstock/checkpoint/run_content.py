@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from penstock.state.ranges import Hashes
 from penstock.state.runs import HASH, TIME, Run
 
-_BLOCK = 1 << 15  # hashes that are compared at once: they and what comes of them stay in the cache of the core
+BLOCK = 1 << 15  # hashes that are compared at once: they and what comes of them stay in the cache of the core
 _FIRST_COLUMNS = pa.schema([(HASH, pa.uint64()), (TIME, pa.int64())])
 
 
@@ -49,5 +49,5 @@ def wrong_form(rows: pa.Table) -> str | None:
 def is_sorted(hashes: Hashes) -> bool:
     """Tell whether hashes never go down."""
     lower, upper = hashes[:-1], hashes[1:]
-    blocks = (slice(at, at + _BLOCK) for at in range(0, len(lower), _BLOCK))
+    blocks = (slice(at, at + BLOCK) for at in range(0, len(lower), BLOCK))
     return all(bool(np.all(lower[block] <= upper[block])) for block in blocks)

@@ -11,6 +11,7 @@ import pytest
 import xxhash
 
 from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
+from penstock.checkpoint.run_content import BLOCK, is_sorted
 from penstock.checkpoint.run_files import OpenRuns, write_run
 from penstock.errors import CorruptCheckpointError
 from penstock.state.ranges import EVERYTHING, HASH_END, HashRange
@@ -136,6 +137,8 @@ NO_RUNS: dict[str, pa.Table] = {
     "in one piece": pa.concat_tables([_rows().slice(0, 20), _rows().slice(20)]),
     "not in order of their hashes": _changed(HASH, _rows().column(HASH).take(pa.array([1, 0, *range(2, 50)]))),
     "its times are from -11 to 38": _changed(TIME, pa.array(np.arange(50) - 11)),
+    "to 99, but the manifest says": _changed(TIME, pa.array([*range(-10, 39), 99], pa.int64())),
+    "its times are from -99 to 39": _changed(TIME, pa.array([-99, *range(-9, 40)], pa.int64())),
 }
 
 
@@ -171,3 +174,13 @@ def test_a_run_that_is_damaged_while_it_is_open_is_seen(length: int | None, tmp_
             file.truncate(length)
     with pytest.raises(CorruptCheckpointError, match="the state file run"):
         cache.read(tmp_path, piece)
+
+
+@pytest.mark.parametrize("place", [1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 6])
+def test_a_hash_out_of_order_is_seen_wherever_it_is(place: int) -> None:
+    hashes = np.arange(2 * BLOCK + 7, dtype=np.uint64)
+    assert is_sorted(hashes)
+    hashes[place] = hashes[place - 1]
+    assert is_sorted(hashes), "equal hashes are in order"
+    hashes[place - 1] += 1
+    assert not is_sorted(hashes)

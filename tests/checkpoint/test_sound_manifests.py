@@ -57,6 +57,10 @@ def _manifest(*sites: SiteState, **changes: Any) -> Manifest:
     return replace(plain, **changes)
 
 
+def _marked(*marks: RangeMark) -> Manifest:
+    return _manifest(replace(_site(LOW), marks=marks), _site(HIGH))
+
+
 def _source(**changes: Any) -> Manifest:
     return _manifest(sources=(replace(SourceState(None, {}, False), **changes),))
 
@@ -77,6 +81,8 @@ WRONG: dict[str, Manifest] = {
     "a total cannot be -1": _manifest(totals=Totals(rows_in=-1)),
     "a total cannot be 9223372036854775808": _manifest(totals=Totals(rows_out=2**63)),
     "a total cannot be -2": _manifest(asked_sites=-2),
+    "a total cannot be -3": _manifest(totals=Totals(late_rows=-3)),
+    "a total cannot be -4": _manifest(totals=Totals(bad_rows=-4)),
     "the number of rows of a source cannot be -1": _source(rows=-1),
     "9223372036854775808 is not a mark": _source(marks={"a": Mark(False, 2**63)}),
     "-9223372036854775809 is not a mark": _source(floor=Mark(False, -(2**63) - 1)),
@@ -88,19 +94,32 @@ WRONG: dict[str, Manifest] = {
     "the size of e": _manifest(staged=(Staged("results", "e000000000003-x.parquet", 2, -1, "0123456789abcdef"),)),
     "the checksum of e": _manifest(staged=(Staged("results", "e000000000003-x.parquet", 2, 9, "none"),)),
     "`late` was published by epoch 9": _manifest(published={"late": 9}),
+    "`late` was published by epoch 2": _manifest(published={"late": 2}),
+    "`results` was published by epoch 9": _manifest(published={"results": 9}),
+    "`results` was published by epoch -1": _manifest(published={"results": -1}),
+    "the state of 10001 sites": _manifest(subqueries=(SubqueryState(uniform(10_001, 1), (_site(LOW),) * 10_001),)),
     "the state of 1 sites, and a directory of 2": _manifest(_site(EVERYTHING)),
     "is not a range of hashes": _manifest(_site(LOW, HashRange(5, 5)), _site(HIGH)),
     "0 to 36893488147419103232 is not a range": _manifest(_site(LOW, HashRange(0, 2**65)), _site(HIGH)),
     "do not cover its hashes": _manifest(_site(HashRange(0, HALF - 1)), _site(HIGH)),
+    "or some of them twice": _marked(RangeMark(LOW, (at(3),)), RangeMark(LOW, (at(4),))),
+    "0 to 36893488147419103233 is not a range": _marked(RangeMark(HashRange(0, 2**65 + 1), (at(3),))),
+    "-7 to 9 is not a range": _manifest(_site(LOW, HashRange(-7, 9)), _site(HIGH)),
+    "9223372036854775809 is not a mark": _marked(RangeMark(LOW, (Mark(False, 2**63 + 1),))),
+    "9223372036854775810 is not a mark": _manifest(replace(_site(LOW), released=Mark(False, 2**63 + 2)), _site(HIGH)),
     "the port of e": _run(port=-1),
     "cannot have 0 rows": _run(rows=0),
     "cannot have 3 rows in 2 bytes": _run(size=2),
+    "in 9223372036854775808 bytes": _run(size=2**63),
     "the times of e": _run(min_time=1),
+    "the times of e000000000003-q0": _run(max_time=2**63),
+    "the times of e000000000003-q0-s0": _run(min_time=-(2**63) - 1),
     "the checksums of e": _run(checksum="xyz"),
     "the checksums of e000000000003-q0-s0-x.arrow are none": _run(blocks="0123456789abcdef" * 2),
     "are held twice": _manifest(_site(LOW, EVERYTHING), _site(HIGH, HIGH)),
     "rows of e000000000003-q0-s0-x.arrow are held twice": _manifest(_site(LOW, LOW, LOW), _site(HIGH)),
     "it says two things of e": _manifest(_site(LOW, LOW), _site(HIGH, HIGH, run=replace(RUN, rows=4))),
+    "-1 is not a hash": _manifest(replace(_site(LOW), turn=-1), _site(HIGH)),
     f"{HASH_END} is not a hash": _manifest(replace(_site(LOW), turn=HASH_END), _site(HIGH)),
 }
 
