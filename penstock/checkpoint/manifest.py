@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, field, fields, replace
+from math import prod
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ from penstock.state.runs import Slice
 FORMAT = 5
 Kind = TypeVar("Kind")
 _MOST_BYTES, _MOST_GROUPS = 1 << 30, 1 << 20  # far beyond any manifest that was ever written
+_MOST_CELLS = 1_000_000  # of a grid: more than a setting can ask for, and than there can be sites
 _FILE_NAME = re.compile(r"(\d{12})\.json")
 
 
@@ -180,7 +182,7 @@ def _directory(path: Path, written: _WrittenDirectory) -> Directory:
     whole = all(0 <= depth <= 64 for depth in depths) and sum(1 << (64 - depth) for depth in depths) == HASH_END
     if not whole or len(homes) != len(depths) or not all(0 <= home < written.sites for home in homes):
         raise corrupt(path, "a directory in it has hashes without a home, or with more than one")
-    if written.grid is not None and not 1 <= min(written.grid) <= max(written.grid) < 1000:
+    if written.grid is not None and (min(written.grid) < 1 or prod(written.grid) > _MOST_CELLS):
         raise corrupt(path, "a theta join in it has a grid without cells, or with too many")
     if not are_sound(written.spread, written.sites):
         raise corrupt(path, "a hash in it is spread over sites that there are not, or more than once")

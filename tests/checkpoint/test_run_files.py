@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import xxhash
 
+from penstock.checkpoint import run_files
 from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.checkpoint.run_content import BLOCK, is_sorted
 from penstock.checkpoint.run_files import OpenRuns, write_run
@@ -148,6 +149,33 @@ def test_a_file_that_fits_its_checksum_and_is_no_run_is_named(why: str, tmp_path
     with pytest.raises(CorruptCheckpointError, match=why) as caught:
         OpenRuns().read(tmp_path, _forged(tmp_path / "run", run, _written_as(NO_RUNS[why])))
     assert "the state file run" in caught.value.what
+
+
+def test_what_this_process_has_written_is_looked_at_only_if_it_is_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = []
+    monkeypatch.setattr(run_files, "wrong_content", lambda run, rows: looked.append(run.checksum))
+    cache, run = OpenRuns(), write_run(tmp_path, "run", _rows())
+    cache.wrote(tmp_path, run)
+    cache.read(tmp_path, Slice(run, EVERYTHING))
+    assert not looked
+    cache.wrote(tmp_path, run)
+    other = _forged(tmp_path / "run", run, _written_as(_rows(49)))
+    cache.read(tmp_path, other)
+    assert looked == [other.run.checksum]
+
+
+def test_what_was_written_is_not_remembered_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_files, "_MOST_WRITTEN", 2)
+    looked = []
+    monkeypatch.setattr(run_files, "wrong_content", lambda run, rows: looked.append(run.name))
+    cache, runs = OpenRuns(), [write_run(tmp_path, name, _rows()) for name in ("a", "b", "c")]
+    for run in runs:
+        cache.wrote(tmp_path, run)
+    for run in runs:
+        cache.read(tmp_path, Slice(run, EVERYTHING))
+    assert looked == ["a"]
 
 
 @pytest.mark.parametrize("row", [0, 25, 50])

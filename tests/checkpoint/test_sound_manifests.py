@@ -135,6 +135,25 @@ def test_a_contradiction_is_named_when_the_checkpoint_is_opened(what: str, tmp_p
     checkpoint.close()
 
 
+def _on_grid(*grid: int) -> Manifest:
+    state = _manifest().subqueries[0]
+    return _manifest(subqueries=(replace(state, directory=replace(state.directory, grid=grid)),))
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (1, 10_000), (999, 999)])
+def test_any_grid_that_a_query_can_have_is_read_again(grid: tuple[int, int], tmp_path: Path) -> None:
+    """A join over last rows has one row of cells, with one for each of up to 10,000 sites."""
+    manifests.commit(tmp_path, _on_grid(*grid))
+    assert manifests.read(tmp_path, 3).subqueries[0].directory.grid == grid
+
+
+@pytest.mark.parametrize("grid", [(0, 3), (3, -1), (-2, -2), (1, 10**6 + 1), (10**5, 10**5)])
+def test_a_grid_without_cells_or_with_too_many_is_refused(grid: tuple[int, int], tmp_path: Path) -> None:
+    manifests.commit(tmp_path, _on_grid(*grid))
+    with pytest.raises(CorruptCheckpointError, match="a grid without cells, or with too many"):
+        manifests.read(tmp_path, 3)
+
+
 def _without(*path: str | int) -> Callable[[Any], None]:
     def change(body: Any) -> None:
         for key in path[:-1]:
