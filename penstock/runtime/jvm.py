@@ -26,6 +26,8 @@ _CHATTER = ("WARNING: Using incubator modules",)
 _PORT_BYTES = 4
 _LOOK_EVERY = 0.01  # seconds between looks for the port
 _GRACE = 10.0  # seconds for an orderly end
+_NOTICED_WITHIN = 0.5  # seconds
+_LAST_WORDS = 2.0  # seconds to read what a dead JVM said; workers that outlive it may keep its pipe open
 
 
 class Connection(NamedTuple):
@@ -40,27 +42,26 @@ class Jvm:
         self._connection_file = scratch_folder("gateway") / "connection"
         self._tail: deque[str] = deque(maxlen=10)
         self._held: list[str] | None = []  # what it says until it is known to have started
+        self._saying = threading.Lock()
+        environment = {**environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection_file)}
         read_end, write_end = os.pipe()
         try:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=write_end,  # stdout is for results
-                stderr=write_end,
-                env={**environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection_file)},
-                process_group=0,  # Ctrl-C is for the driver, which decides what becomes of the JVM
-            )
+            self.process = _launched(command, environment, write_end)
+        except OSError as error:
+            os.close(read_end)
+            raise _not_started(f"{command[0]}: {error.strerror or error}") from error
         finally:
             os.close(write_end)
         self._exit_hook = self.kill
         atexit.register(self._exit_hook)
-        threading.Thread(target=self._read, args=(read_end,), name="penstock-spark-stderr", daemon=True).start()
+        self._reader = threading.Thread(target=self._read, args=(read_end,), name="penstock-spark-stderr", daemon=True)
+        self._reader.start()
 
     def connection(self) -> Connection:
         """Wait until the driver can connect."""
         while not self._connection_file.exists():
             if self.dead:
-                raise self._not_started()
+                raise _not_started(self.last_words())
             time.sleep(_LOOK_EVERY)
         told = self._connection_file.read_bytes()
         secret_at = 2 * _PORT_BYTES  # behind the port and the length of the secret
@@ -68,19 +69,28 @@ class Jvm:
 
     def show_errors(self) -> None:
         """Pass on what the JVM says, from now on and what it has said so far."""
-        held, self._held = self._held or [], None
-        for line in held:
-            sys.stderr.write(line)
+        with self._saying:
+            held, self._held = self._held or [], None
+            for line in held:
+                sys.stderr.write(line)
 
     @property
     def dead(self) -> bool:
         return self.process.poll() is not None
 
+    def ends_soon(self) -> bool:
+        """Return whether it is dead, or at its end: a connection breaks a little before its process has ended."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_NOTICED_WITHIN)
+        return self.dead
+
     def last_words(self) -> str:
-        """Return how the JVM ended, and what it said last."""
-        code = self.process.returncode
-        how = f"killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
-        return ". ".join([f"its JVM (process {self.process.pid}) was {how}" if code else "its JVM ended", *self._tail])
+        """Return how the JVM ended, and what it said last, all of which may not have been read yet."""
+        if self.dead:
+            self._reader.join(_LAST_WORDS)
+        code, who = self.process.returncode, f"its JVM (process {self.process.pid})"
+        how = f"{who} was killed by signal {-code}" if code and code < 0 else f"{who} ended with code {code}"
+        return ". ".join([how if code else "its JVM ended", *self._tail])
 
     def kill(self) -> None:
         """End it at once. Python workers end with it."""
@@ -113,18 +123,31 @@ class Jvm:
                     self._hold_or_show(line)
 
     def _hold_or_show(self, line: str) -> None:
-        if (held := self._held) is not None:
-            held.append(line)
-        else:
-            sys.stderr.write(line)
+        with self._saying:
+            if self._held is not None:
+                self._held.append(line)
+            else:
+                sys.stderr.write(line)
 
-    def _not_started(self) -> PenstockError:
-        return PenstockError(
-            "Spark could not be started",
-            detail=self.last_words(),
-            hint="run `java -version`: Spark needs Java 17 or newer and about 2 GB of memory; "
-            "small data also runs without Spark, with master inline",
-        )
+
+def _launched(command: Sequence[str], environment: Mapping[str, str], says_to: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=says_to,  # stdout is for results
+        stderr=says_to,
+        env=environment,
+        process_group=0,  # Ctrl-C is for the driver, which decides what becomes of the JVM
+    )
+
+
+def _not_started(detail: str) -> PenstockError:
+    return PenstockError(
+        "Spark could not be started",
+        detail=detail,
+        hint="run `java -version`: Spark needs Java 17 or newer and about 2 GB of memory; "
+        "small data also runs without Spark, with master inline",
+    )
 
 
 def spark_home() -> Path:

@@ -63,13 +63,14 @@ def last_words(context: SparkContext) -> str:
 
 def _context_on(started: Embedded) -> SparkContext:
     threading.Thread(target=_first_array, name="penstock-warm-up", daemon=True).start()
-    gateway = _connected(started.jvm.connection())
-    gateway.proc = started.jvm.process
-    _jvms[started.jvm.process.pid] = started.jvm
+    connection = started.jvm.connection()
     # The JVM has had its properties since its start; each one more is a round trip.
     conf = SparkConf(loadDefaults=False).setMaster(started.properties["spark.master"])
     before = signal.getsignal(signal.SIGINT)
     try:
+        gateway = _connected(connection)
+        gateway.proc = started.jvm.process
+        _jvms[started.jvm.process.pid] = started.jvm
         context = SparkContext(conf=conf.setAppName(started.properties["spark.app.name"]), gateway=gateway)
     except (Py4JError, PySparkException) as error:
         raise _not_started(started, error) from error
@@ -119,9 +120,11 @@ def _forget(context: SparkContext | None) -> None:
 
 
 def _not_started(started: Embedded, error: Exception) -> PenstockError:
-    master = started.properties["spark.master"]
+    """Return the error of a context that could not be made. A JVM that has died knows best why."""
+    jvm, master = started.jvm, started.properties["spark.master"]
+    told = first_line(str(getattr(error, "java_exception", error)))
     return PenstockError(
         f"Spark could not be started on {master}",
-        detail=first_line(str(getattr(error, "java_exception", error))),
+        detail=jvm.last_words() if jvm.ends_soon() else told,
         hint="check the master and that it can be reached; `local[*]` needs no cluster, and `inline` needs no Spark",
     )

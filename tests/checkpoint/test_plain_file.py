@@ -36,6 +36,14 @@ def test_a_device_is_refused() -> None:
         read_plain(Path("/dev/zero"), 10)
 
 
+def test_what_is_refused_is_closed_again() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(NotPlain):
+            open_plain(Path("/dev/zero"))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
     (tmp_path / "it").write_bytes(b"12345")
     assert read_plain(tmp_path / "it", 5) == b"12345"
