@@ -72,7 +72,7 @@ def _context_on(started: Embedded) -> SparkContext:
         gateway.proc = started.jvm.process
         _jvms[started.jvm.process.pid] = started.jvm
         context = SparkContext(conf=conf.setAppName(started.properties["spark.app.name"]), gateway=gateway)
-    except (Py4JError, PySparkException) as error:
+    except (Py4JError, PySparkException, OSError) as error:
         raise _not_started(started, error) from error
     finally:
         if threading.current_thread() is threading.main_thread():
