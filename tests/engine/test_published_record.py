@@ -147,17 +147,33 @@ def test_an_older_checkpoint_that_is_put_back_after_files_were_taken_is_refused(
     assert rows(place.results, place.root / "taken") == published
 
 
-def test_an_older_checkpoint_is_refused_by_the_files_alone_where_the_record_is_gone_too(place: Place) -> None:
-    start(place, 2)
-    shutil.copytree(place.checkpoint, place.root / "backup")
-    start(place, 2)
+def _put_back(place: Place) -> None:
+    """The checkpoint that was copied to `backup`."""
     shutil.rmtree(place.checkpoint)
     shutil.copytree(place.root / "backup", place.checkpoint)
+
+
+def test_an_older_checkpoint_is_refused_by_the_files_alone_where_the_record_is_gone_too(place: Place) -> None:
+    start(place, 3)
+    shutil.copytree(place.checkpoint, place.root / "backup")
+    start(place, 1)
+    _put_back(place)
     forget(place.results)
     published = rows(place.results)
     with pytest.raises(CorruptCheckpointError, match="newest manifests of the checkpoint are missing"):
         start(place, on_missing_results="accept")
     assert rows(place.results) == published
+
+
+def test_an_older_checkpoint_may_be_put_back_while_nothing_is_published(place: Place) -> None:
+    parts = [_times(second) for second in range(5)]
+    one = ps.read.batches(parts, time="ts").window(ps.tumbling("10s")).agg(n=ps.count()).to.files(str(place.results))
+    one.start(str(place.checkpoint), master="inline", epoch="1ms", until="2 epochs").wait()
+    shutil.copytree(place.checkpoint, place.root / "backup")
+    one.start(str(place.checkpoint), master="inline", epoch="1ms", until="2 epochs").wait()
+    _put_back(place)
+    one.start(str(place.checkpoint), master="inline", epoch="1ms").wait()
+    assert pq.read_table(place.results).column("n").to_pylist() == [5]
 
 
 def test_going_back_on_purpose_is_possible(place: Place) -> None:
@@ -236,6 +252,34 @@ def test_a_folder_that_another_query_has_taken_meanwhile_is_refused(place: Place
     for choice in ("stop", "accept"):
         with pytest.raises(SinkError, match="already holds other results"):
             start(place, on_missing_results=choice)
+
+
+def test_files_of_somebody_else_in_a_folder_without_a_record_are_refused(place: Place) -> None:
+    """Nothing has been published yet, so they cannot be the query's own."""
+    start(place, 1)
+    forget(place.results)
+    pq.write_table(_times(1), place.results / "mine.parquet")
+    for choice in ("stop", "accept"):
+        with pytest.raises(SinkError, match="already holds other results"):
+            start(place, on_missing_results=choice)
+
+
+def test_a_record_of_another_query_where_late_rows_went_before_says_nothing(place: Place) -> None:
+    start(place, 4, late=str(place.root / "first"))
+    shutil.rmtree(place.root / "first")
+    other = ps.read.batches([_times(n) for n in range(9)], time="ts").to.files(str(place.root / "first"))
+    other.start(str(place.root / "other"), master="inline", epoch="1ms").wait()
+    with pytest.raises(CheckpointError, match="late rows that this query has published are missing"):
+        start(place, late=str(place.root / "second"))
+
+
+def test_what_a_killed_process_left_of_a_record_is_swept_up(place: Place) -> None:
+    start(place, 1)
+    leftover = place.results / "_penstock" / ".published-000000000000.0123456789abcdef"
+    leftover.write_text("half an i")
+    start(place)
+    assert not leftover.exists()
+    assert rows(place.results) == EPOCHS
 
 
 def test_late_rows_may_go_elsewhere_and_back_again(place: Place) -> None:

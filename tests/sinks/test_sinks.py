@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,6 +35,21 @@ def test_a_published_file_is_known_as_such_also_when_a_reader_has_taken_it(tmp_p
     (tmp_path / "out" / first.name).unlink()
     assert sink.is_published(tmp_path, "results", first)
     assert not sink.is_published(tmp_path, "results", second)
+
+
+def test_a_file_is_noted_before_it_can_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whoever looks into the folder, and not only by the process that writes: that one may be killed."""
+    sink, rename, noted = FilesSink(str(tmp_path / "out")), os.rename, []
+
+    def renamed(old: Path, new: Path) -> None:
+        noted.append((sink.staging(tmp_path, "results") / "e000000000001-publishing").read_text().split())
+        rename(old, new)
+
+    sink.prepare(tmp_path, "results")
+    files = [staged(sink, tmp_path, f"e000000000001-{part}.parquet") for part in "ab"]
+    monkeypatch.setattr(os, "rename", renamed)
+    sink.publish(tmp_path, "results", 1, files)
+    assert noted == [[files[0].name], [files[0].name, files[1].name]]
 
 
 @pytest.mark.parametrize("extension", ["parquet", "arrow"])
@@ -132,6 +148,8 @@ def test_a_record_says_whose_a_folder_is_and_what_is_published(tmp_path: Path) -
     assert claim(tmp_path, Record("one", 0))
     assert not claim(tmp_path, Record("two", 0))
     advance(tmp_path, 0, 7)
+    assert read_record(tmp_path) == Record("one", 7)
+    assert claim(tmp_path, Record("one", 3))  # of an older backup that was copied over the folder
     assert read_record(tmp_path) == Record("one", 7)
     assert [path.name for path in tmp_path.iterdir()] == ["published-000000000007"]
 
