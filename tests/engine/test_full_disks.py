@@ -201,3 +201,22 @@ def test_every_refusal_of_a_disk_has_three_parts(
     assert error.detail
     assert error.hint
     assert (number != errno.ENOSPC) or "bytes are missing" in error.detail
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_a_try_has_taken_is_given_back(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "LOOK_EVERY", 0.01)
+    did: list[str] = []
+
+    def write() -> str:
+        did.append("write")
+        if len(did) < 4:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return "written"
+
+    try:
+        done = room.Room(waits, lambda event: None).attempt(3, write, lambda: did.append("give back"))
+    except DiskFullError:
+        done = "refused"
+    assert done == ("written" if waits else "refused")
+    assert did == (["write", "give back", "write", "give back", "write"] if waits else ["write", "give back"])

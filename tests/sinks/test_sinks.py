@@ -149,9 +149,17 @@ def test_a_record_says_whose_a_folder_is_and_what_is_published(tmp_path: Path) -
     assert not claim(tmp_path, Record("two", 0))
     advance(tmp_path, 0, 7)
     assert read_record(tmp_path) == Record("one", 7)
-    assert claim(tmp_path, Record("one", 3))  # of an older backup that was copied over the folder
-    assert read_record(tmp_path) == Record("one", 7)
     assert [path.name for path in tmp_path.iterdir()] == ["published-000000000007"]
+
+
+def test_of_two_records_the_newer_counts(tmp_path: Path) -> None:
+    """An older backup may have been copied over the folder."""
+    for epoch in (7, 3):
+        assert claim(tmp_path, Record("one", epoch))
+    assert read_record(tmp_path) == Record("one", 7)
+    (tmp_path / "published-000000000007").write_bytes(b"")
+    with pytest.raises(SinkError, match="record published-000000000007"):
+        read_record(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 32, b"one\n", b"x" * 100, b"\xff"])
