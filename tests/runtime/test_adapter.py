@@ -107,7 +107,9 @@ def test_nested_columns_of_a_frame_pass_through(
         "counts map<string, bigint>, points array<struct<x: double>>"
     )
     reader = session.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-    stream = query(streamed(reader.parquet(str(tmp_path / "in")), "spark"))
+    source = streamed(reader.parquet(str(tmp_path / "in")), "spark")
+    assert source.schema.names == tables[0].column_names
+    stream = query(source)
     run = stream.to.files(str(tmp_path / "out")).start(str(tmp_path / "ck"), sites=2).wait(120)
     assert (run.progress.state, run.progress.late_rows, run.progress.bad_rows) == ("finished", 0, 0)
     want = batch_answer(stream.node, {"spark": pa.concat_tables(tables)})

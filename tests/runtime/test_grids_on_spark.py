@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pytest
 from pyspark import SparkContext
 
+import penstock as ps
+from penstock.api.streams import Stream
 from penstock.engine.loop import Outcome
 from penstock.runtime.choice import executor_on
-from penstock.testing.crashes import Place, Scenario, assert_exact, operator_scenario
+from penstock.testing.crashes import Place, Scenario, assert_exact
 from penstock.testing.looping import looping
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
 from penstock.testing.ways import Way
 
 pytestmark = pytest.mark.spark
@@ -21,6 +22,22 @@ GRIDS = {  # for each number of sites
     "theta join": {2: (1, 2), 5: (2, 3), 1: (1, 1), 4: (2, 2)},
     "theta join over rows": {2: (1, 2), 5: (1, 5), 1: (1, 1), 4: (1, 4)},
 }
+
+
+def source(name: str, random: Random) -> Stream:
+    """Twelve epochs of 20 rows, of which those of some epochs are joined with each other."""
+    tables = [
+        pa.table(
+            {"ts": [10 * n + random.randrange(10) for _ in range(20)], name: [random.randrange(30) for _ in range(20)]}
+        )
+        for n in range(12)
+    ]
+    return ps.read.batches(tables, time="ts", progress=ps.slack(10), name=name)
+
+
+def joined(name: str, random: Random) -> Stream:
+    a, b, condition = source("a", random), source("b", random), ps.col("a") % 3 <= ps.col("b") % 5
+    return a.theta_join(b, condition, last_rows=(9, 12)) if "rows" in name else a.theta_join(b, condition, within=25)
 
 
 @pytest.mark.parametrize(
@@ -31,8 +48,7 @@ GRIDS = {  # for each number of sites
 def test_the_grid_follows_on_spark_and_through_the_cache(
     name: str, direct: bool, spark: SparkContext, random: Random, place: Place, tmp_path: Path
 ) -> None:
-    found = operator_scenario(random, operator_queries(SECOND)[name], batches=12)
-    scenario = Scenario(found.stream, {"cache": str(tmp_path / "cache"), "deadline_seconds": 60.0})
+    scenario = Scenario(joined(name, random), {"cache": str(tmp_path / "cache"), "deadline_seconds": 60.0})
     wanted = dict(GRIDS[name])
     with looping(scenario, place, Way(sites=2), executor_on(spark, direct)) as (loop, _):
         while loop.step() is not Outcome.FINISHED:
