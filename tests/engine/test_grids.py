@@ -17,16 +17,20 @@ from small_streams import answer
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.balance.decisions import Move
+from penstock.checkpoint.manifest import RangeMark, SiteState, SubqueryState
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
+from penstock.engine.gridding import may_regrid
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.engine.loop import EpochLoop, Outcome
 from penstock.errors import StorageError
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import compile_query
+from penstock.progress.mark import at
 from penstock.state.directory import uniform
 from penstock.state.grid import cell_hashes, grid_for
+from penstock.state.runs import Run, Slice
 from penstock.testing.rows import assert_same_rows
 
 KINDS = ("within", "last rows", "in order")
@@ -150,3 +154,18 @@ def test_a_crash_while_the_grid_changes_loses_nothing(kind: str, random: Random,
     loop.checkpoint.close()
     to_the_end(opened(query, tmp_path, kind, sites=9, rows_per_epoch=15))
     assert_same_rows(pq.read_table(tmp_path / "out"), answer(query))
+
+
+def test_a_grid_changes_only_where_all_cells_have_come_equally_far_and_nothing_is_pending() -> None:
+    """A row that is pending in one cell may be done in the others of its lane, also where no mark has moved."""
+    directory, run = uniform(2).gridded((1, 2)), Run("e1-x.arrow", 0, 3, 512, "0" * 16, 1, 2, 3)
+    homes = [directory.ranges_of(site) for site in (0, 1)]
+
+    def state(*marks: int, pending: bool = False) -> SubqueryState:
+        waiting = (Slice(run, homes[0][0]),) if pending else ()
+        parts = [tuple(RangeMark(part, (at(mark),)) for part in home) for home, mark in zip(homes, marks, strict=True)]
+        return SubqueryState(directory, (SiteState((), parts[0], waiting), SiteState((), parts[1])))
+
+    assert may_regrid(state(5, 5))
+    assert not may_regrid(state(5, 6))
+    assert not may_regrid(state(5, 5, pending=True))
