@@ -20,16 +20,18 @@ from penstock.balance.decisions import Move
 from penstock.checkpoint.manifest import RangeMark, SiteState, SubqueryState
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
-from penstock.engine.gridding import may_regrid
+from penstock.engine.gridding import may_regrid, regridded
 from penstock.engine.inline import InlineExecutor
 from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.engine.loop import EpochLoop, Outcome
 from penstock.errors import StorageError
+from penstock.operators.base import Gridded
 from penstock.plan.options import CompileOptions
 from penstock.plan.subqueries import compile_query
 from penstock.progress.mark import at
 from penstock.state.directory import uniform
 from penstock.state.grid import cell_hashes, grid_for
+from penstock.state.ranges import EVERYTHING
 from penstock.state.runs import Run, Slice
 from penstock.testing.rows import assert_same_rows
 
@@ -169,3 +171,14 @@ def test_a_grid_changes_only_where_all_cells_have_come_equally_far_and_nothing_i
     assert may_regrid(state(5, 5))
     assert not may_regrid(state(5, 6))
     assert not may_regrid(state(5, 5, pending=True))
+
+
+def test_rows_that_were_let_through_before_the_grid_changed_are_not_let_through_again(random: Random) -> None:
+    """Slices of held rows may have some of them: the bound goes on with the state."""
+    query = compile_query(joined("in order", random).to.memory().sink, CompileOptions.of(Settings(order="in")))
+    operator = query.program.subqueries[0].operator
+    assert isinstance(operator, Gridded)
+    before, after = uniform(2).gridded((1, 2)), uniform(4).gridded((2, 2))
+    sites = (SiteState((), (RangeMark(part, (at(9), at(9))),), released=at(7)) for part in (EVERYTHING, EVERYTHING))
+    changed = regridded(SubqueryState(before, tuple(sites)), after, operator)
+    assert [site.released for site in changed.sites] == [at(7)] * 4
