@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -17,11 +17,14 @@ Reader = Callable[[str], Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def read_options(options: Mapping[str, str], readers: Mapping[str, Reader], owner: str) -> dict[str, Any]:
-    """Each option by its reader; one that is not known, or has a value that cannot be read, is an error."""
+def read_options(
+    options: Mapping[str, str], readers: Mapping[str, Reader], owner: str, others: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Each option by its reader; one that is not known, or has a value that cannot be read, is an error. `others` are
+    options that are read elsewhere: one that is misspelt may be meant to be one of them."""
     for name in options:
         if name not in readers:
-            raise ConfigError(f"{owner} has no option `{name}`", hint=did_you_mean(name, readers))
+            raise ConfigError(f"{owner} has no option `{name}`", hint=did_you_mean(name, [*readers, *others]))
     return {name: _read(name, text, readers[name]) for name, text in options.items()}
 
 
