@@ -83,12 +83,12 @@ def _setting_readers() -> dict[str, Reader]:
     return by_type | spans | {"max_lead": _span_or_number, "until": _checked(parse_until)}
 
 
-def _span_or_number(text: str) -> int:
-    """Microseconds; a plain number is one of whatever the times count."""
-    return int(text) if text.strip().isdecimal() else time_span(text)
+def _span_or_number(text: str) -> str | int:
+    """A span as it is written, once it has been checked; a plain number is one of whatever the times count."""
+    return int(text) if text.strip().isdecimal() else _checked(time_span)(text)
 
 
-def _checked(check: Reader) -> Reader:
+def _checked(check: Reader) -> Callable[[str], str]:
     """The text itself once it has been checked: `start` reads it again."""
 
     def reader(text: str) -> str:
