@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
+from reference_settings import settings_section
+from reference_tables import cell, escaped, table, type_name
 
 import penstock as ps
 from penstock import errors, events
@@ -22,7 +24,6 @@ from penstock.api import aggregates, columns, policies, read, script, streams
 from penstock.api.script import read_script
 from penstock.balance import decisions
 from penstock.cli.main import app
-from penstock.config import Settings
 from penstock.operators.functions import ALIASES, FUNCTIONS, REFUSED, Function
 from penstock.schema import SQL_TYPES
 from penstock.sinks.files import FilesSink
@@ -36,67 +37,18 @@ TARGET = Path(__file__).parents[1] / "docs" / "reference.md"
 
 STATEMENTS = Path(__file__).with_name("statements.sql")
 
-_MEANING = {
-    "sites": "how many tasks the state of a subquery is spread over; may change at a restart, and while it runs",
-    "master": "a Spark master such as `local[*]` or `spark://host:7077`, or `inline`: in this process, without Spark",
-    "epoch_seconds": "the length an epoch aims at with a backlog, and the time from one to the next without; "
-    "None: 0.5 with a backlog, and without one short pauses after short epochs",
-    "rows_per_epoch": "what an epoch takes in; None: as much as fits its length",
-    "item_rows": "a work item of a site has about so many rows",
-    "items": "a site does at most so many items in an epoch; None: no bound",
-    "deadline_seconds": "a site begins no further item after this; None: no bound",
-    "groups_per_site": "partition groups for each site of a new checkpoint",
-    "buffer_rows": "no more rows than these are left to wait at a site, whatever its deadline; sources are slowed from "
-    "half of that on; None: no bound",
-    "max_lead": "how far a source, or a file that is a substream, may run ahead of the others in event time, as a span "
-    "or in the unit of an integer time; the one that lags is never held back; None: no bound",
-    "flush": "when windows that are complete are closed: `eager`: at once; `slow`: spread over the next `max_delay` "
-    "windows; `lazy`: in idle time, and at the latest after `max_delay` windows",
-    "max_delay": "by how many windows closings may be put off; more only where `items` or `deadline_seconds` leave no "
-    "time for them",
-    "policy": "what decides which group lives where: `static`, `even`, `flux`, `diffusion`, `elastic`, `memory`, "
-    "`hybrid`",
-    "round_seconds": "how long a policy watches before it decides",
-    "state_bytes": "a policy gives no site more state of a subquery than so much, and `hybrid` evens out state while a "
-    "site holds more; None: no bound",
-    "least_sites": "a policy goes down to so many sites",
-    "most_sites": "a policy goes up to so many sites; None: to `sites`",
-    "on_full": "`stop` ends the run with an error when a disk is full, `wait` makes it wait and try again",
-    "on_bad_row": "`stop` ends the run at a malformed row, `divert` sends it to the bad output",
-    "on_missing_results": "`stop` refuses to start where published rows are gone with their folder, `accept` goes on "
-    "without them",
-    "lateness": "`window`: a row below the punctuation is late for windows that are closed, and counts in open ones; "
-    "`row`: it counts for none; fixed for the life of a checkpoint",
-    "late": "folder of the late rows; empty: `late` in the checkpoint",
-    "bad": "folder of the bad rows; empty: `bad` in the checkpoint",
-    "order": "`in`: rows reach operators, Python functions and the sink in order of time; fixed for a checkpoint",
-    "grid": "the cells of a theta join: `auto`: about one for each site; or rows x columns; fixed for a checkpoint",
-    "exchange": "`direct`: workers stay between epochs and hand rows over in memory, where all are on this host; "
-    "`spark`: every epoch is a job of Spark, with its shuffle",
-    "hash_bits": "below 64 provokes hash collisions, for tests; fixed for a checkpoint",
-    "attempts_per_epoch": "how often an epoch is run whose tasks disagree, before the run fails",
-    "cache": "on a cluster: a local folder (an absolute path) in which each host keeps copies of what it needs of the "
-    "state, or `executor`: one for each executor, in the folder that Spark gives it; empty: state is read where the "
-    "checkpoint is",
-    "cache_bytes": "what such a cache takes, about; more where the sites of its host need more in one epoch",
-}
-_START_OPTIONS = (
-    ("epoch", "span", '`epoch_seconds`, as a span: `"2s"`'),
-    ("deadline", "span", "`deadline_seconds`, as a span"),
-    ("round", "span", "`round_seconds`, as a span"),
-    ("until", "str", '`"100 epochs"`, `"1_000_000 rows"` or a span: ends the run there; the checkpoint can go on'),
-    ("on_event", "callable", "Python only: called with every event of the run, from its thread"),
-)
-_ENVIRONMENT = (
-    ("PENSTOCK_MASTER", "the master of runs that are not given one; `inline` needs no Spark"),
-    ("SPARK_LOCAL_IP", "set to 127.0.0.1 for a local master unless it is set already"),
-    ("PYSPARK_PYTHON", "set to the running Python unless it is set already"),
-    ("JAVA_HOME", "the Java that Spark runs on"),
-)
-
 
 def render() -> str:
-    parts = [_head(), _python(), _command_line(), _settings(), _sql(), _connectors(), _functions(), _aggregates()]
+    parts = [
+        _head(),
+        _python(),
+        _command_line(),
+        settings_section(),
+        _sql(),
+        _connectors(),
+        _functions(),
+        _aggregates(),
+    ]
     return "\n\n".join([*parts, _events_and_errors()]) + "\n"
 
 
@@ -165,12 +117,12 @@ _OPERATORS = {
 
 def _members(found: type) -> Iterator[str]:
     if found is ps.Progress:
-        yield from (f"- `.{f.name}`: {_type(f.type)}" for f in fields(ps.Progress) if f.repr)
+        yield from (f"- `.{f.name}`: {type_name(f.type)}" for f in fields(ps.Progress) if f.repr)
     for name, value in vars(found).items():
         if name.startswith("_"):
             continue
         if isinstance(value, property):
-            yield _member(f".{name}: {_type(inspect.signature(value.fget).return_annotation)}", value)  # type: ignore[arg-type]
+            yield _member(f".{name}: {type_name(inspect.signature(value.fget).return_annotation)}", value)  # type: ignore[arg-type]
         elif inspect.isfunction(value) and found is not ps.Progress:
             yield _member(f".{name}{_signature(value)}", value)
 
@@ -185,10 +137,6 @@ def _signature(function: Callable[..., Any]) -> str:
     kept = [p for name, p in found.parameters.items() if name != "self"]
     shown = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(found.replace(parameters=kept)))
     return re.sub(r"str \| Usual \| None = <[^>]*>", "str | None = the usual", shown)
-
-
-def _type(annotation: Any) -> str:
-    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
 
 
 def _description(value: Any) -> str:
@@ -213,37 +161,18 @@ def _command(name: str, command: Any) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     usage = " ".join(["penstock", name, "[OPTIONS]", *(str(a.metavar or a.name) for a in arguments)])
     rows = [(_flag(p), _default(p), getattr(p, "help", "") or "") for p in command.params]
-    return f"### penstock {name}\n\n{command.help}\n\n`{usage}`\n\n" + _table(("option", "default", ""), rows)
+    return f"### penstock {name}\n\n{command.help}\n\n`{usage}`\n\n" + table(("option", "default", ""), rows)
 
 
 def _flag(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
-        return f"`{_escaped(parameter.metavar or parameter.name)}`"
+        return f"`{escaped(parameter.metavar or parameter.name)}`"
     return f"`{', '.join(parameter.opts)}`"
 
 
 def _default(parameter: Any) -> str:
     value = parameter.default
     return f"`{value}`" if isinstance(value, int | str | Path) and not isinstance(value, bool) else ""
-
-
-# -- settings --------------------------------------------------------------------------------------------------------
-
-
-def _settings() -> str:
-    rows = [(f"`{f.name}`", _cell(f.type), f"`{f.default!r}`", _MEANING[f.name]) for f in fields(Settings)]
-    options = [(f"`{name}`", _cell(kind), meaning) for name, kind, meaning in _START_OPTIONS]
-    return "\n\n".join(
-        [
-            "## Settings\n\nOptions of `start(...)`, `SET name = value` in a script, or `--set name=value` of the "
-            "command line. What a query computes does not depend on them.",
-            _table(("setting", "type", "default", ""), rows),
-            "Ways to write some of them, and what else a run takes:",
-            _table(("option", "type", ""), options),
-            "Environment:",
-            _table(("variable", ""), [(f"`{name}`", meaning) for name, meaning in _ENVIRONMENT]),
-        ]
-    )
 
 
 # -- SQL -------------------------------------------------------------------------------------------------------------
@@ -273,7 +202,9 @@ def _connectors() -> str:
             "## Connectors\n\nOptions of `WITH (...)`, and of the functions of `ps.read` that have the same names. "
             "In SQL a span is written as `'2s'` and a point in time as `'2024-01-31 12:00:00'` (UTC). Every source "
             "also takes `idle`, a span: once it, or a substream of it, has had no rows for so long, nobody waits; and "
-            "`idle_advances`: while it is idle, system time carries its mark on (its time must be a TIMESTAMP).",
+            "`idle_advances`: while it is idle, system time carries its mark on (its time must be a TIMESTAMP). Every "
+            "sink also takes `in_order`: rows come in order of time; and `in_order_by`, columns with commas between "
+            "them: rows with equal values of these do.",
             f"### Source `files`\n\n{_description(FilesConnector)} {_module(FilesConnector)}",
             _options(FilesConnector, files),
             "Formats by extension: " + ", ".join(f"`{e}` {f}" for e, f in EXTENSIONS.items()) + ".",
@@ -291,10 +222,9 @@ def _connectors() -> str:
 def _options(connector: type, names: Iterable[str]) -> str:
     known = {f.name: f for f in fields(connector)}
     rows = [
-        (f"`{n}`", _cell(known[n].type), "" if known[n].default is MISSING else f"`{known[n].default!r}`")
-        for n in names
+        (f"`{n}`", cell(known[n].type), "" if known[n].default is MISSING else f"`{known[n].default!r}`") for n in names
     ]
-    return _table(("option", "type", "default"), rows)
+    return table(("option", "type", "default"), rows)
 
 
 def _module(connector: type) -> str:
@@ -310,18 +240,18 @@ def _functions() -> str:
     by_arity: dict[str, list[Function]] = {}
     for function in FUNCTIONS.values():
         by_arity.setdefault(function.arity, []).append(function)
-    rows = [(arity, ", ".join(f"`{_escaped(f.name)}`" for f in known)) for arity, known in sorted(by_arity.items())]
-    aliases = ", ".join(f"`{_escaped(a)}` for `{_escaped(name)}`" for a, name in ALIASES.items())
+    rows = [(arity, ", ".join(f"`{escaped(f.name)}`" for f in known)) for arity, known in sorted(by_arity.items())]
+    aliases = ", ".join(f"`{escaped(a)}` for `{escaped(name)}`" for a, name in ALIASES.items())
     refused = [
         (reason, ", ".join(f"`{n}`" for n in REFUSED if REFUSED[n] == reason)) for reason in _unique(REFUSED.values())
     ]
     return "\n\n".join(
         [
             "## Functions\n\nScalar functions and operators mean what they do in DuckDB. In Python: `ps.call(...)`.",
-            _table(("takes", "functions"), rows),
+            table(("takes", "functions"), rows),
             f"Also known: {aliases}. `CAST`, `TRY_CAST`, `CASE` and `EXTRACT` have their own syntax.",
             "Refused, since an epoch that is run again must compute the same:",
-            _table(("because", "functions"), refused),
+            table(("because", "functions"), refused),
         ]
     )
 
@@ -332,7 +262,7 @@ def _aggregates() -> str:
         called.setdefault(meant, []).append(f"`{name}`")
     called["count_distinct"] = ["`count(DISTINCT x)`"]
     rows = [(", ".join(names), _description(getattr(aggregates, meant))) for meant, names in called.items()]
-    return "## Aggregates\n\nNulls are skipped, but by `count(*)`.\n\n" + _table(("in SQL", ""), rows)
+    return "## Aggregates\n\nNulls are skipped, but by `count(*)`.\n\n" + table(("in SQL", ""), rows)
 
 
 # -- events and errors -----------------------------------------------------------------------------------------------
@@ -345,32 +275,15 @@ def _events_and_errors() -> str:
         for _, kind in inspect.getmembers(errors, inspect.isclass)
         if issubclass(kind, errors.PenstockError)
     ]
-    sections = ["## Events and errors", "What `on_event` is called with:", _table(("event", "fields", ""), told)]
+    sections = ["## Events and errors", "What `on_event` is called with:", table(("event", "fields", ""), told)]
     return "\n\n".join(
-        [*sections, "What is raised, each with `what`, `detail` and `hint`:", _table(("error", ""), raised)]
+        [*sections, "What is raised, each with `what`, `detail` and `hint`:", table(("error", ""), raised)]
     )
 
 
 def _with_fields(kind: type) -> tuple[str, str, str]:
     names = ", ".join(f"`{f.name}`" for f in fields(kind))
     return f"`{kind.__name__}`", names, _description(kind)
-
-
-# -- tables ----------------------------------------------------------------------------------------------------------
-
-
-def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    titles = list(heads)
-    lines = [titles, ["---"] * len(titles), *(list(row) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _cell(annotation: Any) -> str:
-    return _escaped(_type(annotation))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def _unique(values: Iterable[str]) -> list[str]:

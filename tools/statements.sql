@@ -24,6 +24,10 @@ GROUP BY district, window_start, window_end;
 -- A sink, of a source or a view.
 CREATE SINK kept FROM long_calls WITH (connector = 'files', path = 'kept');
 
+-- A sink that gets its rows in order of time: `in_order = true`, or `in_order_by` for rows with equal values of some columns, which
+-- need not all pass through one site.
+CREATE SINK told FROM long_calls WITH (connector = 'files', path = 'told', in_order_by = 'caller');
+
 -- A query without a sink prints to the terminal.
 SELECT caller, ts FROM calls WHERE duration > 3000;
 

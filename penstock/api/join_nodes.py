@@ -124,4 +124,4 @@ def _bands(inputs: Sequence[Node], within: Within) -> tuple[Band, ...]:
 
 def _reach(inputs: Sequence[Node], within: Length) -> int:
     length = as_length(within, "`within` of a join")
-    return length_over(length, time_type(inputs[0]), "`within` of a join by TIMESTAMPs")
+    return length_over(length, time_type(inputs[0]), "`within` of a join")

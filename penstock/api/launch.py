@@ -118,7 +118,7 @@ def _guarded(listener: Callable[[Event], None]) -> Callable[[Event], None]:
 def _check_lead(lead: Length, query: Query) -> None:
     """Refuse a number over a TIMESTAMP; it counts in the unit of the times, like all spans of event time."""
     for source in query.sources:
-        length_over(lead, source.schema.field(source.time).type, "the setting `max_lead` of a query over a TIMESTAMP")
+        length_over(lead, source.schema.field(source.time).type, "the setting `max_lead` of a query")
 
 
 def _temporary_checkpoint() -> str:

@@ -31,7 +31,7 @@ def as_length(written: object, what: str) -> Length:
 def length_over(written: Length, time: pa.DataType, what: str) -> int:
     """The length in the unit of a time column of this type. A number says nothing over a TIMESTAMP, except for 0."""
     if isinstance(written, int) and written and pa.types.is_timestamp(time):
-        raise QueryError(**_without_unit(what, written))
+        raise QueryError(**_without_unit(f"{what} over a TIMESTAMP", written))
     return span(written)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -17,11 +17,14 @@ Reader = Callable[[str], Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def read_options(options: Mapping[str, str], readers: Mapping[str, Reader], owner: str) -> dict[str, Any]:
-    """Each option by its reader; one that is not known, or has a value that cannot be read, is an error."""
+def read_options(
+    options: Mapping[str, str], readers: Mapping[str, Reader], owner: str, others: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Each option by its reader; one that is not known, or has a value that cannot be read, is an error. `others` are
+    options that are read elsewhere: one that is misspelt may be meant to be one of them."""
     for name in options:
         if name not in readers:
-            raise ConfigError(f"{owner} has no option `{name}`", hint=did_you_mean(name, readers))
+            raise ConfigError(f"{owner} has no option `{name}`", hint=did_you_mean(name, [*readers, *others]))
     return {name: _read(name, text, readers[name]) for name, text in options.items()}
 
 
@@ -80,12 +83,12 @@ def _setting_readers() -> dict[str, Reader]:
     return by_type | spans | {"max_lead": _span_or_number, "until": _checked(parse_until)}
 
 
-def _span_or_number(text: str) -> int:
-    """Microseconds; a plain number is one of whatever the times count."""
-    return int(text) if text.strip().isdecimal() else time_span(text)
+def _span_or_number(text: str) -> str | int:
+    """A span as it is written, once it has been checked; a plain number is one of whatever the times count."""
+    return int(text) if text.strip().isdecimal() else _checked(time_span)(text)
 
 
-def _checked(check: Reader) -> Reader:
+def _checked(check: Reader) -> Callable[[str], str]:
     """The text itself once it has been checked: `start` reads it again."""
 
     def reader(text: str) -> str:

@@ -54,7 +54,7 @@ def rule_over(told: RuleSpec, schema: pa.Schema, time: str) -> Rule:
     """The rule for a source with these columns, whose time is `time`."""
     match told:
         case SlackSpec(by):
-            return Slack(length_over(by, schema.field(time).type, "the slack of a TIMESTAMP"))
+            return Slack(length_over(by, schema.field(time).type, "the slack"))
         case PunctuatedSpec(by, keep):
             told = Punctuated(expression_of(by, schema.names, "punctuated(...)"), keep)
     if isinstance(told, Punctuated):

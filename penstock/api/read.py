@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -53,17 +53,8 @@ def files(
     ones. `substreams="files"`: each file has a progress of its own. `schema` gives SQL types by column name; without it
     the first file is asked. `missing="null"`: a column that a file lacks is null; otherwise it is an error. CSV and
     JSON files may be compressed (`.gz`, `.zst`)."""
-    connector = FilesConnector(str(path), **options)
-    return source(
-        connector,
-        time=time,
-        progress=progress,
-        schema=schema,
-        name=name or "files",
-        idle=idle,
-        idle_advances=idle_advances,
-        allowed_lateness=allowed_lateness,
-    )
+    progressing = Progressing(time, progress, idle, idle_advances, allowed_lateness)
+    return _stream(FilesConnector(str(path), **options), name or "files", progressing, schema)
 
 
 @checked_keywords("ps.read.table")
@@ -93,15 +84,7 @@ def batches(
 ) -> Stream:
     """Tables in memory, one epoch each: for tests and for trying out what arrives when."""
     connector = MemoryConnector(tuple(_as_table(part) for part in parts), **{"one_batch_per_offer": True} | options)
-    return source(
-        connector,
-        time=time,
-        progress=progress,
-        name=name,
-        idle=idle,
-        idle_advances=idle_advances,
-        allowed_lateness=allowed_lateness,
-    )
+    return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness))
 
 
 @checked_keywords("ps.read.calls", [field.name for field in fields(CallsConnector)])
@@ -120,15 +103,8 @@ def calls(
         options["start"] = point_in_time(str(options["start"]))
     disorder = real_length(options.get("disorder", "0s"), "the disorder of calls")
     connector = CallsConnector(**options | {"disorder": disorder})
-    return source(
-        connector,
-        time="ts",
-        progress=progress or Slack(connector.disorder),
-        name=name,
-        idle=idle,
-        idle_advances=idle_advances,
-        allowed_lateness=allowed_lateness,
-    )
+    rule = progress or Slack(connector.disorder)
+    return _stream(connector, name, Progressing("ts", rule, idle, idle_advances, allowed_lateness))
 
 
 @checked_keywords("ps.read.spark")
@@ -149,15 +125,7 @@ def spark(
     from penstock.runtime.adapter import SparkConnector  # imported late: reading files must not wait for Spark
 
     connector = SparkConnector(frame, trigger or {"processingTime": "1 second"}, bounded, name)
-    return source(
-        connector,
-        time=time,
-        progress=progress,
-        name=name,
-        idle=idle,
-        idle_advances=idle_advances,
-        allowed_lateness=allowed_lateness,
-    )
+    return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness))
 
 
 def source(
@@ -172,14 +140,40 @@ def source(
     allowed_lateness: Length | None = None,
 ) -> Stream:
     """A stream from any connector."""
+    return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness), schema)
+
+
+@dataclass(frozen=True)
+class Progressing:
+    """What tells how far a stream has come, as users write it for every source."""
+
+    time: str
+    progress: RuleSpec | None
+    idle: Length | None
+    idle_advances: bool
+    allowed_lateness: Length | None
+
+
+def _stream(connector: SourceConnector, name: str, given: Progressing, schema: dict[str, str] | None = None) -> Stream:
+    _check_one_column(given.time, name)
+    declared = connector.discover() if schema is None else pa.schema([(n, arrow_type(t)) for n, t in schema.items()])
+    columns = normalise(declared)
+    type_ = _time_type(columns, given.time, name)
+    rule = rule_over(given.progress or ordered(), columns, given.time)
+    rule = allowing(rule, given.allowed_lateness, pa.types.is_timestamp(type_))
+    return Stream(Source(name, columns, given.time, rule, connector, idle_span(given.idle), given.idle_advances))
+
+
+def _check_one_column(time: object, name: str) -> None:
     if not isinstance(time, str):
         raise QueryError(
             f"the time of source `{name}` is one column, not {time!r}",
             detail=user_line(),
             hint='name the column by which the stream progresses, as in time="ts"; other columns need no mention',
         )
-    declared = connector.discover() if schema is None else pa.schema([(n, arrow_type(t)) for n, t in schema.items()])
-    columns = normalise(declared)
+
+
+def _time_type(columns: pa.Schema, time: str, name: str) -> pa.DataType:
     field = require_column(columns, time, f"source `{name}`")
     if not is_time_type(field.type):
         raise QueryError(
@@ -187,9 +181,7 @@ def source(
             detail=f"it is {sql_type(field.type)}",
             hint="the time of a stream is a TIMESTAMP or a BIGINT column",
         )
-    rule = rule_over(progress or ordered(), columns, time)
-    rule = allowing(rule, allowed_lateness, pa.types.is_timestamp(field.type))
-    return Stream(Source(name, columns, time, rule, connector, idle_span(idle), idle_advances))
+    return field.type
 
 
 def _as_table(rows: Rows) -> pa.Table:

@@ -25,7 +25,7 @@ from penstock.sinks.files import FilesSink
 from penstock.sinks.terminal import TerminalSink
 from penstock.sources.calls import CallsConnector
 from penstock.sources.files import FilesConnector
-from penstock.sql import Script, parse_script
+from penstock.sql import ORDER_OPTIONS, SOURCE_OPTIONS, Script, parse_script
 
 _FILES: dict[str, Reader] = {
     "path": str, "format": str.lower, "follow": yes_or_no, "split_rows": whole_number, "delimiter": str,
@@ -38,6 +38,7 @@ _CALLS: dict[str, Reader] = {
 }  # fmt: skip
 
 _OF_THE_RUN = ("on_bad_row",)
+_OF_SOURCES = (*SOURCE_OPTIONS, *_OF_THE_RUN)
 
 
 @dataclass(frozen=True)
@@ -93,15 +94,15 @@ class KnownConnectors:
         options = {key: value for key, value in options.items() if key not in _OF_THE_RUN}
         match kind.lower():
             case "files":
-                return FilesConnector(**{"path": "", **read_options(options, _FILES, "a files source")})
+                return FilesConnector(**{"path": "", **read_options(options, _FILES, "a files source", _OF_SOURCES)})
             case "calls":
-                return CallsConnector(**read_options(options, _CALLS, "a calls source"))
+                return CallsConnector(**read_options(options, _CALLS, "a calls source", _OF_SOURCES))
         raise ConfigError(f"unknown connector `{kind}` of a source", hint=did_you_mean(kind, ["files", "calls"]))
 
     def sink(self, kind: str, options: dict[str, str]) -> Connector:
         match kind.lower():
             case "files":
-                return FilesSink(**read_options(options, _FILES_SINK, "a files sink"))
+                return FilesSink(**read_options(options, _FILES_SINK, "a files sink", ORDER_OPTIONS))
             case "terminal":
-                return TerminalSink(**read_options(options, {"rows": whole_number}, "a terminal sink"))
+                return TerminalSink(**read_options(options, {"rows": whole_number}, "a terminal sink", ORDER_OPTIONS))
         raise ConfigError(f"unknown connector `{kind}` of a sink", hint=did_you_mean(kind, ["files", "terminal"]))

@@ -275,25 +275,48 @@ class Windowed:
 
 @dataclass(frozen=True)
 class Destinations:
+    """Where rows go. `in_order=True` holds them back and lets them through in order of time; `in_order_by`, a column or
+    several, does so for rows with equal values of these, and then not all have to pass through one site."""
+
     node: Node
 
-    def files(self, path: str, compression: str = "lz4", format: str = "parquet") -> Ready:
+    def files(
+        self,
+        path: str,
+        compression: str = "lz4",
+        format: str = "parquet",
+        *,
+        in_order: bool = False,
+        in_order_by: str | Sequence[str] = (),
+    ) -> Ready:
         """A folder of files, each row exactly once: Parquet with the compression `lz4`, `snappy`, `zstd` or `none`, or
         with the format `arrow` Arrow IPC files, which are larger and written in half the time."""
-        return Ready(Sink(self.node, FilesSink(str(path), format=format, compression=compression)))
+        rows = self._rows(in_order, in_order_by)
+        return Ready(Sink(rows, FilesSink(str(path), format=format, compression=compression)))
 
-    def memory(self) -> Ready:
+    def memory(self, *, in_order: bool = False, in_order_by: str | Sequence[str] = ()) -> Ready:
         """In this process: `run.result()` gives an Arrow table, `run.pandas()` a data frame."""
         results = MemoryResults(node_schema(self.node))
-        return Ready(Sink(self.node, CollectedSink("memory", results.deliver)), results)
+        rows = self._rows(in_order, in_order_by)
+        return Ready(Sink(rows, CollectedSink("memory", results.deliver)), results)
 
-    def callback(self, function: Callable[[int, pa.Table], None]) -> Ready:
+    def callback(
+        self,
+        function: Callable[[int, pa.Table], None],
+        *,
+        in_order: bool = False,
+        in_order_by: str | Sequence[str] = (),
+    ) -> Ready:
         """`function(epoch, rows)` per epoch that has results; at least once across restarts."""
-        return Ready(Sink(self.node, CollectedSink("callback", function)))
+        return Ready(Sink(self._rows(in_order, in_order_by), CollectedSink("callback", function)))
 
-    def terminal(self, rows: int = 20) -> Ready:
+    def terminal(self, rows: int = 20, *, in_order: bool = False, in_order_by: str | Sequence[str] = ()) -> Ready:
         """Printed as they come, at most `rows` of an epoch."""
-        return Ready(Sink(self.node, TerminalSink(rows)))
+        return Ready(Sink(self._rows(in_order, in_order_by), TerminalSink(rows)))
+
+    def _rows(self, in_order: bool, in_order_by: str | Sequence[str]) -> Node:
+        """The rows in the order that a destination asks for."""
+        return Stream(self.node).in_order(by=in_order_by).node if in_order or in_order_by else self.node
 
 
 @dataclass(frozen=True)

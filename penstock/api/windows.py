@@ -15,7 +15,6 @@ from penstock.operators.window_kinds import RowWindow, Session
 from penstock.user_code import caller_depth
 
 _HOW_GAPS = "the size comes first, then every=...; write gaps=True if this is meant"
-_OF_TIMESTAMP = "of a window over a TIMESTAMP"
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class WindowSpec:
 
     def over(self, time: str, type_: pa.DataType) -> Window:
         named = ((self.size, "the size"), (self.slide, "the slide"), (self.offset, "the offset"))
-        size, slide, offset = (length_over(length, type_, f"{name} {_OF_TIMESTAMP}") for length, name in named)
+        size, slide, offset = (length_over(length, type_, f"{name} of a window") for length, name in named)
         return Window(time, size, slide, offset)
 
 
@@ -41,7 +40,7 @@ class SessionSpec:
     time: str | None = None
 
     def over(self, time: str, type_: pa.DataType) -> Session:
-        return Session(time, length_over(self.gap, type_, "the gap of a session over a TIMESTAMP"))
+        return Session(time, length_over(self.gap, type_, "the gap of a session"))
 
 
 def tumbling(size: Length, offset: Length = 0, *, time: str | None = None) -> WindowSpec:

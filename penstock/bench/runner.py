@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import ParamSpec
 
 from penstock.bench.bench_stream import FILES
 from penstock.bench.child import Job, RunResult
@@ -28,12 +28,8 @@ __all__ = ["DEFAULT_ROWS", "Measurement", "Trial", "check", "measured_workloads"
 DEFAULT_ROWS = 4_000_000
 WARM_ROWS = 400_000
 
+P = ParamSpec("P")
 Tell = Callable[[str], None]
-
-
-def run_bench(*arguments: Any, **options: Any) -> list[Measurement]:
-    """Measure as `measured_workloads` does, and return all measurements together."""
-    return [one for finished in measured_workloads(*arguments, **options) for one in finished]
 
 
 def measured_workloads(
@@ -58,6 +54,18 @@ def measured_workloads(
     bench = _Bench(work_dir, rows, tell)
     for name in dict.fromkeys(entrant.pair.workload.name for entrant in entrants):
         yield bench.measure([one for one in entrants if one.pair.workload.name == name], repeat, files_per_trigger)
+
+
+def _together(measured: Callable[P, Iterator[list[Measurement]]]) -> Callable[P, list[Measurement]]:
+    """Return a function that takes the same arguments and gives all measurements in one list, once all are there."""
+
+    def measure(*arguments: P.args, **options: P.kwargs) -> list[Measurement]:
+        return [one for finished in measured(*arguments, **options) for one in finished]
+
+    return measure
+
+
+run_bench = _together(measured_workloads)
 
 
 @dataclass

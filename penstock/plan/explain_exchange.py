@@ -28,7 +28,7 @@ def why_one_site(operator: Operator) -> str | None:
     """Why all rows of an operator meet at one site; None where they do not."""
     match operator:
         case Reorder(keys=()):
-            return "the order is over all rows (in_order(by=…) spreads it)"
+            return "the order is over all rows (in_order(by=…), or in_order_by of a sink, spreads it)"
         case WindowAggregate(keys=()) | SessionAggregate(keys=()) | TopRows(keys=(), time=None):
             return "all rows are one group"
         case GridJoin(grid=(1, 1), follows_sites=False) | LastRowsJoin(grid=(1, 1), follows_sites=False):

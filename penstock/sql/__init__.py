@@ -12,8 +12,19 @@ It may import errors, schema, expressions, operators, progress.rules and plan. I
 the `Connectors` the caller passes in. No class of sqlglot leaves this folder.
 """
 
-from penstock.sql.connect import Connectors
+from penstock.sql.connect import SOURCE_OPTIONS, Connectors
 from penstock.sql.lone_items import lone_aggregate, lone_expression, lone_items
 from penstock.sql.script import NamedSink, Script, parse_script
+from penstock.sql.sink_order import ORDER_OPTIONS
 
-__all__ = ["Connectors", "NamedSink", "Script", "lone_aggregate", "lone_expression", "lone_items", "parse_script"]
+__all__ = [
+    "ORDER_OPTIONS",
+    "SOURCE_OPTIONS",
+    "Connectors",
+    "NamedSink",
+    "Script",
+    "lone_aggregate",
+    "lone_expression",
+    "lone_items",
+    "parse_script",
+]

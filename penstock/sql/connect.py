@@ -1,4 +1,4 @@
-"""From CREATE SOURCE and the options of a sink to connectors."""
+"""From CREATE SOURCE and CREATE SINK, with their options, to nodes and connectors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from penstock.config import span, yes_or_no
-from penstock.errors import ConfigError, QueryError
-from penstock.plan.nodes import Connector, Source
+from penstock.config import span
+from penstock.errors import QueryError
+from penstock.plan.nodes import Connector, Node, Sink, Source
 from penstock.progress.allowed import allowing
 from penstock.schema import normalise
+from penstock.sql.options import flag
 from penstock.sql.place import ScriptText
+from penstock.sql.sink_order import ORDER_OPTIONS, rows_in_order
 from penstock.sql.statements import CreateSink, CreateSource
 from penstock.sql.watermark import HOW, time_and_rule
+
+SOURCE_OPTIONS = ("idle", "idle_advances", "allowed_lateness")  # of every source, whatever its connector
 
 
 class Connectors(Protocol):
@@ -31,10 +35,8 @@ def source_node(statement: CreateSource, connectors: Connectors, text: ScriptTex
     """The source a statement declares."""
     if statement.watermark is None:
         raise text.error(f"source `{statement.name}` has no WATERMARK", statement.offset, hint=HOW)
-    kind, options = _kind(statement.options, statement.offset, text)
-    idle = _idle(options.pop("idle", None), statement.offset, text)
-    advances = options.pop("idle_advances", "false")
-    lateness = options.pop("allowed_lateness", None)
+    kind, options = _kind(statement.options.values, statement.offset, text)
+    idle, advances, lateness = (options.pop(name, None) for name in SOURCE_OPTIONS)
     declared = None if statement.schema is None else normalise(statement.schema)
     with text.placing(lambda: statement.offset):
         connector = connectors.source(kind, options, declared)
@@ -42,31 +44,23 @@ def source_node(statement: CreateSource, connectors: Connectors, text: ScriptTex
     time, rule = time_and_rule(statement.watermark, schema, text, statement.name)
     with text.placing(lambda: statement.offset):
         rule = allowing(rule, lateness, pa.types.is_timestamp(schema.field(time).type))
-        return Source(statement.name, schema, time, rule, connector, idle, _flag("idle_advances", advances))
+        advancing = advances is not None and flag("idle_advances", advances)
+        return Source(statement.name, schema, time, rule, connector, _idle(idle), advancing)
 
 
-def _idle(told: str | None, offset: int, text: ScriptText) -> int | None:
+def _idle(told: str | None) -> int | None:
     """After how many microseconds without rows the source counts as idle."""
-    if told is None:
-        return None
-    with text.placing(lambda: offset):
-        if (microseconds := span(told)) <= 0:
-            raise QueryError("the time after which a source is idle must be above zero", hint="as in idle = '10s'")
-    return microseconds
+    if told is not None and span(told) <= 0:
+        raise QueryError("the time after which a source is idle must be above zero", hint="as in idle = '10s'")
+    return None if told is None else span(told)
 
 
-def _flag(name: str, told: str) -> bool:
-    try:
-        return yes_or_no(told)
-    except ConfigError as error:
-        raise QueryError(f"`{name}` cannot be `{told}`", detail=error.what, hint=error.hint) from error
-
-
-def sink_connector(statement: CreateSink, connectors: Connectors, text: ScriptText) -> Connector:
-    """The connector a sink writes to."""
-    kind, options = _kind(statement.options, statement.offset, text)
+def sink_node(statement: CreateSink, rows: Node, connectors: Connectors, text: ScriptText) -> Sink:
+    """The sink that a statement declares, of these rows."""
+    kind, options = _kind(statement.options.without(ORDER_OPTIONS).values, statement.offset, text)
     with text.placing(lambda: statement.offset):
-        return connectors.sink(kind, options)
+        connector = connectors.sink(kind, options)
+    return Sink(rows_in_order(rows, statement.options, text), connector)
 
 
 def _kind(options: Mapping[str, str], offset: int, text: ScriptText) -> tuple[str, dict[str, str]]:

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
 from sqlglot.tokens import Token, TokenType
 
+from penstock.config import yes_or_no
+from penstock.errors import ConfigError, QueryError
 from penstock.sql.cursor import Cursor, is_name
 
 Value = str | int | float | bool
 
 
-def with_options(cursor: Cursor) -> dict[str, str]:
-    """The options of a WITH clause, as text."""
+@dataclass(frozen=True)
+class Options:
+    """The options of a WITH clause, as text. `places`: where in the script each of them stands."""
+
+    values: Mapping[str, str]
+    places: Mapping[str, int]
+
+    def without(self, names: Collection[str]) -> Options:
+        return Options({name: value for name, value in self.values.items() if name not in names}, self.places)
+
+
+def with_options(cursor: Cursor) -> Options:
     cursor.expect("WITH", hint="say what to connect to, as in WITH (connector = 'files', path = 'calls/*.parquet')")
-    options: dict[str, str] = {}
+    values: dict[str, str] = {}
+    places: dict[str, int] = {}
     for offset, key, value in cursor.list_of(_option):
-        if key in options:
+        if key in values:
             raise cursor.text.error(f"option `{key}` is given twice", offset, hint="leave one of them out")
-        options[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    return options
+        values[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        places[key] = offset
+    return Options(values, places)
+
+
+def flag(name: str, told: str) -> bool:
+    """Read an option that is true or false."""
+    try:
+        return yes_or_no(told)
+    except ConfigError as error:
+        raise QueryError(f"`{name}` cannot be `{told}`", detail=error.what, hint=error.hint) from error
 
 
 def setting(cursor: Cursor) -> tuple[str, Value]:

@@ -10,11 +10,12 @@ from penstock.sql.tree import extra_parts, offset_of, place_of
 
 PLANNED = ("expressions", "from_", "joins", "where", "group", "having", "distinct", "qualify", "with_")
 _ENDLESS = "a stream has no end, so there is no whole result to look at"
+_IN_ORDER = "a sink WITH (in_order = true) gets its rows in order of time"
 _TOP = "for the first rows of each group write QUALIFY ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) <= n"
 
 _CLAUSES: dict[str, tuple[str, str, str]] = {
     "laterals": ("LATERAL is not supported", "", "join the stream, or compute the columns in a view"),
-    "order": ("ORDER BY is not supported", _ENDLESS, f"sort where the result is read; {_TOP}"),
+    "order": ("ORDER BY is not supported", _ENDLESS, f"sort where the result is read; {_IN_ORDER}; {_TOP}"),
     "limit": ("LIMIT is not supported", _ENDLESS, f"filter with WHERE or HAVING; {_TOP}"),
     "offset": ("OFFSET is not supported", _ENDLESS, "filter with WHERE or HAVING"),
     "windows": ("the WINDOW clause is not supported", "", "write the window in FROM, as TUMBLE(...) or HOP(...)"),

@@ -9,7 +9,7 @@ from sqlglot.tokens import Token
 
 from penstock.errors import PenstockWarning
 from penstock.plan.nodes import Node, Sink, Source
-from penstock.sql.connect import Connectors, sink_connector, source_node
+from penstock.sql.connect import Connectors, sink_node, source_node
 from penstock.sql.dialect import room_for_nesting, tokens_of, tree_of
 from penstock.sql.from_clause import Context, find_stream
 from penstock.sql.options import Value
@@ -92,7 +92,7 @@ class _Reader:
                 self.views[name] = self._plan(query)
             case CreateSink(name, query=query):
                 node = self._named(query, statement.offset) if isinstance(query, str) else self._plan(query)
-                self.sinks[name] = Sink(node, sink_connector(statement, self.connectors, self.text))
+                self.sinks[name] = sink_node(statement, node, self.connectors, self.text)
 
     def _named(self, name: str, offset: int) -> Node:
         return find_stream(name, offset, self._context()).node

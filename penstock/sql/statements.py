@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
 from penstock.sql.cursor import Cursor, is_word
-from penstock.sql.options import Value, setting, with_options
+from penstock.sql.options import Options, Value, setting, with_options
 from penstock.sql.place import ScriptText
 from penstock.sql.type_name import type_named
 from penstock.sql.watermark import Watermark, watermark
@@ -28,7 +28,7 @@ class CreateSource:
     if_new: bool
     schema: pa.Schema | None
     watermark: Watermark | None
-    options: dict[str, str]
+    options: Options
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class CreateSink:
     offset: int
     if_new: bool
     query: Sequence[Token] | str
-    options: dict[str, str]
+    options: Options
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _start_of_options(tokens: Sequence[Token]) -> int:
     return max((i for i, (t, u) in enumerate(pairs) if is_word(t, "WITH") and is_word(u, "(")), default=len(tokens))
 
 
-def _trailing(cursor: Cursor) -> dict[str, str]:
+def _trailing(cursor: Cursor) -> Options:
     options = with_options(cursor)
     cursor.end()
     return options

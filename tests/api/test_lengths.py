@@ -25,12 +25,12 @@ STAMPS, NUMBERS = stream(pa.timestamp("us")), stream(pa.int64())
 
 USES: dict[str, Callable[[Stream], object]] = {
     "tumbling": lambda s: s.window(ps.tumbling(60)),
-    "sliding": lambda s: s.window(ps.sliding("1m", every=10)),
-    "offset": lambda s: s.window(ps.tumbling("1m", offset=5)),
+    "sliding": lambda s: s.window(ps.sliding(60, every=10)),
+    "offset": lambda s: s.window(ps.tumbling(60, offset=5)),
     "windowed": lambda s: s.windowed(ps.tumbling(60)),
     "session": lambda s: s.window(ps.session(60)),
     "join": lambda s: s.join(s, "k", within=5),
-    "join, one side": lambda s: s.join(s, "k", within=("1s", 5)),
+    "join, one side": lambda s: s.join(s, "k", within=(1, 5)),
     "theta join": lambda s: s.theta_join(s, "k < right_k", within=5),
     "join_all": lambda s: ps.join_all([s, s], "k", within=5),
 }
@@ -46,7 +46,7 @@ def test_a_number_over_a_timestamp_is_refused(use: str) -> None:
 
 def test_a_slack_without_a_unit() -> None:
     assert stream(pa.int64(), progress=ps.slack(5)).node.progress == Slack(5)  # type: ignore[union-attr]
-    with pytest.raises(PenstockError, match="the slack of a TIMESTAMP has no unit"):
+    with pytest.raises(PenstockError, match="the slack over a TIMESTAMP has no unit"):
         stream(pa.timestamp("us"), progress=ps.slack(5))
 
 

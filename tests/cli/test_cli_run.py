@@ -82,6 +82,16 @@ def test_until_stops_and_the_same_command_goes_on_with_other_sites() -> None:
     assert rows_in("out")[1] == 5000
 
 
+def test_a_lead_is_a_span_with_its_unit() -> None:
+    Path("busy.sql").write_text("SET max_lead = '5s';\n" + calls() + to_files())
+    refused = run("busy.sql", "--set", "max_lead=5")
+    assert (refused.exit_code, "has no unit" in refused.stderr) == (1, True)
+    some = run("busy.sql", "--until", "1 epochs", "--set", "rows_per_epoch=100", "--json")
+    assert last_json(some)["state"] == "stopped"
+    rest = run("busy.sql", "--set", "max_lead=1m", "--json")
+    assert last_json(rest)["state"] == "finished"
+
+
 def test_late_rows_are_counted_and_their_place_is_told() -> None:
     script = calls(disorder="4s").replace("INTERVAL '2' SECOND", "INTERVAL '10' MILLISECOND")
     Path("busy.sql").write_text(script + to_files())

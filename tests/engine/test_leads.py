@@ -52,6 +52,24 @@ def test_a_source_that_leads_waits_for_the_other(place: Place) -> None:
     assert_exact(scenario, place)
 
 
+@pytest.mark.parametrize(("max_lead", "ahead"), [(10, 20), (30, 0), (60, 0)])
+def test_what_a_source_allows_to_be_late_counts_in_its_lead(max_lead: int, ahead: int, place: Place) -> None:
+    """One that allows 30 s more is read ahead by 30 s less the lead, to which its mark may be behind the other's."""
+    patient, strict = (
+        ps.read.batches(_rows(range(100)), time="ts", progress=ps.slack(0), name=name, allowed_lateness=allowed)
+        for name, allowed in (("patient", "30s"), ("strict", None))
+    )
+    scenario = Scenario(patient.join(strict, on="k", within="5s"), {"max_lead": max_lead * SECOND})
+    with looping(scenario, place, Way(rows_per_epoch=2), InlineExecutor()) as (loop, _):
+        for _ in range(40):
+            loop.step()
+        times = [state.floor.at // SECOND for state in loop.manifest.sources]
+        assert abs(times[0] + 30 - times[1] - ahead) <= 2, "give or take the batches of an epoch"
+        while loop.step() is not Outcome.FINISHED:
+            pass
+    assert_exact(scenario, place)
+
+
 def test_rows_that_came_while_their_source_was_held_back_are_not_late(place: Place, clock: Clock) -> None:
     """A substream shows no rows for long, but it is not idle: its source was not asked."""
     batches = _rows(range(100, 101)) + _rows(range(100, 130, 10)) + _rows(range(105, 106))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.api.streams import Stream
+from penstock.api.streams import Ready, Stream
 from penstock.checkpoint.store import Checkpoint
 from penstock.config import Settings
 from penstock.engine.inline import InlineExecutor
@@ -78,12 +79,40 @@ def test_in_order_mode_is_content_with_the_order_that_a_query_asks_for(random: R
 
 def test_explain_says_where_all_rows_pass_through_one_site_and_why(random: Random) -> None:
     stream, _ = numbered(random)
-    one = "exchange to one site of subquery 0: the order is over all rows (in_order(by=…) spreads it)"
+    why = "the order is over all rows (in_order(by=…), or in_order_by of a sink, spreads it)"
+    one = f"exchange to one site of subquery 0: {why}"
     assert one in stream.in_order().explain()
     assert "one site" not in stream.in_order(by="k").explain()
     assert "subquery 0: rows in order of ts, for each k" in stream.in_order(by="k").explain()
     counted = stream.window(ps.tumbling(5)).agg(n=ps.count())
     assert "exchange to one site of subquery 0: all rows are one group" in counted.explain()
+
+
+DESTINATIONS: dict[str, Callable[..., Ready]] = {
+    "files": lambda stream, **asked: stream.to.files("out", **asked),
+    "memory": lambda stream, **asked: stream.to.memory(**asked),
+    "callback": lambda stream, **asked: stream.to.callback(print, **asked),
+    "terminal": lambda stream, **asked: stream.to.terminal(**asked),
+}
+
+
+@pytest.mark.parametrize("kind", DESTINATIONS)
+def test_a_destination_can_ask_for_an_order(kind: str, random: Random) -> None:
+    stream, _ = numbered(random)
+    to = DESTINATIONS[kind]
+    assert to(stream, in_order=True).sink.input == stream.in_order().node
+    assert to(stream, in_order_by="k").sink.input == stream.in_order(by="k").node
+    assert to(stream, in_order=True, in_order_by=["k", "v"]).sink.input == stream.in_order(by=["k", "v"]).node
+    assert to(stream).sink.input == stream.node
+
+
+def test_in_order_mode_needs_no_single_site_where_a_function_and_the_sink_name_keys(random: Random) -> None:
+    stream, _ = numbered(random)
+    applied = stream.in_order(by="k").map_batches(lambda rows: rows, COLUMNS, time="ts")
+    shown = applied.to.memory(in_order_by="k").explain(order="in")
+    assert shown.count("rows in order of ts, for each k") == 2
+    assert "one site" not in shown
+    assert "exchange to one site of subquery 1" in applied.to.memory().explain(order="in")
 
 
 def test_a_column_that_is_not_there_is_refused(random: Random) -> None:

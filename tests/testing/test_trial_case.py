@@ -88,7 +88,7 @@ def a_stream(name: str, is_bigint: bool = False) -> ps.Stream:
     if is_bigint:
         rows = rows.set_column(0, "ts", rows.column("ts").cast(pa.int64()))
     connector = MemoryConnector(tuple(cut(random, rows)), splits_per_batch=2)
-    return ps.read.source(connector, time="ts", progress=ps.slack("1s"), name=name)
+    return ps.read.source(connector, time="ts", progress=ps.slack(SECOND if is_bigint else "1s"), name=name)
 
 
 A, B, C = (a_stream(name) for name in "abc")
@@ -104,7 +104,7 @@ QUERIES: dict[str, Callable[[], ps.Stream]] = {
         lambda: A.windowed(ps.sliding("7s", every="3s", offset="1s"))
     ),
     "HOP(numbers, ts, 10000000, 10000000, 0)": lambda: (
-        NUMBERS.group_by().window(ps.tumbling("10s")).agg(n=ps.count(), kinds=ps.count_distinct("k"))
+        NUMBERS.group_by().window(ps.tumbling(10 * SECOND)).agg(n=ps.count(), kinds=ps.count_distinct("k"))
     ),
     "GROUP BY k, window_start, window_end": lambda: MINUTES,
     "window_start AS input_window_start": lambda: (
@@ -125,7 +125,7 @@ QUERIES: dict[str, Callable[[], ps.Stream]] = {
         lambda: A.theta_join(B, ps.col("i") < ps.col("right_i"), within=("1s", "4s"))
     ),
     "BETWEEN ts + INTERVAL '1 second' AND": lambda: A.join(B, "k", within=("-1s", "4s")),
-    "right_ts BETWEEN ts - 5000000 AND ts": lambda: NUMBERS.join(NUMBERS, "k", within=("5s", 0)),
+    "right_ts BETWEEN ts - 5000000 AND ts": lambda: NUMBERS.join(NUMBERS, "k", within=(5 * SECOND, 0)),
     "CAST(i AS BIGINT)": lambda: A.join(B, [("i", "k")], within="5s"),
     "FROM a, (": lambda: ps.join_all([A, B, C], "k", within="5s"),
 }
