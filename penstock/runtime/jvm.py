@@ -18,11 +18,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, StorageError
 from penstock.scratch import scratch_folder
 
 # The JVM itself says this, whatever the logging is set to.
 _CHATTER = ("WARNING: Using incubator modules",)
+_STACK = "\tat "  # a line of a stack, which says nothing to users
+_NO_FOLDER = "Failed to create any local dir"
 _PORT_BYTES = 4
 _LOOK_EVERY = 0.01  # seconds between looks for the port
 _GRACE = 10.0  # seconds for an orderly end
@@ -39,6 +41,7 @@ class Jvm:
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self._connection_file = scratch_folder("gateway") / "connection"
         self._tail: deque[str] = deque(maxlen=10)
+        self._local_folders = environment.get("SPARK_LOCAL_DIRS", "")
         self._held: list[str] | None = []  # what it says until it is known to have started
         read_end, write_end = os.pipe()
         try:
@@ -54,13 +57,14 @@ class Jvm:
             os.close(write_end)
         self._exit_hook = self.kill
         atexit.register(self._exit_hook)
-        threading.Thread(target=self._read, args=(read_end,), name="penstock-spark-stderr", daemon=True).start()
+        self._reader = threading.Thread(target=self._read, args=(read_end,), name="penstock-spark-stderr", daemon=True)
+        self._reader.start()
 
     def connection(self) -> Connection:
         """Wait until the driver can connect."""
         while not self._connection_file.exists():
             if self.dead:
-                raise self._not_started()
+                raise self.not_started()
             time.sleep(_LOOK_EVERY)
         told = self._connection_file.read_bytes()
         secret_at = 2 * _PORT_BYTES  # behind the port and the length of the secret
@@ -109,8 +113,9 @@ class Jvm:
         with open(read_end, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 if not line.startswith(_CHATTER):
-                    self._tail.append(line.strip())
                     self._hold_or_show(line)
+                    if not line.startswith(_STACK):
+                        self._tail.append(line.strip())
 
     def _hold_or_show(self, line: str) -> None:
         if (held := self._held) is not None:
@@ -118,7 +123,18 @@ class Jvm:
         else:
             sys.stderr.write(line)
 
-    def _not_started(self) -> PenstockError:
+    def not_started(self) -> PenstockError:
+        """Say why a JVM that is dying has not become a Spark."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_GRACE)
+            self._reader.join(_GRACE)
+        if any(_NO_FOLDER in line for line in self._tail):
+            return StorageError(
+                f"Spark cannot make its folders in {self._local_folders}",
+                detail=self.last_words(),
+                hint="make room there for files and folders, or let the environment variable SPARK_LOCAL_DIRS name "
+                "other folders; a query with a checkpoint goes on where it stopped",
+            )
         return PenstockError(
             "Spark could not be started",
             detail=self.last_words(),

@@ -8,10 +8,11 @@ import os
 import signal
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -54,6 +55,11 @@ def jvm_is_dead(context: SparkContext) -> bool:
     return process is not None and process.poll() is not None
 
 
+def spark_folder(context: SparkContext) -> Path:
+    """Return a folder of this driver where Spark has its files, or the first of several."""
+    return Path(str(context._temp_dir))
+
+
 def last_words(context: SparkContext) -> str:
     """Return how the JVM of the context ended, as far as that is known."""
     process = getattr(context._gateway, "proc", None)
@@ -71,7 +77,7 @@ def _context_on(started: Embedded) -> SparkContext:
     before = signal.getsignal(signal.SIGINT)
     try:
         context = SparkContext(conf=conf.setAppName(started.properties["spark.app.name"]), gateway=gateway)
-    except (Py4JError, PySparkException) as error:
+    except (Py4JError, PySparkException, ConnectionError) as error:
         raise _not_started(started, error) from error
     finally:
         if threading.current_thread() is threading.main_thread():
@@ -120,6 +126,8 @@ def _forget(context: SparkContext | None) -> None:
 
 def _not_started(started: Embedded, error: Exception) -> PenstockError:
     master = started.properties["spark.master"]
+    if isinstance(error, ConnectionError | Py4JNetworkError):
+        return started.jvm.not_started()
     return PenstockError(
         f"Spark could not be started on {master}",
         detail=first_line(str(getattr(error, "java_exception", error))),
