@@ -180,6 +180,17 @@ def test_a_folder_without_permission_is_named(scenario: Scenario, place: Place) 
     assert_answer(scenario, place)
 
 
+def test_a_disk_that_can_hold_no_more_files_is_not_said_to_have_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list(os.statvfs(tmp_path))
+    found[5:8] = 1_000, 0, 0  # files, and those that are free: for all, and for this user
+    monkeypatch.setattr(os, "statvfs", lambda folder: os.statvfs_result(found))
+    error = explained(OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "file")), size=10)
+    assert "no file can be added to the 1,000 that its file system can hold" in error.detail
+    assert "free" not in error.detail
+
+
 @pytest.mark.parametrize(
     ("number", "kind", "what"),
     [
