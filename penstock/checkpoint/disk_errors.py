@@ -77,8 +77,10 @@ def explained(error: OSError, path: Path | None = None, size: int = 0) -> Storag
     )
 
 
-def full(folder: Path, told: str) -> DiskFullError:
-    """Say that a folder is full, by the word of somebody else."""
+def full(folder: Path | None, told: str) -> DiskFullError:
+    """Say that a folder is full, by the word of somebody else, who may not say which."""
+    if folder is None:
+        return DiskFullError("there is no room left in a folder of a task", detail=told, hint=_room_hint(None))
     detail = f"{told}; {left}" if (left := _left(folder, 0)) else told
     return DiskFullError(f"there is no room left in {folder}", detail=detail, hint=_room_hint(folder / "file"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -37,8 +36,7 @@ class CrewExecutor:
     which need not be known."""
 
     def __init__(self, quarters: Housing, jobs: Executor, folder: Path | None = None) -> None:
-        self._quarters, self._jobs = quarters, jobs
-        self._folder = folder or Path(tempfile.gettempdir())
+        self._quarters, self._jobs, self._folder = quarters, jobs, folder
         self._crew: Crew | None = None  # the one that an epoch of this query is running on
         self._cancelled = False
 

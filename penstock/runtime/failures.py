@@ -25,11 +25,13 @@ class TaskFailed(PenstockError):
     """A task of an epoch failed, as often as it was tried."""
 
 
-def task_failed(epoch: int, told: str, folder: Path) -> PenstockError:
+def task_failed(epoch: int, told: str, folder: Path | None = None) -> PenstockError:
     """`told` may hold a Python traceback, inside of what Java has to say. Spark's own files, such as those of shuffles,
-    are written by Java into `folder`, and it says in words that a disk is full."""
+    are written by Java, which says in words that a disk is full; they are in `folder`, if all tasks are on one host."""
     if _NO_ROOM.search(told):
-        return full(folder, _line_about_room(told))
+        return full(
+            folder, f"{_line_about_room(told)}; SPARK_LOCAL_DIRS or spark.local.dir say where Spark's files are"
+        )
     return TaskFailed(
         f"a task of epoch {epoch} failed again and again",
         detail=_python_part(told)[:500],

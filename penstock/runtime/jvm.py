@@ -80,11 +80,13 @@ class Jvm:
     def dead(self) -> bool:
         return self.process.poll() is not None
 
-    def last_words(self) -> str:
-        """Return how the JVM ended, and what it said last."""
+    def last_words(self, most: int = 10) -> str:
+        """Return how the JVM ended, and what it said last, at most so many lines."""
         code = self.process.returncode
         how = f"killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
-        return ". ".join([f"its JVM (process {self.process.pid}) was {how}" if code else "its JVM ended", *self._tail])
+        return ". ".join(
+            [f"its JVM (process {self.process.pid}) was {how}" if code else "its JVM ended", *[*self._tail][-most:]]
+        )
 
     def kill(self) -> None:
         """End it at once. Python workers end with it."""
@@ -131,7 +133,7 @@ class Jvm:
         if any(_NO_FOLDER in line for line in self._tail):
             return StorageError(
                 f"Spark cannot make its folders in {self._local_folders}",
-                detail=self.last_words(),
+                detail=self.last_words(3),
                 hint="make room there for files and folders, or let the environment variable SPARK_LOCAL_DIRS name "
                 "other folders; a query with a checkpoint goes on where it stopped",
             )

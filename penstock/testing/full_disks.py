@@ -75,10 +75,11 @@ Disk = MountedDisk | FaultingDisk
 
 
 @contextmanager
-def small_disk(folder: Path, mounted: bool = True) -> Iterator[Disk]:
-    """A disk at a folder, which is made. Where nothing can be mounted it is a faulting one."""
+def small_disk(folder: Path, mounted: bool = True, files: int = 0) -> Iterator[Disk]:
+    """A disk at a folder, which is made. Where nothing can be mounted it is a faulting one. A mounted disk holds at
+    most so many files and folders (0: enough)."""
     folder.mkdir(parents=True)
-    if mounted and _mount("-t", "tmpfs", "-o", f"size={SIZE}", "none", str(folder)):
+    if mounted and _mount("-t", "tmpfs", "-o", f"size={SIZE},nr_inodes={files or SIZE}", "none", str(folder)):
         try:
             yield MountedDisk(folder)
         finally:

@@ -13,30 +13,30 @@ from random import Random
 
 import pytest
 from cli_case import penstock
-from disk_case import SELECT, SOURCE, answer, assert_answered, refusal, write_input, write_script
 from typer.testing import Result
 
 import penstock as package
 from penstock.checkpoint.store import Checkpoint
 from penstock.testing.full_disks import Disk, FaultingDisk, small_disk
+from penstock.testing.script_job import ScriptJob, refusal
 
 NOBODY = 65534
 COMMAND = ("run", "seen.sql", "--master", "inline", "--checkpoint", "checkpoint/of-it")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, random: Random, monkeypatch: pytest.MonkeyPatch) -> Path:
+def job(tmp_path: Path, random: Random, monkeypatch: pytest.MonkeyPatch) -> ScriptJob:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "1000")
-    write_input(random)
-    return tmp_path
+    written = ScriptJob(tmp_path)
+    written.write(random)
+    return written
 
 
 @pytest.fixture(params=["checkpoint", "results"])
-def disk(request: pytest.FixtureRequest, folder: Path) -> Iterator[Disk]:
+def disk(request: pytest.FixtureRequest, job: ScriptJob) -> Iterator[Disk]:
     """Holds one of the two; the other is beside it."""
-    write_script(folder / "results" / "rows")
-    with small_disk(folder / request.param) as made:
+    with small_disk(job.folder / request.param) as made:
         made.folder.chmod(0o700)
         yield made
 
@@ -50,16 +50,16 @@ def _run(*flags: str) -> Result:
     return penstock(*COMMAND, *flags)
 
 
-def _goes_on(folder: Path) -> None:
+def _goes_on(job: ScriptJob) -> None:
     """The same command finishes, and nothing is lost nor doubled."""
     result = _run()
     assert result.exit_code == 0, result.output
-    assert_answered(folder / "results" / "rows")
+    job.assert_answered()
 
 
-def _newest_epoch(folder: Path) -> int:
+def _newest_epoch(job: ScriptJob) -> int:
     """Of a checkpoint that can be opened: 0 where nothing was committed."""
-    checkpoint = Checkpoint.open(folder / "checkpoint" / "of-it")
+    checkpoint = Checkpoint.open(job.folder / "checkpoint" / "of-it")
     try:
         found = checkpoint.newest()
         return found.epoch if found else 0
@@ -69,7 +69,7 @@ def _newest_epoch(folder: Path) -> int:
 
 @pytest.mark.parametrize("epochs", [0, 3])
 def test_a_full_disk_is_named_with_its_bytes_and_the_same_command_goes_on(
-    epochs: int, disk: Disk, folder: Path
+    epochs: int, disk: Disk, job: ScriptJob
 ) -> None:
     if epochs:
         assert _run("--until", f"{epochs} epochs").exit_code == 0
@@ -82,12 +82,12 @@ def test_a_full_disk_is_named_with_its_bytes_and_the_same_command_goes_on(
             assert "bytes are missing" in said
         assert "the checkpoint is intact, and the same command goes on where it stopped" in said
     disk.make_room()
-    assert _newest_epoch(folder) >= epochs
-    _goes_on(folder)
+    assert _newest_epoch(job) >= epochs
+    _goes_on(job)
 
 
 @pytest.mark.parametrize("epochs", [0, 3])
-def test_a_read_only_disk_is_named_and_the_same_command_goes_on(epochs: int, disk: Disk, folder: Path) -> None:
+def test_a_read_only_disk_is_named_and_the_same_command_goes_on(epochs: int, disk: Disk, job: ScriptJob) -> None:
     if epochs:
         assert _run("--until", f"{epochs} epochs").exit_code == 0
     disk.protect()
@@ -96,8 +96,19 @@ def test_a_read_only_disk_is_named_and_the_same_command_goes_on(epochs: int, dis
     assert " is read-only detail: " in said
     assert "the same command goes on where it stopped" in said
     disk.unprotect()
-    assert _newest_epoch(folder) >= epochs
-    _goes_on(folder)
+    assert _newest_epoch(job) >= epochs
+    _goes_on(job)
+
+
+def test_a_demo_on_a_read_only_disk_ends_without_a_trace(job: ScriptJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    with small_disk(job.folder / "here") as disk:
+        disk.protect()
+        if isinstance(disk, FaultingDisk):  # which does not see folders being made
+            disk.folder.chmod(0o500)
+        monkeypatch.chdir(disk.folder)
+        said = _refused("demo", "--master", "inline", "--seconds", "1")
+        assert "demo-out: " in said
+        monkeypatch.chdir(job.folder)
 
 
 def test_with_json_a_full_disk_is_also_a_line(disk: Disk) -> None:
@@ -108,14 +119,14 @@ def test_with_json_a_full_disk_is_also_a_line(disk: Disk) -> None:
 
 
 def test_a_full_temporary_folder_is_named_and_the_command_can_be_given_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    job: ScriptJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A SELECT without a sink has its checkpoint among temporary files."""
-    with small_disk(folder / "temporary") as disk:
+    with small_disk(job.folder / "temporary") as disk:
         monkeypatch.setenv("TMPDIR", str(disk.folder))
         monkeypatch.setattr(tempfile, "tempdir", None)
         assert tempfile.gettempdir() == str(disk.folder)
-        command = ["run", "-c", SOURCE + SELECT, "--set", "rows_per_epoch=1", "--rows", "100000"]
+        command = ["run", "-c", job.select, "--set", "rows_per_epoch=1", "--rows", "100000"]
         disk.fill(leave=96 << 10)
         said = _refused(*command)
         assert f"there is no room left in {disk.folder}/penstock-" in said
@@ -127,7 +138,7 @@ def test_a_full_temporary_folder_is_named_and_the_command_can_be_given_again(
         result = penstock(*command)
         assert result.exit_code == 0, result.output
         shown = sorted(line.split("│")[4].strip() for line in result.stdout.splitlines() if line.startswith("│"))
-        assert shown == sorted(answer().column("note").to_pylist())
+        assert shown == sorted(job.answer().column("note").to_pylist())
 
 
 # -- another user ------------------------------------------------------------------------------------------------------
@@ -152,9 +163,8 @@ def _as_another_user() -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_folder_without_permission_is_named_and_the_same_command_goes_on(folder: Path) -> None:
-    checkpoint, results = folder / "checkpoint" / "of-it", folder / "results"
-    write_script(results / "rows")
+def test_a_folder_without_permission_is_named_and_the_same_command_goes_on(job: ScriptJob) -> None:
+    checkpoint, results = job.folder / "checkpoint" / "of-it", job.folder / "results"
     for one in (checkpoint, results):
         one.mkdir(parents=True)
         one.chmod(0o500)
@@ -166,7 +176,7 @@ def test_a_folder_without_permission_is_named_and_the_same_command_goes_on(folde
         _hand_over(refused)
     code, said = _as_another_user()
     assert code == 0, said
-    assert_answered(results / "rows")
+    job.assert_answered()
 
 
 def _hand_over(folder: Path) -> None:
