@@ -68,8 +68,8 @@ class SparkExecutor:
         try:
             return _reports(self._chain(job, routes, folder))
         except (Py4JJavaError, PySparkException) as error:  # the second where there is a SparkSession in this process
-            folder = spark_folder(self._context) if on_one_host(self._context) else None
-            raise task_failed(job.epoch, _told(error), folder) from error
+            full = spark_folder(self._context) if on_one_host(self._context) else None
+            raise task_failed(job.epoch, _told(error), full) from error
         except OSError as error:  # the driver hands the splits over in a file of Spark's
             if not is_lasting(error):
                 raise
