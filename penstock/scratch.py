@@ -28,6 +28,11 @@ def scratch_folder(name: str, base: str | Path | None = None) -> Path:
     return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=_own_folder(Path(base or tempfile.gettempdir()).absolute())))
 
 
+def in_scratch(path: Path) -> bool:
+    """Tell whether a path lies in the scratch folder of some process."""
+    return any(folder.name.startswith(_PREFIX) and (folder / _LOCK).is_file() for folder in path.parents)
+
+
 def _own_folder(base: Path) -> Path:
     key = os.getpid(), base
     if key not in _folders or not _folders[key].is_dir():

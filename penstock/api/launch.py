@@ -58,7 +58,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
         if has_finished(store.root):
             executor = InlineExecutor()
         else:
-            with _starting(settings, ears, shows):
+            with _starting(settings, ears, shows), using_disks(among_others=True):
                 executor = executor_for(settings, handed_over=bool(_attached(query)))
         loop = EpochLoop(query, store, executor, settings, ears.hear)
         for source in _attached(query):

@@ -10,11 +10,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from penstock.errors import DiskFullError, StorageError
+from penstock.scratch import in_scratch
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM)
 _LASTING = (*_FULL, *_DENIED, errno.EROFS)  # trying again at once would only repeat it
 _GO_ON = "the checkpoint is intact, and the same command goes on where it stopped"
+_TEMPORARY = (
+    "the environment variables TMPDIR, and for Spark SPARK_LOCAL_DIRS, say where temporary files go; a query with a "
+    "checkpoint goes on where it stopped, any other begins anew"
+)
 
 
 @contextmanager
@@ -23,17 +28,25 @@ def writing(path: Path, size: int = 0) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _LASTING:
+        if not is_lasting(error):
             raise
         raise explained(error, path, size) from error
 
 
+def is_lasting(error: OSError) -> bool:
+    """Tell whether a disk refuses something for good: it is full, read-only or closed to the user."""
+    return error.errno in _LASTING
+
+
 @contextmanager
-def using_disks() -> Iterator[None]:
-    """Explain whatever a file system refuses."""
+def using_disks(among_others: bool = False) -> Iterator[None]:
+    """Explain whatever a file system refuses. `among_others`: an error may come from elsewhere, unless it is a lasting
+    one, and then stays as it is."""
     try:
         yield
     except OSError as error:
+        if among_others and not is_lasting(error):
+            raise
         raise explained(error) from error
 
 
@@ -49,13 +62,13 @@ def explained(error: OSError, path: Path | None = None, size: int = 0) -> Storag
         return StorageError(
             f"{place} is read-only",
             detail=_said(error, path),
-            hint=f"mount it so that it can be written, or choose another folder; {_GO_ON}",
+            hint=f"mount it so that it can be written, or choose another folder; {_going_on(path)}",
         )
     if error.errno in _DENIED:
         return StorageError(
             f"there is no permission to use {place}",
             detail=f"{_said(error, path)}; the user is {_user()}",
-            hint=f"give this user the right to read and write there, or choose another folder; {_GO_ON}",
+            hint=f"give this user the right to read and write there, or choose another folder; {_going_on(path)}",
         )
     return StorageError(
         f"the file system of {place} failed",
@@ -64,27 +77,34 @@ def explained(error: OSError, path: Path | None = None, size: int = 0) -> Storag
     )
 
 
-def full(folder: str, told: str) -> DiskFullError:
-    """Say that a folder is full, by the word of somebody else."""
-    return DiskFullError(f"there is no room left in {folder}", detail=told, hint=_room_hint())
+def full(folder: Path | None, told: str) -> DiskFullError:
+    """Say that a folder is full, by the word of somebody else, who may not say which."""
+    if folder is None:
+        return DiskFullError("there is no room left in a folder of a task", detail=told, hint=_room_hint(None))
+    detail = f"{told}; {left}" if (left := _left(folder, 0)) else told
+    return DiskFullError(f"there is no room left in {folder}", detail=detail, hint=_room_hint(folder / "file"))
 
 
 def _full(place: str, path: Path | None, size: int, over_quota: bool) -> DiskFullError:
-    free = None if path is None or over_quota else _free(Path(place))
     parts = [f"writing {path}"] if path is not None else ["the file system says so"]
     if size:
         parts.append(f"it has {size:,} bytes")
-    if free is not None:
-        missing = f"{size - free:,} bytes are missing" if size > free else "some other process may have used the rest"
-        parts.append(f"{free:,} bytes are free: {missing}" if size else f"{free:,} bytes are free")
+    if path is not None and not over_quota and (left := _left(Path(place), size)):
+        parts.append(left)
     what = (
         f"the quota of the user {_user()} is used up in {place}" if over_quota else f"there is no room left in {place}"
     )
-    return DiskFullError(what, detail=", ".join(parts), hint=_room_hint())
+    return DiskFullError(what, detail=", ".join(parts), hint=_room_hint(path))
 
 
-def _room_hint() -> str:
-    return f"make room there; {_GO_ON}. With the setting on_full = 'wait' a run waits for room instead of ending"
+def _room_hint(path: Path | None) -> str:
+    waits = "With the setting on_full = 'wait' a run waits for room instead of ending"
+    return f"make room there; {_going_on(path)}. {waits}"
+
+
+def _going_on(path: Path | None) -> str:
+    """What becomes of the query: there may be no checkpoint but one in a temporary folder, which is gone with it."""
+    return _TEMPORARY if path is not None and in_scratch(path) else _GO_ON
 
 
 def _said(error: OSError, path: Path | None) -> str:
@@ -97,11 +117,17 @@ def _existing(path: Path) -> Path | None:
     return next((folder for folder in (path, *path.parents) if folder.is_dir()), None)
 
 
-def _free(folder: Path) -> int | None:
-    with suppress(OSError):
+def _left(folder: Path, size: int) -> str:
+    """What room a folder has for a file of so many bytes (0: not known); empty where nobody can tell."""
+    try:
         about = os.statvfs(folder)
-        return about.f_bavail * about.f_frsize
-    return None
+    except OSError:
+        return ""
+    if about.f_files and not about.f_favail:
+        return f"no file can be added to the {about.f_files:,} that its file system can hold"
+    free = about.f_bavail * about.f_frsize
+    missing = f"{size - free:,} bytes are missing" if size > free else "some other process may have used the rest"
+    return f"{free:,} bytes are free: {missing}" if size else f"{free:,} bytes are free"
 
 
 def _user() -> str:

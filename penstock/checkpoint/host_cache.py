@@ -6,6 +6,7 @@ and what is not what the manifest says is fetched again.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 import time
@@ -19,6 +20,7 @@ import xxhash
 
 from penstock.checkpoint.cached_run import HAVE, SOME, Breathe, CachedRun, PartialRun, WholeRun, cached_run
 from penstock.checkpoint.durable import make_private_folder
+from penstock.checkpoint.plain_file import open_plain
 from penstock.checkpoint.run_files import open_run, write_all
 from penstock.checkpoint.store import epoch_of_name
 from penstock.errors import StorageError
@@ -50,6 +52,7 @@ class HostCache:
         self._folder = root / xxhash.xxh3_64_hexdigest(os.fsencode(origin))
         with suppress(OSError, StorageError):  # then runs are read where they are
             make_private_folder(self._folder)
+        _sweep(self._folder)
         self._runs: dict[str, CachedRun] = {}
         self._opening = threading.Lock()  # whoever reads and whoever fetches look at the same object
         self._needed: dict[str, tuple[int, frozenset[str]]] = {}
@@ -99,10 +102,12 @@ class HostCache:
     def put(self, name: str, content: memoryview) -> None:
         """Keep a copy of a run that this host has just written. It is only a copy: a full disk is no reason to fail."""
         fresh = self._folder / f"{name}.{uuid.uuid4().hex}{_NEW}"
+        self._make_room(name)
         try:
             with fresh.open("xb", buffering=0) as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # until it has its name: whoever comes new sees that it is not left
                 write_all(file.fileno(), content)
-            fresh.rename(self._folder / name)
+                fresh.rename(self._folder / name)
         except OSError:
             with suppress(OSError):
                 fresh.unlink(missing_ok=True)
@@ -131,7 +136,7 @@ class HostCache:
                 _remove(file.path)
 
     def _make_room(self, coming: str) -> None:
-        """Evict what was used least recently, but not the run that is to be fetched."""
+        """Evict what was used least recently, but not the run that is to come."""
         files = sorted(file for folder in _folders(self._root) for file in _used(folder))
         taken = sum(size for _, size, _ in files)
         needed = {coming, *(name for _, names in self._needed.values() for name in names)}
@@ -171,6 +176,19 @@ def _run_of(file: str) -> str:
     if file.endswith(_NEW):
         return ""  # it is being written, or was left so
     return file.removesuffix(SOME).removesuffix(HAVE)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove copies that a process was writing when it was killed. The lock of a living one is held."""
+    for entry in _files(folder):
+        if entry.name.endswith(_NEW):
+            with suppress(OSError):
+                descriptor = open_plain(Path(entry.path))
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _remove(entry.path)
+                finally:
+                    os.close(descriptor)
 
 
 def _remove(path: str | Path) -> None:

@@ -8,6 +8,7 @@ import socket
 import time
 from pathlib import Path
 
+from penstock.checkpoint.disk_errors import writing
 from penstock.checkpoint.plain_file import NotPlain, open_plain, reason
 from penstock.errors import CheckpointError
 
@@ -51,9 +52,18 @@ class Lock:
                 detail=f"{self._path.parent} is held by {holder or 'another process'}",
                 hint="stop that run first, or give this one a checkpoint of its own",
             )
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         self._descriptor = descriptor
+        self._sign(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+
+    def _sign(self, descriptor: int, holder: bytes) -> None:
+        """Say who holds it. Where there is no room for that, nobody does."""
+        try:
+            with writing(self._path, len(holder)):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, holder, 0)
+        except BaseException:
+            self.release()
+            raise
 
     @property
     def held(self) -> bool:

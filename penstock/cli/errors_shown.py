@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from penstock.checkpoint.disk_errors import explained, is_lasting
 from penstock.errors import PenstockError, PenstockWarning
 
 FAILED, INTERRUPTED = 1, 130
@@ -21,12 +22,20 @@ def ending_well(as_json: bool = False) -> Iterator[None]:
     try:
         yield
     except PenstockError as error:
-        show_error(error)
-        if as_json:
-            print(error_line(error), flush=True)
-        raise typer.Exit(FAILED) from error
+        raise _failed(error, as_json) from error
+    except OSError as error:
+        if not is_lasting(error):
+            raise
+        raise _failed(explained(error), as_json) from error
     except KeyboardInterrupt as interrupt:
         raise typer.Exit(INTERRUPTED) from interrupt
+
+
+def _failed(error: PenstockError, as_json: bool) -> typer.Exit:
+    show_error(error)
+    if as_json:
+        print(error_line(error), flush=True)
+    return typer.Exit(FAILED)
 
 
 def show_error(error: PenstockError) -> None:

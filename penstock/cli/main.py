@@ -65,7 +65,8 @@ def run(
     ] = None,
     sites: Annotated[int | None, typer.Option("--sites", help="How many sites the state is spread over.")] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option("--checkpoint", help="Folder of the checkpoint; otherwise one below .penstock.")
+        Path | None,
+        typer.Option("--checkpoint", readable=False, help="Folder of the checkpoint; otherwise one below .penstock."),
     ] = None,
     epoch: Annotated[str | None, typer.Option("--epoch", help='The length an epoch aims at, as in "2s".')] = None,
     until: Annotated[

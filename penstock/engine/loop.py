@@ -151,7 +151,8 @@ class EpochLoop:
         manifest = self._begin() if found is None else self._continue(found)
         self.outputs.prepare(manifest)
         self.outputs.publish(manifest)
-        self.checkpoint.collect(self.outputs.staging().values(), recovering=True)
+        staging = (*self.outputs.staging().values(), *self.outputs.left_staging(manifest))
+        self.checkpoint.collect(staging, recovering=True)
         reach(FaultPoint.RECOVERED)
         return replace(manifest, folders=self.outputs.folders())
 

@@ -65,6 +65,14 @@ class Outputs:
         """What the manifest remembers, to notice when an output has moved."""
         return {output: str(folder) for output, folder in self.staging().items()}
 
+    def left_staging(self, manifest: Manifest) -> list[Path]:
+        """The staging folders that outputs had in a manifest and have no longer, where they are still the query's own:
+        what a run that died has staged there is for nobody."""
+        now = {os.path.realpath(folder) for folder in self.staging().values()}
+        left = [Path(folder) for folder in manifest.folders.values() if os.path.realpath(folder) not in now]
+        records = [(folder, read_record(folder)) for folder in left]
+        return [folder for folder, record in records if record and record.query_id == manifest.query_id]
+
     def to_sync(self, before: Manifest, after: Manifest) -> set[Path]:
         """The staging folders whose names an epoch relies on: those of its own files, and those whose records were
         renamed when the epoch before was published."""

@@ -22,8 +22,9 @@ from penstock.engine.marks import least
 from penstock.engine.merge import Arrived, merge, site_marks, state_rows
 from penstock.engine.ordered import Held, release
 from penstock.engine.run_access import run_access
+from penstock.engine.run_schemas import RunSchemas
 from penstock.engine.stopwatch import Stopwatch
-from penstock.engine.storing import Storage, alive, of_port, schemas_of
+from penstock.engine.storing import Storage, alive, of_port
 from penstock.engine.telling import Telling
 from penstock.engine.view import StateView
 from penstock.engine.working import AllMarks, Work
@@ -52,8 +53,8 @@ class _Step:
         self._branches = Branches(job, self._subquery.branches, self._producer, self._syncing.later)
         part = f"q{subquery}-s{site}"
         access = run_access(job, part, self._state.needed_slices())
-        schemas = schemas_of(self._state, self._operator)
-        self._storage = Storage(job.runs, job.epoch, part, access, self._syncing.later, schemas)
+        schemas = RunSchemas(job.program, self._subquery, self._state)
+        self._storage = Storage(job.runs, job.epoch, part, access, self._syncing.later, schemas.of)
         self._watch = Stopwatch()
         if subquery in job.regridded and isinstance(self._operator, Gridded):
             self._state = spread_anew(self._storage, self._operator, self._state, self._directory.ranges_of(site))

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from penstock.checkpoint.durable import Sync, sync_file
-from penstock.checkpoint.manifest import SiteState
 from penstock.checkpoint.run_files import corrupt, write_run
 from penstock.checkpoint.store import staged_name
 from penstock.engine.run_access import OPEN_RUNS, InPlace, RunAccess
 from penstock.operators.arrange import hashes_of, times_of
-from penstock.operators.base import Operator, Stored
+from penstock.operators.base import Stored
 from penstock.state.compaction import MOST_SLICES, choose
 from penstock.state.ranges import Hashes, HashRange
-from penstock.state.runs import Slice
+from penstock.state.runs import Run, Slice
 
 Combine = Callable[[int, Sequence[pa.Table]], pa.Table]
 
 
 class Storage:
     """The runs of one site in one epoch. `part` tells the sites of an epoch apart in the names of new runs; `sync` is
-    how they are made durable; `schemas` are those that runs are known to have, by name."""
+    how they are made durable; `schema_of` tells the columns that a run must have, where they are known."""
 
     def __init__(
         self,
@@ -33,21 +32,24 @@ class Storage:
         part: str,
         access: RunAccess | None = None,
         sync: Sync = sync_file,
-        schemas: Mapping[str, pa.Schema] | None = None,
+        schema_of: Callable[[Run], pa.Schema | None] = lambda run: None,
     ) -> None:
         self._folder, self._epoch, self._part, self._sync = folder, epoch, part, sync
         self._access = access or InPlace(folder)
-        self._unchecked = dict(schemas or {})
+        self._schema_of, self._checked = schema_of, set[str]()
         self._written: dict[str, Hashes] = {}  # by run: what is written is not opened only to be counted
 
     def read(self, piece: Slice) -> pa.Table:
         rows = self._access.read(piece)
-        wanted = self._unchecked.pop(piece.run.name, None)  # looking once is enough: a run does not change
-        if wanted is not None and not rows.schema.equals(wanted):
-            raise corrupt(
-                self._folder / piece.run.name, f"its columns are {_columns(rows.schema)}, not {_columns(wanted)}"
-            )
+        if piece.run.name not in self._checked:  # looking once is enough: a run does not change
+            self._check(piece.run, rows.schema)
+            self._checked.add(piece.run.name)
         return rows
+
+    def _check(self, run: Run, found: pa.Schema) -> None:
+        wanted = self._schema_of(run)
+        if wanted is not None and not found.equals(wanted):
+            raise corrupt(self._folder / run.name, f"its columns are {_columns(found)}, not {_columns(wanted)}")
 
     def is_here(self, piece: Slice) -> bool:
         """Whether its rows can be read without waiting for them to be fetched."""
@@ -113,12 +115,6 @@ def alive(rows: pa.Table, expired_below: int) -> pa.Table:
         return rows
     needed = times_of(rows) >= expired_below
     return rows if needed.all() else rows.filter(pa.array(needed))
-
-
-def schemas_of(state: SiteState, operator: Operator) -> dict[str, pa.Schema]:
-    """The schemas of the runs of a site, by name; held rows are in the form in which they travelled."""
-    by_port = [operator.state_schema(port) for port in range(operator.ports)]
-    return {piece.run.name: by_port[piece.run.port] for piece in (*state.slices, *state.pending)}
 
 
 def _columns(schema: pa.Schema) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from penstock.engine.blob import Blob
-from penstock.engine.job import EpochJob, Message
+from penstock.engine.job import CONTROL, EpochJob, Message, TaskFailure
 from penstock.engine.level import partition_of
+from penstock.errors import StorageError
 from penstock.runtime.parcels import Parcel, parcel_in
 
 Addressed = tuple[int, Message | Parcel]
@@ -18,9 +19,15 @@ _LEAST_BYTES = 1 << 16
 
 
 def addressed(job: EpochJob, folder: str | None, messages: Iterable[Message | Parcel]) -> Iterator[Addressed]:
-    """The messages with their partitions; large ones as parcels in `folder`, if there is one."""
+    """The messages with their partitions; large ones as parcels in `folder`, if there is one. A disk that takes no
+    parcel is an answer, as for whoever made the messages: trying again would only repeat it."""
     for message in messages:
-        yield partition_of(message.site, job.width), _packed(folder, message)
+        try:
+            packed = _packed(folder, message)
+        except StorageError as error:
+            yield 0, Message(CONTROL, 0, TaskFailure("parcel", error))
+            return
+        yield partition_of(message.site, job.width), packed
 
 
 def _packed(folder: str | None, message: Message | Parcel) -> Message | Parcel:

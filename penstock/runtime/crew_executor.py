@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Protocol
 
 from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
@@ -31,10 +32,11 @@ class Housing(Protocol):
 
 
 class CrewExecutor:
-    """Runs epochs on the crew of `quarters`, and by `jobs` while there is none."""
+    """Runs epochs on the crew of `quarters`, and by `jobs` while there is none. `folder` is where Spark has its files,
+    which need not be known."""
 
-    def __init__(self, quarters: Housing, jobs: Executor) -> None:
-        self._quarters, self._jobs = quarters, jobs
+    def __init__(self, quarters: Housing, jobs: Executor, folder: Path | None = None) -> None:
+        self._quarters, self._jobs, self._folder = quarters, jobs, folder
         self._crew: Crew | None = None  # the one that an epoch of this query is running on
         self._cancelled = False
 
@@ -51,7 +53,7 @@ class CrewExecutor:
             if self._cancelled:
                 raise PenstockError(f"epoch {job.epoch} was given up")
         else:
-            raise task_failed(job.epoch, told)
+            raise task_failed(job.epoch, told, self._folder)
         return self._jobs.run(job, routes)
 
     def _on_crew(self, shift: Shift, job: EpochJob, routes: Sequence[RouteTask], following: Following) -> list[Report]:

@@ -15,6 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext, cloudpickle
 from pyspark.errors import PySparkException
 
+from penstock.checkpoint.disk_errors import explained, is_lasting
 from penstock.engine.blob import Blob
 from penstock.engine.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
 from penstock.engine.level import run_level, run_route
@@ -27,7 +28,7 @@ from penstock.runtime.batch_route import routed_batch, routes_by_batch
 from penstock.runtime.failures import TRIES, TaskFailed, cannot_travel, task_failed
 from penstock.runtime.hosts import on_one_host, tries_tasks_once
 from penstock.runtime.parcels import Parcel
-from penstock.runtime.session import jvm_is_dead
+from penstock.runtime.session import jvm_is_dead, spark_folder
 from penstock.runtime.shuffles import forget_shuffles
 from penstock.scratch import scratch_folder
 
@@ -67,7 +68,12 @@ class SparkExecutor:
         try:
             return _reports(self._chain(job, routes, folder))
         except (Py4JJavaError, PySparkException) as error:  # the second where there is a SparkSession in this process
-            raise task_failed(job.epoch, _told(error)) from error
+            full = spark_folder(self._context) if on_one_host(self._context) else None
+            raise task_failed(job.epoch, _told(error), full) from error
+        except OSError as error:  # the driver hands the splits over in a file of Spark's
+            if not is_lasting(error):
+                raise
+            raise explained(error, spark_folder(self._context)) from error
 
     def _chain(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> RDD[Addressed]:
         chain = self._routed(job, routes, folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from penstock.checkpoint.disk_errors import full
 from penstock.errors import PenstockError, QueryError
@@ -24,11 +25,13 @@ class TaskFailed(PenstockError):
     """A task of an epoch failed, as often as it was tried."""
 
 
-def task_failed(epoch: int, told: str) -> PenstockError:
+def task_failed(epoch: int, told: str, folder: Path | None = None) -> PenstockError:
     """`told` may hold a Python traceback, inside of what Java has to say. Spark's own files, such as those of shuffles,
-    are written by Java, which says in words that a disk is full."""
+    are written by Java, which says in words that a disk is full; they are in `folder`, if all tasks are on one host."""
     if _NO_ROOM.search(told):
-        return full("a folder that Spark writes to", f"{_line_about_room(told)}; spark.local.dir says where they are")
+        return full(
+            folder, f"{_line_about_room(told)}; SPARK_LOCAL_DIRS or spark.local.dir say where Spark's files are"
+        )
     return TaskFailed(
         f"a task of epoch {epoch} failed again and again",
         detail=_python_part(told)[:500],

@@ -18,11 +18,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, StorageError
 from penstock.scratch import scratch_folder
 
 # The JVM itself says this, whatever the logging is set to.
 _CHATTER = ("WARNING: Using incubator modules",)
+_STACK = "\tat "  # a line of a stack, which says nothing to users
+_NO_FOLDER = "Failed to create any local dir"
 _PORT_BYTES = 4
 _LOOK_EVERY = 0.01  # seconds between looks for the port
 _GRACE = 10.0  # seconds for an orderly end
@@ -41,6 +43,7 @@ class Jvm:
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self._connection_file = scratch_folder("gateway") / "connection"
         self._tail: deque[str] = deque(maxlen=10)
+        self._local_folders = environment.get("SPARK_LOCAL_DIRS", "")
         self._held: list[str] | None = []  # what it says until it is known to have started
         self._saying = threading.Lock()
         environment = {**environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection_file)}
@@ -61,7 +64,7 @@ class Jvm:
         """Wait until the driver can connect."""
         while not self._connection_file.exists():
             if self.dead:
-                raise _not_started(self.last_words())
+                raise self.not_started()
             time.sleep(_LOOK_EVERY)
         told = self._connection_file.read_bytes()
         secret_at = 2 * _PORT_BYTES  # behind the port and the length of the secret
@@ -84,13 +87,28 @@ class Jvm:
             self.process.wait(_NOTICED_WITHIN)
         return self.dead
 
-    def last_words(self) -> str:
-        """Return how the JVM ended, and what it said last, all of which may not have been read yet."""
+    def last_words(self, most: int = 10) -> str:
+        """Return how the JVM ended, and what it said last, at most so many lines, not all of which may have been read
+        yet."""
         if self.dead:
             self._reader.join(_LAST_WORDS)
         code, who = self.process.returncode, f"its JVM (process {self.process.pid})"
         how = f"{who} was killed by signal {-code}" if code and code < 0 else f"{who} ended with code {code}"
-        return ". ".join([how if code else "its JVM ended", *self._tail])
+        return ". ".join([how if code else "its JVM ended", *[*self._tail][-most:]])
+
+    def not_started(self, where: str = "") -> PenstockError:
+        """Return why a JVM that is dying has not become a Spark."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_GRACE)
+        words = self.last_words()
+        if _NO_FOLDER not in words:
+            return _not_started(words, where)
+        return StorageError(
+            f"Spark cannot make its folders in {self._local_folders}",
+            detail=self.last_words(3),
+            hint="make room there for files and folders, or let the environment variable SPARK_LOCAL_DIRS name "
+            "other folders; a query with a checkpoint goes on where it stopped",
+        )
 
     def kill(self) -> None:
         """End it at once. Python workers end with it."""
@@ -119,8 +137,9 @@ class Jvm:
         with open(read_end, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 if not line.startswith(_CHATTER):
-                    self._tail.append(line.strip())
                     self._hold_or_show(line)
+                    if not line.startswith(_STACK):
+                        self._tail.append(line.strip())
 
     def _hold_or_show(self, line: str) -> None:
         with self._saying:
@@ -141,9 +160,9 @@ def _launched(command: Sequence[str], environment: Mapping[str, str], says_to: i
     )
 
 
-def _not_started(detail: str) -> PenstockError:
+def _not_started(detail: str, where: str = "") -> PenstockError:
     return PenstockError(
-        "Spark could not be started",
+        f"Spark could not be started{where}",
         detail=detail,
         hint="run `java -version`: Spark needs Java 17 or newer and about 2 GB of memory; "
         "small data also runs without Spark, with master inline",

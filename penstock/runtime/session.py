@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -52,6 +53,11 @@ def jvm_is_dead(context: SparkContext) -> bool:
     """Return whether the JVM of the context is known to have ended."""
     process = getattr(context._gateway, "proc", None)
     return process is not None and process.poll() is not None
+
+
+def spark_folder(context: SparkContext) -> Path:
+    """Return a folder of this driver where Spark has its files, or the first of several."""
+    return Path(str(context._temp_dir))
 
 
 def last_words(context: SparkContext) -> str:
@@ -121,10 +127,11 @@ def _forget(context: SparkContext | None) -> None:
 
 def _not_started(started: Embedded, error: Exception) -> PenstockError:
     """Return the error of a context that could not be made. A JVM that has died knows best why."""
-    jvm, master = started.jvm, started.properties["spark.master"]
-    told = first_line(str(getattr(error, "java_exception", error)))
+    master = started.properties["spark.master"]
+    if started.jvm.ends_soon():
+        return started.jvm.not_started(f" on {master}")
     return PenstockError(
         f"Spark could not be started on {master}",
-        detail=jvm.last_words() if jvm.ends_soon() else told,
+        detail=first_line(str(getattr(error, "java_exception", error))),
         hint="check the master and that it can be reached; `local[*]` needs no cluster, and `inline` needs no Spark",
     )

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.checkpoint.disk_errors import writing
 from penstock.checkpoint.durable import sync_folder
 from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.manifest import Staged
 from penstock.checkpoint.plain_file import read_plain
+from penstock.checkpoint.run_files import write_all
 from penstock.checkpoint.store import epoch_of_name
 from penstock.errors import ConfigError, SinkError, did_you_mean
 from penstock.paths import local_path
@@ -73,8 +75,10 @@ class FilesSink:
             raise _occupied(folder, f"it belongs to query {record.query_id}, and this is {query_id or 'a new one'}")
 
     def prepare(self, checkpoint: Path, output: str) -> None:
+        staging = self.staging(checkpoint, output)
         try:
-            self.staging(checkpoint, output).mkdir(parents=True, exist_ok=True)
+            with writing(staging):
+                staging.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             folder = self.folder(checkpoint, output)
             raise SinkError(f"cannot write to {folder}", detail=str(error), hint="choose a writable folder") from error
@@ -90,11 +94,15 @@ class FilesSink:
 
     def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
         folder, staging = self.folder(checkpoint, output), self.staging(checkpoint, output)
-        with open(_notes(staging, epoch), "a", buffering=1) as notes:
+        path = _notes(staging, epoch)
+        with open(path, "ab", buffering=0) as notes:
             for file in staged:
-                notes.write(f"{file.name}\n")
+                line = f"\n{file.name}\n".encode()  # a note before may have been cut short by a full disk
+                with writing(path, len(line)):
+                    write_all(notes.fileno(), memoryview(line))
                 reach(FaultPoint.PUBLISH_NOTED)
-                os.rename(staging / file.name, folder / file.name)
+                with writing(folder / file.name):  # or else the file is named, which is not what cannot be written
+                    os.rename(staging / file.name, folder / file.name)
                 reach(FaultPoint.PUBLISHED_ONE)
         sync_folder(folder)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import xxhash
 
+from penstock.checkpoint.disk_errors import writing
 from penstock.checkpoint.manifest import Staged
 from penstock.checkpoint.plain_file import open_plain, reason
 from penstock.checkpoint.run_files import write_all
@@ -24,6 +25,7 @@ class HashedFile(io.RawIOBase):
     """A new file that counts and hashes what is written to it."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         self._hash, self.size = xxhash.xxh3_64(), 0
 
@@ -37,7 +39,8 @@ class HashedFile(io.RawIOBase):
     def write(self, data: Any) -> int:
         view = memoryview(data)
         self._hash.update(view)
-        write_all(self._descriptor, view)
+        with writing(self._path, view.nbytes):
+            write_all(self._descriptor, view)
         self.size += view.nbytes
         return view.nbytes
 

@@ -151,6 +151,15 @@ def _reversed(rows: pa.Table, random: Random) -> pa.Table:
     return rows.take(pa.array(np.arange(rows.num_rows)[::-1]))
 
 
+def _as_text(rows: pa.Table) -> pa.Table:
+    """The last column as text, whatever it was."""
+    last = rows.num_columns - 1
+    if last < 2 or pa.types.is_string(rows.schema.field(last).type):
+        raise NotApplicable
+    texts = pa.array([str(value) for value in rows.column(last).to_pylist()])
+    return rows.set_column(last, rows.schema.field(last).name, texts)
+
+
 def forged_run(change: Callable[[bytes, Random], bytes]) -> Damage:
     """A run whose content is changed, and the newest manifest that says so."""
 
@@ -174,6 +183,7 @@ OF_RUNS: dict[str, Damage] = {
     "forged: a row less": forged_run(_other_rows(lambda rows, random: rows.slice(1))),
     "forged: other columns": forged_run(_other_rows(lambda rows, random: rows.select([HASH, TIME]))),
     "forged: other types": forged_run(_other_rows(lambda rows, random: rows.set_column(0, HASH, rows.column(TIME)))),
+    "forged: values of another type": forged_run(_other_rows(lambda rows, random: _as_text(rows))),
     "forged: hashes that are missing": forged_run(
         _other_rows(lambda rows, random: rows.set_column(0, HASH, pa.nulls(rows.num_rows, pa.uint64())))
     ),

@@ -22,11 +22,13 @@ class MountedDisk:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def fill(self) -> None:
-        """Leave no byte."""
-        with (self.folder / _FILLER).open("ab", buffering=0) as filler, suppress(OSError):
+    def fill(self, leave: int = 0) -> None:
+        """Leave so many bytes."""
+        filler = self.folder / _FILLER
+        with filler.open("ab", buffering=0) as file, suppress(OSError):
             while True:
-                filler.write(bytes(4096))
+                file.write(bytes(4096))
+        os.truncate(filler, filler.stat().st_size - leave)
 
     def make_room(self) -> None:
         (self.folder / _FILLER).unlink(missing_ok=True)
@@ -46,7 +48,7 @@ class FaultingDisk:
     def __init__(self, folder: Path) -> None:
         self.folder, self._error = folder, 0
 
-    def fill(self) -> None:
+    def fill(self, leave: int = 0) -> None:
         self._error = errno.ENOSPC
 
     def protect(self) -> None:
@@ -73,10 +75,11 @@ Disk = MountedDisk | FaultingDisk
 
 
 @contextmanager
-def small_disk(folder: Path, mounted: bool = True) -> Iterator[Disk]:
-    """A disk at a folder, which is made. Where nothing can be mounted it is a faulting one."""
+def small_disk(folder: Path, mounted: bool = True, files: int = 0) -> Iterator[Disk]:
+    """A disk at a folder, which is made. Where nothing can be mounted it is a faulting one. A mounted disk holds at
+    most so many files and folders (0: enough)."""
     folder.mkdir(parents=True)
-    if mounted and _mount("-t", "tmpfs", "-o", f"size={SIZE}", "none", str(folder)):
+    if mounted and _mount("-t", "tmpfs", "-o", f"size={SIZE},nr_inodes={files or SIZE}", "none", str(folder)):
         try:
             yield MountedDisk(folder)
         finally:

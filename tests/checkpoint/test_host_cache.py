@@ -220,6 +220,29 @@ def test_what_no_manifest_names_is_removed(origin: Path) -> None:
     assert left == {run.name.removesuffix(".arrow") for run in runs[1:]}, "one of this epoch may be in the making"
 
 
+def test_a_copy_that_a_killed_process_was_writing_is_gone_at_the_next_start(
+    origin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache_of(origin).put("e000000000004-whole.arrow", memoryview(b"content"))
+    left = files(origin)[0].with_name("e000000000004-q0-s0-x.arrow.0123.new")
+    left.write_bytes(b"half of it")
+
+    def another_comes(descriptor: int, content: memoryview) -> None:
+        cache_of(origin)
+        os.write(descriptor, content)
+
+    monkeypatch.setattr(host_cache, "write_all", another_comes)
+    cache_of(origin).put("e000000000004-mine.arrow", memoryview(b"content"))  # which is not left, but in the making
+    assert [path.name for path in files(origin)] == ["e000000000004-mine.arrow", "e000000000004-whole.arrow"]
+
+
+def test_copies_of_an_epoch_that_is_never_committed_do_not_fill_the_disk(origin: Path) -> None:
+    content = memoryview(bytes(40_000))
+    for attempt in range(10):
+        cache_of(origin, most=100_000).put(staged_name(4, "q0-s0", str(attempt), "arrow"), content)
+    assert [path.name[-7:] for path in files(origin)] == ["7.arrow", "8.arrow", "9.arrow"]
+
+
 def test_what_was_used_least_recently_is_evicted(origin: Path) -> None:
     runs = [made(origin, epoch=epoch) for epoch in range(1, 5)]
     cache = cache_of(origin, most=int(2.5 * runs[0].size))

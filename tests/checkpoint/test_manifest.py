@@ -9,45 +9,25 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import xxhash
+from manifest_case import RUN, STAGED, manifest_of, write_body
 
 from penstock.checkpoint import durable
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.manifest import (
-    FORMAT,
-    Manifest,
-    RangeMark,
-    SiteState,
-    SourceState,
-    Staged,
-    SubqueryState,
-    Totals,
-)
+from penstock.checkpoint.manifest import FORMAT, Manifest, RangeMark, SiteState, SourceState, SubqueryState
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN, END, at
 from penstock.state.cells import Cells
 from penstock.state.directory import Group, uniform
 from penstock.state.ranges import EVERYTHING, HASH_END
-from penstock.state.runs import Run, Slice
+from penstock.state.runs import Slice
 
 
 def _manifest(epoch: int = 7) -> Manifest:
-    run = Run("e000000000007-q0-s0-ä.arrow", 0, 3, 512, "0123456789abcdef", -5, 0, 2**62)
-    slices = (Slice(run, EVERYTHING),)
+    slices = (Slice(RUN, EVERYTHING),)
     marks = (RangeMark(EVERYTHING, (at(-(2**63)), END)),)
     site = SiteState(slices, marks, pending=slices, held=slices, released=at(3), turn=HASH_END - 1)
-    return Manifest(
-        format=FORMAT,
-        query_id="query",
-        fingerprint="print",
-        epoch=epoch,
-        sources=(SourceState({"batches": 3}, {"memory": at(12), "other": BEGIN}, False), SourceState(None, {}, True)),
-        subqueries=(SubqueryState(uniform(1, 4), (site,)),),
-        staged=(Staged("results", "e000000000007-x.parquet", 2, 3, "c0ffee"),),
-        folders={"results": "out/_penstock"},
-        totals=Totals(1, 2, 3, 4),
-        finished=False,
-    )
+    sources = (SourceState({"batches": 3}, {"memory": at(12), "other": BEGIN}, False), SourceState(None, {}, True))
+    return manifest_of(epoch, SubqueryState(uniform(1, 4), (site,)), sources=sources)
 
 
 def test_what_is_committed_is_read_back(tmp_path: Path) -> None:
@@ -71,10 +51,7 @@ def test_groups_of_any_depth_are_read_back(tmp_path: Path) -> None:
 def test_a_directory_that_does_not_cover_all_hashes_is_not_believed(groups: list[int], tmp_path: Path) -> None:
     body = msgspec.json.decode(manifests.encode(_manifest()))["body"]
     body["subqueries"][0]["directory"] |= {"groups": groups}  # with four homes
-    data = msgspec.json.encode(body)
-    path = tmp_path / manifests.file_name(7)
-    envelope = {"checksum": xxhash.xxh3_64_hexdigest(data), "body": msgspec.Raw(data)}
-    path.write_bytes(msgspec.json.encode(envelope))
+    write_body(tmp_path, 7, msgspec.json.encode(body))
     with pytest.raises(CorruptCheckpointError, match="without a home"):
         manifests.read(tmp_path, 7)
 
@@ -150,10 +127,9 @@ def test_a_manifest_under_the_name_of_another_epoch_is_refused(tmp_path: Path) -
 @pytest.mark.parametrize("name", ["../lock", "/etc/passwd", "a/b", "..", ""])
 def test_a_manifest_cannot_name_files_elsewhere(name: str, tmp_path: Path) -> None:
     """Whoever can write a checkpoint, checksum and all, gets an error out of it and nothing else."""
-    bad_run = replace(_manifest().subqueries[0].sites[0].slices[0].run, name=name)
-    site = SiteState((Slice(bad_run, EVERYTHING),), ())
+    site = SiteState((Slice(replace(RUN, name=name), EVERYTHING),), ())
     for broken in (
-        replace(_manifest(), staged=(Staged("results", name, 1, 1, ""),)),
+        replace(_manifest(), staged=(replace(STAGED, name=name),)),
         replace(_manifest(), subqueries=(SubqueryState(uniform(1), (site,)),)),
     ):
         (tmp_path / manifests.file_name(7)).write_bytes(manifests.encode(broken))
@@ -162,9 +138,7 @@ def test_a_manifest_cannot_name_files_elsewhere(name: str, tmp_path: Path) -> No
 
 
 def test_another_format_is_told_apart_from_a_broken_file(tmp_path: Path) -> None:
-    body = msgspec.json.encode({"format": FORMAT + 1, "what": "ever"})
-    envelope = {"checksum": xxhash.xxh3_64_hexdigest(body), "body": msgspec.Raw(body)}
-    (tmp_path / manifests.file_name(1)).write_bytes(msgspec.json.encode(envelope))
+    write_body(tmp_path, 1, msgspec.json.encode({"format": FORMAT + 1, "what": "ever"}))
     with pytest.raises(CheckpointError, match=f"format {FORMAT + 1}") as caught:
         manifests.read(tmp_path, 1)
     assert not isinstance(caught.value, CorruptCheckpointError)

@@ -9,19 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import xxhash
+from manifest_case import CHECKSUM, RUN, STAGED, manifest_of, write_body
 
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.manifest import (
-    FORMAT,
-    Manifest,
-    RangeMark,
-    SiteState,
-    SourceState,
-    Staged,
-    SubqueryState,
-    Totals,
-)
+from penstock.checkpoint.manifest import Manifest, RangeMark, SiteState, SourceState, SubqueryState, Totals
 from penstock.checkpoint.sound import contradictions
 from penstock.checkpoint.store import Checkpoint
 from penstock.errors import CorruptCheckpointError
@@ -33,7 +24,6 @@ from penstock.state.runs import Run, Slice
 
 HALF = HASH_END // 2
 LOW, HIGH = HashRange(0, HALF), HashRange(HALF, HASH_END)
-RUN = Run("e000000000003-q0-s0-x.arrow", 0, 3, 512, "0123456789abcdef", -5, 0, 2**62)
 
 
 def _site(part: HashRange, *ranges: HashRange, run: Run = RUN) -> SiteState:
@@ -42,19 +32,7 @@ def _site(part: HashRange, *ranges: HashRange, run: Run = RUN) -> SiteState:
 
 def _manifest(*sites: SiteState, **changes: Any) -> Manifest:
     state = SubqueryState(uniform(2, 1), sites or (_site(LOW, LOW), _site(HIGH, HIGH)))
-    plain = Manifest(
-        format=FORMAT,
-        query_id="query",
-        fingerprint="print",
-        epoch=3,
-        sources=(SourceState({"batches": 3}, {"memory": at(12)}, False),),
-        subqueries=(state,),
-        staged=(Staged("results", "e000000000003-x.parquet", 2, 9, "0123456789abcdef"),),
-        folders={"results": "out/_penstock"},
-        totals=Totals(1, 2, 3, 4),
-        finished=False,
-    )
-    return replace(plain, **changes)
+    return manifest_of(3, state, **changes)
 
 
 def _marked(*marks: RangeMark) -> Manifest:
@@ -87,12 +65,10 @@ WRONG: dict[str, Manifest] = {
     "9223372036854775808 is not a mark": _source(marks={"a": Mark(False, 2**63)}),
     "-9223372036854775809 is not a mark": _source(floor=Mark(False, -(2**63) - 1)),
     "5 is not a mark": _source(floor=Mark(True, 5)),
-    "which is no output": _manifest(staged=(Staged("late", "e000000000003-x.parquet", 2, 9, "0123456789abcdef"),)),
-    "the number of rows of e": _manifest(
-        staged=(Staged("results", "e000000000003-x.parquet", -2, 9, "0123456789abcdef"),)
-    ),
-    "the size of e": _manifest(staged=(Staged("results", "e000000000003-x.parquet", 2, -1, "0123456789abcdef"),)),
-    "the checksum of e": _manifest(staged=(Staged("results", "e000000000003-x.parquet", 2, 9, "none"),)),
+    "which is no output": _manifest(staged=(replace(STAGED, output="late"),)),
+    "the number of rows of e": _manifest(staged=(replace(STAGED, rows=-2),)),
+    "the size of e": _manifest(staged=(replace(STAGED, size=-1),)),
+    "the checksum of e": _manifest(staged=(replace(STAGED, checksum="none"),)),
     "`late` was published by epoch 9": _manifest(published={"late": 9}),
     "`late` was published by epoch 2": _manifest(published={"late": 2}),
     "`results` was published by epoch 9": _manifest(published={"results": 9}),
@@ -115,9 +91,9 @@ WRONG: dict[str, Manifest] = {
     "the times of e000000000003-q0": _run(max_time=2**63),
     "the times of e000000000003-q0-s0": _run(min_time=-(2**63) - 1),
     "the checksums of e": _run(checksum="xyz"),
-    "the checksums of e000000000003-q0-s0-x.arrow are none": _run(blocks="0123456789abcdef" * 2),
+    "the checksums of e000000000003-q0-s0-ä.arrow are none": _run(blocks=CHECKSUM * 2),
     "are held twice": _manifest(_site(LOW, EVERYTHING), _site(HIGH, HIGH)),
-    "rows of e000000000003-q0-s0-x.arrow are held twice": _manifest(_site(LOW, LOW, LOW), _site(HIGH)),
+    "rows of e000000000003-q0-s0-ä.arrow are held twice": _manifest(_site(LOW, LOW, LOW), _site(HIGH)),
     "it says two things of e": _manifest(_site(LOW, LOW), _site(HIGH, HIGH, run=replace(RUN, rows=4))),
     "-1 is not a hash": _manifest(replace(_site(LOW), turn=-1), _site(HIGH)),
     f"{HASH_END} is not a hash": _manifest(replace(_site(LOW), turn=HASH_END), _site(HIGH)),
@@ -178,7 +154,7 @@ def _without(*path: str | int) -> Callable[[Any], None]:
 def test_a_field_that_is_missing_unknown_or_enormous_is_refused(change: Callable[[Any], None], tmp_path: Path) -> None:
     body = json.loads(manifests.encode(_manifest()))["body"]
     change(body)
-    _write(tmp_path, json.dumps(body, separators=(",", ":")).encode())
+    write_body(tmp_path, 3, json.dumps(body, separators=(",", ":")).encode())
     with pytest.raises(CorruptCheckpointError, match=r"000000000003\.json"):
         manifests.read(tmp_path, 3)
 
@@ -187,14 +163,9 @@ def test_nesting_without_end_is_refused(tmp_path: Path) -> None:
     body = manifests.encode(_manifest()).partition(b'"body":')[2][:-1]
     deep = b"[" * 100_000 + b"]" * 100_000
     for changed in (body.replace(b'{"batches":3}', deep), body[:-1] + b',"unknown":' + deep + b"}"):
-        _write(tmp_path, changed)
+        write_body(tmp_path, 3, changed)
         with pytest.raises(CorruptCheckpointError, match=r"000000000003\.json"):
             manifests.read(tmp_path, 3)
-
-
-def _write(folder: Path, body: bytes) -> None:
-    sealed = b'{"checksum":"%s","body":%s}' % (xxhash.xxh3_64_hexdigest(body).encode(), body)
-    (folder / manifests.file_name(3)).write_bytes(sealed)
 
 
 def test_a_manifest_of_many_gigabytes_is_not_read(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from random import Random
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
@@ -126,6 +127,36 @@ def test_a_crash_loop_does_not_fill_the_disk(point: FaultPoint, place: Place) ->
     assert not _unnamed(place)
     finish(scenario, place, way)
     assert_exact(scenario, place)
+
+
+@pytest.mark.parametrize("diverted", ["late", "bad"])
+def test_what_was_staged_in_a_folder_that_is_no_longer_used_is_gone_at_the_next_start(
+    diverted: str, scenario: Scenario, place: Place, way: Way
+) -> None:
+    before, after = place.root / "before", place.root / "after"
+    old, new = {diverted: str(before)}, {diverted: str(after)}
+    launch(scenario, place, way, until="1 epochs", **old).wait()
+    staged = before / "_penstock" / "e000000000002-split-0-x.parquet"
+    staged.write_bytes(b"of an epoch that was never committed")
+    published = sorted(before.glob("*.parquet"))
+    launch(scenario, place, way, until="1 epochs", **new).wait()
+    assert not staged.exists()
+    assert sorted(before.glob("*.parquet")) == published
+    finish(scenario, place, way, **new)
+    found = [pq.read_table(file).num_rows for folder in (before, after) for file in folder.rglob("*.parquet")]
+    assert sum(found) == (len(scenario.bad) if diverted == "bad" else sum(t.num_rows for t in scenario.late.values()))
+
+
+def test_a_folder_that_another_query_has_taken_over_is_left_alone(scenario: Scenario, place: Place, way: Way) -> None:
+    before = place.root / "before"
+    launch(scenario, place, way, until="1 epochs", late=str(before)).wait()
+    (record,) = (before / "_penstock").glob("published-*")
+    record.chmod(0o600)
+    record.write_text("another")
+    staged = before / "_penstock" / "e000000000002-split-0-x.parquet"
+    staged.write_bytes(b"in the making")
+    finish(scenario, place, way, late=str(place.root / "after"))
+    assert staged.exists()
 
 
 def _unnamed(place: Place) -> list[str]:

@@ -13,11 +13,14 @@ from unittest import mock
 
 import pytest
 
+from penstock.api import launch as starting
 from penstock.checkpoint.disk_errors import explained
 from penstock.checkpoint.faults import FaultPoint
+from penstock.checkpoint.manifest import Staged
 from penstock.engine import room
 from penstock.errors import DiskFullError, StorageError
 from penstock.events import DiskFull, EpochCommitted, Event
+from penstock.sinks.files import FilesSink
 from penstock.testing.crashes import (
     Fault,
     Place,
@@ -178,6 +181,55 @@ def test_a_folder_without_permission_is_named(scenario: Scenario, place: Place) 
     assert "the user is" in caught.value.detail
     finish(scenario, place, WAY)
     assert_answer(scenario, place)
+
+
+def test_a_folder_that_takes_no_results_is_named_and_not_the_file_that_waits(scenario: Scenario, place: Place) -> None:
+    renaming = os.rename
+
+    def renamed(source: str | Path, target: str | Path, **more: int) -> None:
+        if Path(target).parent == place.results:
+            raise OSError(errno.EACCES, "Permission denied", str(source), None, str(target))
+        renaming(source, target, **more)
+
+    with mock.patch.object(os, "rename", renamed), pytest.raises(StorageError) as caught:
+        launch(scenario, place, WAY).wait()
+    assert caught.value.what == f"there is no permission to use {place.results}"
+    finish(scenario, place, WAY)
+    assert_answer(scenario, place)
+
+
+def test_a_note_that_a_full_disk_cut_short_does_not_spoil_the_next(tmp_path: Path) -> None:
+    """Whoever takes files away is believed, also after that."""
+    sink, staging = FilesSink(str(tmp_path)), tmp_path / "_penstock"
+    staging.mkdir()
+    file = Staged("results", "e000000000004-x.parquet", 1, 0, "")
+    (staging / file.name).touch()
+    (staging / "e000000000004-publishing").write_text(file.name[:7])
+    sink.publish(tmp_path, "results", 4, [file])
+    (tmp_path / file.name).unlink()
+    assert sink.is_published(tmp_path, "results", file)
+
+
+def test_a_disk_that_refuses_the_files_of_spark_is_named(
+    scenario: Scenario, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*given: object, **more: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(place.root / "scratch"))
+
+    monkeypatch.setattr(starting, "executor_for", refused)
+    with pytest.raises(StorageError, match="is read-only"):
+        launch(scenario, place, WAY)
+
+
+def test_a_disk_that_can_hold_no_more_files_is_not_said_to_have_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list(os.statvfs(tmp_path))
+    found[5:8] = 1_000, 0, 0  # files, and those that are free: for all, and for this user
+    monkeypatch.setattr(os, "statvfs", lambda folder: os.statvfs_result(found))
+    error = explained(OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "file")), size=10)
+    assert "no file can be added to the 1,000 that its file system can hold" in error.detail
+    assert "free" not in error.detail
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 
 from penstock.engine.blob import Blob, Header
 from penstock.engine.job import CONTROL, EpochJob, Message, TaskFailure
-from penstock.errors import PenstockError
+from penstock.errors import DiskFullError, PenstockError
 from penstock.runtime.addressed import Addressed, addressed, opened
 from penstock.runtime.parcels import Parcel
 
@@ -36,6 +38,21 @@ def test_only_large_blobs_are_parcels_and_only_on_one_host(
     found = sent(tmp_path if with_folder else None)
     assert [partition for partition, _ in found] == [0, 1, 2, 1, 1]
     assert [isinstance(message, Parcel) for _, message in found] == parcels
+
+
+def test_a_full_disk_is_the_answer_of_whoever_packs_parcels(tmp_path: Path) -> None:
+    """It says which folder is full, and the task is not tried again."""
+    missing = tmp_path / "none"
+
+    def full(*arguments: object) -> object:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with mock.patch.object(pa, "OSFile", full):
+        ((_, answer),) = sent(missing)
+    assert isinstance(answer, Message)
+    assert isinstance(answer.content, TaskFailure)
+    assert isinstance(answer.content.error, DiskFullError)
+    assert str(tmp_path) in answer.content.error.what
 
 
 def test_what_arrives_is_what_was_sent_and_parcels_for_later_levels_stay_closed(tmp_path: Path) -> None:

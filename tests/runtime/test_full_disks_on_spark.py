@@ -58,10 +58,13 @@ def test_a_run_on_spark_may_wait_for_room(full_disk: dict[str, str], scenario: S
     assert_answer(scenario, place)
 
 
-def test_a_full_folder_of_shuffles_is_told_from_other_failures() -> None:
+def test_a_full_folder_of_shuffles_is_told_from_other_failures(tmp_path: Path) -> None:
     java = "Job aborted\n\tat org.apache\njava.io.IOException: No space left on device\n\tat sun.nio"
-    error = task_failed(3, java)
-    assert isinstance(error, DiskFullError)
-    assert "java.io.IOException: No space left on device" in error.detail
-    assert "spark.local.dir" in error.detail
+    for folder, named in ((tmp_path, str(tmp_path)), (None, "a folder of a task")):
+        error = task_failed(3, java, folder)
+        assert isinstance(error, DiskFullError)
+        assert error.what == f"there is no room left in {named}"
+        assert "java.io.IOException: No space left on device" in error.detail
+        assert "spark.local.dir" in error.detail
+        assert ("bytes are free" in error.detail) == (folder is not None)
     assert not isinstance(task_failed(3, "java.io.IOException: broken"), DiskFullError)
