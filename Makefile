@@ -56,7 +56,7 @@ damage: setup  ## 1,200 damaged checkpoints, or as many as TRIES=n says: named o
 
 ROUNDS ?= 10
 chaos-moves: setup  ## 10 queries on Spark, or ROUNDS=n, are scaled and moved about while drivers and executors are killed
-	$(BIN)/python tests/runtime/chaos_moves.py --rounds $(ROUNDS) --seed $(SEED)
+	$(BIN)/python tests/spark/chaos_moves.py --rounds $(ROUNDS) --seed $(SEED)
 
 cases: setup  ## rewrites what the .case files expect
 	PENSTOCK_REWRITE=1 $(BIN)/python -m pytest tests/test_cases.py

@@ -14,11 +14,11 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
+from penstock.kernels.hash import hash_columns
+from penstock.operators.band_join.join import BandJoin
 from penstock.operators.bands import Band
-from penstock.operators.base import Portion, Stored
-from penstock.operators.join import BandJoin
+from penstock.operators.protocol import Portion, Stored
 from penstock.progress.mark import BEGIN, at
-from penstock.state.hash import hash_columns
 from penstock.state.runs import TIME
 
 PROBES = 1_000_000

@@ -20,17 +20,17 @@ import penstock as ps
 from penstock.api.streams import Stream
 from penstock.balance.controller import Controller
 from penstock.balance.policies import policy_named
-from penstock.balance.round import Counts, Figures, Loads, Round
 from penstock.balance.rules import Rules
+from penstock.balance.stats import Counts, Figures, Loads, Round
 from penstock.checkpoint.store import Checkpoint
-from penstock.config import Settings
-from penstock.engine.adapting import Adaptation
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import EpochLoop
-from penstock.engine.rescale import rehomed
+from penstock.engine.driver.adapt import Adaptation
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop
+from penstock.engine.driver.move_state import rehomed
+from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
-from penstock.plan.subqueries import compile_query
-from penstock.runtime.allocator import keep_freed_memory
+from penstock.settings import Settings
+from penstock.spark.workers.allocator import keep_freed_memory
 from penstock.state.directory import Directory, groups_of_depths
 
 GROUPS, SITES = 10_000, 16

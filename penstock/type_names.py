@@ -13,7 +13,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from penstock.errors import QueryError, did_you_mean
-from penstock.expressions_text import quoted
+from penstock.expr.text import quoted
 
 TIMESTAMP = pa.timestamp("us")
 

@@ -10,7 +10,7 @@ from random import Random
 import hypothesis
 import pytest
 
-from penstock.checkpoint.faults import disarm
+from penstock.storage.faults import disarm
 from penstock.testing import Way, random_way
 from penstock.testing.crashes import Place, Scenario, random_scenario
 

@@ -25,8 +25,8 @@ import pytest
 
 from penstock.api.launch import settings_from
 from penstock.balance import policies
-from penstock.checkpoint.faults import FaultPoint
-from penstock.config import MASTER_VARIABLE, Settings
+from penstock.settings import MASTER_VARIABLE, Settings
+from penstock.storage.faults import FaultPoint
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

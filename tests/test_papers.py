@@ -15,8 +15,8 @@ import pytest
 
 from penstock.api.streams import Stream
 from penstock.bench.packets import SECOND, START, Link, Traffic
-from penstock.plan.nodes import Connector, Node
-from penstock.sources.memory import MemoryConnector
+from penstock.connectors.memory import MemoryConnector
+from penstock.plan.logical import Connector, Node
 from penstock.sql import parse_script
 from penstock.testing import assert_same_rows, batch_answer, random_way
 from penstock.testing.queries import cut, disordered

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli.main import app
-from penstock.config import Settings
 from penstock.errors import PenstockError
 from penstock.paths import local_path
+from penstock.settings import Settings
 
 URLS = ["s3://bucket/x", "s3a://b/x", "gs://bucket/x", "hdfs://host:8020/x", "abfss://c@a.dfs.core.windows.net/x",
         "http://host/x", "S3://bucket", "memory://x", "file://host/x"]  # fmt: skip

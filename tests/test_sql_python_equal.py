@@ -13,9 +13,9 @@ import pytest
 
 import penstock as ps
 from penstock.api.streams import Stream
+from penstock.connectors.memory import MemoryConnector
 from penstock.plan.fingerprint import describe
-from penstock.plan.nodes import Node
-from penstock.sources.memory import MemoryConnector
+from penstock.plan.logical import Node
 from penstock.sql import parse_script
 
 SCHEMA = pa.schema(

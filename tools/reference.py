@@ -24,14 +24,14 @@ from penstock.api import aggregates, columns, policies, read, script, streams
 from penstock.api.script import read_script
 from penstock.balance import decisions
 from penstock.cli.main import app
-from penstock.operators.functions import ALIASES, FUNCTIONS, REFUSED, Function
-from penstock.schema import SQL_TYPES
-from penstock.sinks.files import FilesSink
-from penstock.sinks.terminal import TerminalSink
-from penstock.sources.calls import CallsConnector
-from penstock.sources.files import EXTENSIONS, FilesConnector
+from penstock.connectors.files.source import EXTENSIONS, FilesConnector
+from penstock.connectors.generator.calls import CallsConnector
+from penstock.connectors.sinks.files import FilesSink
+from penstock.connectors.sinks.terminal import TerminalSink
+from penstock.expr.functions import ALIASES, FUNCTIONS, REFUSED, Function
 from penstock.sql.aggregate_names import AGGREGATE_NAMES
 from penstock.sql.refusals import _CLAUSES, _NO_SET_OPERATION
+from penstock.types import SQL_TYPES
 
 TARGET = Path(__file__).parents[1] / "docs" / "reference.md"
 

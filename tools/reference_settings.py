@@ -9,7 +9,7 @@ from dataclasses import fields
 
 from reference_tables import cell, table
 
-from penstock.config import Settings
+from penstock.settings import Settings
 
 _MEANING = {
     "sites": "how many tasks the state of a subquery is spread over; may change at a restart, and while it runs",

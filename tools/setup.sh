@@ -65,7 +65,7 @@ install_package() {
 # Spark's classes as the JVM has them in memory: Spark starts without them, too.
 prepare_spark() {
   echo "preparing Spark for fast starts"
-  SPARK_LOCAL_IP=127.0.0.1 .venv/bin/python -m penstock.runtime.prepare >/dev/null 2>&1 || true
+  SPARK_LOCAL_IP=127.0.0.1 .venv/bin/python -m penstock.spark.prepare >/dev/null 2>&1 || true
 }
 
 ensure_java

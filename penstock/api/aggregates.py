@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from penstock.api.columns import as_operand
 from penstock.api.sql_text import aggregate_of, expression_of
 from penstock.errors import QueryError
-from penstock.expressions import Expr
+from penstock.expr.tree import Expr
+from penstock.plan.logical import Aggregation
 from penstock.plan.naming import aggregate_name
-from penstock.plan.nodes import Aggregation
 
 
 @dataclass(frozen=True)

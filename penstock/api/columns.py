@@ -15,10 +15,10 @@ from typing import NoReturn
 import numpy as np
 
 from penstock.errors import QueryError
-from penstock.expressions import Call, Case, Cast, Column, Expr, Literal
-from penstock.expressions_text import text
-from penstock.operators.functions import require_function
-from penstock.schema import arrow_type, sql_type
+from penstock.expr.functions import require_function
+from penstock.expr.text import text
+from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal
+from penstock.types import arrow_type, sql_type
 
 _CONSTANTS = (bool, int, float, str, bytes, Decimal, date, datetime, timedelta, type(None))
 

@@ -20,11 +20,13 @@ from penstock.api.process_end import stop_at_process_end
 from penstock.api.steer import WAIT, Helm
 from penstock.api.until import Until
 from penstock.api.waiting import watch
-from penstock.balance.pace import Pace
-from penstock.engine.loop import EpochLoop, Outcome
-from penstock.engine.moments import as_moment
-from penstock.engine.showing import title
-from penstock.engine.steering import Steering
+from penstock.balance.intake.pace import Pace
+from penstock.connectors.sinks.collected import MemoryResults
+from penstock.connectors.source import BAD_ROWS_SCHEMA
+from penstock.engine.driver.format_mark import as_moment
+from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.engine.driver.showing import title
+from penstock.engine.driver.steering import Steering
 from penstock.errors import ConfigError, PenstockError, did_you_mean
 from penstock.events import (
     ChangeRefused,
@@ -35,9 +37,7 @@ from penstock.events import (
     Event,
     JoinExplodes,
 )
-from penstock.plan.explain import explain
-from penstock.sinks.collected import MemoryResults
-from penstock.sources.base import BAD_ROWS_SCHEMA
+from penstock.plan.explain.plan import explain
 from penstock.state.directory import Group
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from penstock.api.lengths import Length, as_length, length_over
 from penstock.api.sql_text import expression_of
 from penstock.api.times import chosen_time
 from penstock.errors import QueryError, did_you_mean
-from penstock.expressions import Expr
+from penstock.expr.tree import Expr
 from penstock.operators.bands import Band
-from penstock.plan.columns import WINDOW_START, columns_of_node, time_type
 from penstock.plan.common_types import cast_to, common_type, type_of
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import JOINS, Join, Node
 from penstock.plan.naming import unique_name
-from penstock.plan.nodes import JOINS, Join, Node
-from penstock.plan.subqueries import node_schema
+from penstock.plan.schema import WINDOW_START, columns_of_node, time_type
 
 Within = Length | tuple[Length, Length] | None
 Times = tuple[str | None, ...] | None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from penstock.api.join_nodes import Within, join_node, numbered_names
 from penstock.api.streams import Stream
 from penstock.errors import QueryError
-from penstock.plan.subqueries import node_schema
+from penstock.plan.compile.subqueries import node_schema
 
 
 def join_all(

@@ -14,23 +14,23 @@ from penstock.api.lengths import Length, length_over, real_length
 from penstock.api.process_end import prepare_process_end
 from penstock.api.until import parse_until
 from penstock.api.waiting import shown_starting, wanted
-from penstock.balance.pace import Pace
+from penstock.balance.intake.pace import Pace
 from penstock.balance.policies import policy_named
-from penstock.checkpoint.disk_errors import using_disks
 from penstock.checkpoint.store import Checkpoint, checkpoint_path, has_finished
-from penstock.config import INLINE, Settings, default_master, span
-from penstock.engine.apart import Footprint, check_apart
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import EpochLoop, Executor
-from penstock.engine.steering import Steering
+from penstock.connectors.sinks.collected import MemoryResults
+from penstock.connectors.source import AttachedConnector
+from penstock.engine.driver.apart import Footprint, check_apart
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Executor
+from penstock.engine.driver.steering import Steering
 from penstock.errors import PenstockError
 from penstock.events import Event, SparkStarting
-from penstock.plan.nodes import Sink
+from penstock.plan.compile.subqueries import Query, compile_query
+from penstock.plan.logical import Sink
 from penstock.plan.options import CompileOptions
-from penstock.plan.subqueries import Query, compile_query
 from penstock.scratch import scratch_folder
-from penstock.sinks.collected import MemoryResults
-from penstock.sources.base import AttachedConnector
+from penstock.settings import INLINE, Settings, default_master, span
+from penstock.storage.disk_errors import using_disks
 from penstock.user_code import told
 
 HANDOFF_PACE = 0.02  # a source that hands rows over sets the pace itself, and is looked at often
@@ -155,7 +155,7 @@ def executor_for(settings: Settings, handed_over: bool = False) -> Executor:
     """`handed_over`: some source hands its rows over, by jobs of Spark that need the cores which a crew would hold."""
     if settings.master == INLINE:
         return InlineExecutor()
-    from penstock.runtime.choice import executor_on  # imported late: the inline engine must not wait for Spark
-    from penstock.runtime.session import spark_context
+    from penstock.spark.choice import executor_on  # imported late: the inline engine must not wait for Spark
+    from penstock.spark.session import spark_context
 
     return executor_on(spark_context(settings.master), settings.exchange == "direct" and not handed_over)

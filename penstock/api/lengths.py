@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from penstock.config import span
 from penstock.errors import ConfigError, QueryError
+from penstock.settings import span
 
 Length = str | int | timedelta
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args, get_origin, get_type_hints
 
 from penstock.api.until import parse_until
-from penstock.config import Settings, span, yes_or_no
 from penstock.errors import ConfigError, did_you_mean
+from penstock.settings import Settings, span, yes_or_no
 
 Reader = Callable[[str], Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.errors import QueryError
-from penstock.plan.nodes import Node
+from penstock.plan.logical import Node
 from penstock.plan.size import MAX_HEIGHT, MAX_NODES, measured
 
 

@@ -11,7 +11,7 @@ from penstock.balance.policies.flux import Flux
 from penstock.balance.policies.hybrid import Hybrid
 from penstock.balance.policies.memory import Memory
 from penstock.balance.policy import Policy
-from penstock.balance.round import Loads, Round
+from penstock.balance.stats import Loads, Round
 from penstock.errors import ConfigError
 
 __all__ = [

@@ -10,8 +10,8 @@ from penstock.api.columns import ColumnExpr, as_operand
 from penstock.api.lengths import Length, as_length, length_over, real_length
 from penstock.api.sql_text import expression_of
 from penstock.errors import ConfigError
-from penstock.expressions import Expr
-from penstock.operators.scalar import check_predicate
+from penstock.expr.evaluate.scalar import check_predicate
+from penstock.expr.tree import Expr
 from penstock.progress.rules import Ordered, Punctuated, Rule, Slack
 
 

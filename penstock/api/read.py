@@ -19,15 +19,15 @@ from penstock.api.lengths import Length, real_length
 from penstock.api.option_text import point_in_time
 from penstock.api.progress import RuleSpec, idle_span, ordered, rule_over
 from penstock.api.streams import Stream
+from penstock.connectors.files.source import FilesConnector
+from penstock.connectors.generator.calls import CallsConnector
+from penstock.connectors.memory import MemoryConnector
+from penstock.connectors.source import SourceConnector
 from penstock.errors import QueryError
-from penstock.plan.nodes import Source
+from penstock.plan.logical import Source
 from penstock.progress.allowed import allowing
 from penstock.progress.rules import Slack
-from penstock.schema import arrow_type, is_time_type, normalise, require_column, sql_type
-from penstock.sources.base import SourceConnector
-from penstock.sources.calls import CallsConnector
-from penstock.sources.files import FilesConnector
-from penstock.sources.memory import MemoryConnector
+from penstock.types import arrow_type, is_time_type, normalise, require_column, sql_type
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +122,7 @@ def spark(
 ) -> Stream:
     """Any streaming DataFrame of Spark. `trigger` is that of Structured Streaming (`{"processingTime": "1 second"}`,
     `{"availableNow": True}`); with `bounded` the stream ends when its streaming query ends by itself."""
-    from penstock.runtime.adapter import SparkConnector  # imported late: reading files must not wait for Spark
+    from penstock.spark.source.adapter import SparkConnector  # imported late: reading files must not wait for Spark
 
     connector = SparkConnector(frame, trigger or {"processingTime": "1 second"}, bounded, name)
     return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness))

@@ -12,13 +12,13 @@ from penstock.api.columns import as_operand
 from penstock.api.sql_text import expression_of
 from penstock.api.times import Usual, time_kept
 from penstock.errors import QueryError
-from penstock.expressions import Column, Expr, Named
-from penstock.plan.columns import columns_of_node
+from penstock.expr.tree import Column, Expr, Named
 from penstock.plan.common_types import cast_to, common_type
+from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.endless import require_end
-from penstock.plan.nodes import BatchFunction, MapBatches, Node, Order, Project, TopN, Union
-from penstock.plan.subqueries import node_schema
-from penstock.schema import arrow_type, normalise
+from penstock.plan.logical import BatchFunction, MapBatches, Node, Order, Project, TopN, Union
+from penstock.plan.schema import columns_of_node
+from penstock.types import arrow_type, normalise
 
 _PER_WINDOW = 'put .windowed(ps.tumbling("1m")) before it, or choose a time with per=...'
 Schema: TypeAlias = "pa.Schema | Mapping[str, str]"

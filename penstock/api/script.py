@@ -18,13 +18,13 @@ from penstock.api.option_text import (
     whole_number,
 )
 from penstock.api.streams import Ready
-from penstock.config import yes_or_no
+from penstock.connectors.files.source import FilesConnector
+from penstock.connectors.generator.calls import CallsConnector
+from penstock.connectors.sinks.files import FilesSink
+from penstock.connectors.sinks.terminal import TerminalSink
 from penstock.errors import ConfigError, PenstockWarning, QueryError, did_you_mean
-from penstock.plan.nodes import Connector, Sink
-from penstock.sinks.files import FilesSink
-from penstock.sinks.terminal import TerminalSink
-from penstock.sources.calls import CallsConnector
-from penstock.sources.files import FilesConnector
+from penstock.plan.logical import Connector, Sink
+from penstock.settings import yes_or_no
 from penstock.sql import ORDER_OPTIONS, SOURCE_OPTIONS, Script, parse_script
 
 _FILES: dict[str, Reader] = {

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable
 
 from penstock.api.columns import as_expr
 from penstock.errors import QueryError
-from penstock.expressions import Column, Expr, Named
+from penstock.expr.tree import Column, Expr, Named
+from penstock.plan.logical import Aggregation
 from penstock.plan.naming import default_name
-from penstock.plan.nodes import Aggregation
 from penstock.plan.size import MAX_HEIGHT, is_too_deep
 
 

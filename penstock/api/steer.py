@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import msgspec
 
-from penstock.checkpoint.control import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest, SplitRequest
+from penstock.control.requests import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest, SplitRequest
 from penstock.errors import ConfigError, PenstockError
 from penstock.state.directory import Group
 

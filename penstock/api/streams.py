@@ -17,18 +17,18 @@ from penstock.api.row_nodes import Schema, asc, desc, map_node, top_node, union_
 from penstock.api.sql_text import expression_of, items_of
 from penstock.api.times import Usual, chosen_period, chosen_time, event_time, window_of, window_time
 from penstock.api.windows import SessionSpec, WindowSpec
+from penstock.connectors.sinks.collected import CollectedSink, MemoryResults
+from penstock.connectors.sinks.files import FilesSink
+from penstock.connectors.sinks.terminal import TerminalSink
 from penstock.errors import QueryError
-from penstock.expressions import Column, Named
-from penstock.operators.window import Window
-from penstock.operators.window_kinds import Moments, RowWindow, Session
-from penstock.plan.columns import WINDOW_COLUMNS, WINDOW_START, columns_of_node, times_of
-from penstock.plan.explain import explain
-from penstock.plan.nodes import Aggregate, Distinct, Filter, InOrder, Node, Project, Sink, Split, Windows
+from penstock.expr.tree import Column, Named
+from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.compile.subqueries import compile_query, node_schema
+from penstock.plan.explain.plan import explain
+from penstock.plan.logical import Aggregate, Distinct, Filter, InOrder, Node, Project, Sink, Split, Windows
 from penstock.plan.options import CompileOptions
-from penstock.plan.subqueries import compile_query, node_schema
-from penstock.sinks.collected import CollectedSink, MemoryResults
-from penstock.sinks.files import FilesSink
-from penstock.sinks.terminal import TerminalSink
+from penstock.plan.schema import WINDOW_COLUMNS, WINDOW_START, columns_of_node, times_of
 
 
 @dataclass(frozen=True)

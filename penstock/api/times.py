@@ -7,9 +7,9 @@ from enum import Enum
 import pyarrow as pa
 
 from penstock.errors import QueryError, did_you_mean
-from penstock.plan.columns import WINDOW_COLUMNS, WINDOW_START, time_column, time_type, times_of
+from penstock.plan.logical import Node
 from penstock.plan.lost_time import why_no_time
-from penstock.plan.nodes import Node
+from penstock.plan.schema import WINDOW_COLUMNS, WINDOW_START, time_column, time_type, times_of
 
 
 class Usual(Enum):

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
-from penstock.config import span
 from penstock.errors import ConfigError
+from penstock.settings import span
 
 
 class _Counts(Protocol):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from penstock.api.lengths import Length, as_length, length_over
-from penstock.config import span
-from penstock.operators.window import Window
-from penstock.operators.window_gaps import gap_warning
-from penstock.operators.window_kinds import RowWindow, Session
+from penstock.operators.window.gaps import gap_warning
+from penstock.operators.window.kinds import RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.settings import span
 from penstock.user_code import caller_depth
 
 _HOW_GAPS = "the size comes first, then every=...; write gaps=True if this is meant"

@@ -14,9 +14,9 @@ from penstock.balance.decisions import Decision, Measured, Refusal
 from penstock.balance.policies import policy_named
 from penstock.balance.policies.static import Static
 from penstock.balance.policy import Learning, Paced, Policy
-from penstock.balance.round import Mask, Round
 from penstock.balance.rules import Rules, Standing, broken_rule, standing
-from penstock.config import Settings
+from penstock.balance.stats import Mask, Round
+from penstock.settings import Settings
 from penstock.state.directory import Directory, Group
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.state.cells import Cells
 from penstock.state.directory import Directory, Group
+from penstock.state.hot_keys import Cells
 
 
 @dataclass(frozen=True)

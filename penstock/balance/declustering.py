@@ -17,8 +17,8 @@ from math import ceil, inf
 import numpy as np
 
 from penstock.balance.decisions import Decision, Scale
-from penstock.balance.demand import demand
-from penstock.balance.round import Figures, Round
+from penstock.balance.estimate import demand
+from penstock.balance.stats import Figures, Round
 from penstock.errors import ConfigError
 
 FULL = 0.75  # no site is given up if the others would be busy for a larger part of the time than this

@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.state.ranges import EVERYTHING, HASH_END, HashRange, common, remaining
+from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, common, remaining
 
 EAGER, SLOW, LAZY = "eager", "slow", "lazy"
 LEAST_SHARE = 64  # one in so many of a site's hashes is closed in an epoch, if that many wait

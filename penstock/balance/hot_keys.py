@@ -11,9 +11,9 @@ from math import ceil
 import numpy as np
 
 from penstock.balance.decisions import Decision, Gather, Spread
-from penstock.balance.demand import NOISE_ROWS, Demand
+from penstock.balance.estimate import NOISE_ROWS, Demand
 from penstock.balance.keys import KeyLoad
-from penstock.balance.round import Round
+from penstock.balance.stats import Round
 
 HOT_KEY = 1.0  # of what a site does on average: a key with more is spread
 COLD_KEY = 0.5  # a key that would have less at one site is gathered; the gap keeps it from going to and fro

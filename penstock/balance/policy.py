@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from penstock.balance.decisions import Decision, Measured
-from penstock.balance.round import Round
+from penstock.balance.stats import Round
 
 
 class Policy(Protocol):

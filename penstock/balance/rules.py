@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from penstock.balance.decisions import Change, Decision, Gather, Merge, Move, Scale, Split, Spread
-from penstock.balance.round import Counts, Figures, Round
 from penstock.balance.spreading import impossible_gather, impossible_scale, impossible_spread
+from penstock.balance.stats import Counts, Figures, Round
 from penstock.state.directory import Directory, Group
 
 MOST_DEPTH = 48  # a group of so long a prefix holds one key, or next to nothing

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from penstock.balance.decisions import Spread
-from penstock.state.cells import too_wide
 from penstock.state.directory import Directory
-from penstock.state.ranges import HASH_END
+from penstock.state.hash_ranges import HASH_END
+from penstock.state.hot_keys import too_wide
 
 
 def impossible_spread(directory: Directory, change: Spread, may_cut: Collection[int]) -> str | None:

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.balance.decisions import Decision, Merge, Split
-from penstock.balance.demand import NOISE_ROWS, Demand, demand
-from penstock.balance.round import Counts, Figures, Round
+from penstock.balance.estimate import NOISE_ROWS, Demand, demand
 from penstock.balance.rules import MOST_DEPTH
+from penstock.balance.stats import Counts, Figures, Round
 from penstock.state.directory import Group
 
 HOT = 0.5  # of what a site does on average: with groups that do more, no distribution is even

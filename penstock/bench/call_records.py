@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.bench.bench_stream import FILE_SECONDS, FILES, START, BenchStream
-from penstock.sources.calls import CallsConnector
+from penstock.connectors.generator.calls import CallsConnector
 
 CALLS_EACH = 40
 _SPAN_MS = FILES * FILE_SECONDS * 1000

@@ -19,7 +19,7 @@ from penstock.bench.bench_stream import FILES, SECOND, START, BenchStream
 from penstock.bench.streams import stream_named
 from penstock.bench.workload import SLACK_SECONDS
 from penstock.errors import ConfigError
-from penstock.schema import time_values
+from penstock.types import time_values
 
 ROW_GROUPS = 8  # several row groups, so that systems which split files can read one with all cores
 _VERSION = 2  # of the generators: another one makes data that is there be written again

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from penstock.checkpoint.manifest import Manifest, SiteState
-from penstock.checkpoint.run_files import OpenRuns
 from penstock.engine.marks import least
+from penstock.kernels.arrays import Times
 from penstock.operators.arrange import times_of
-from penstock.operators.base import Operator
+from penstock.operators.protocol import Operator
 from penstock.operators.reorder import Reorder
-from penstock.operators.window import Times
 from penstock.plan.program import Program
 from penstock.state.runs import Slice
+from penstock.storage.run_files import OpenRuns
 
 
 @dataclass(frozen=True)

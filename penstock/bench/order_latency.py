@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from penstock.bench.order_experiments import Windowed
 from penstock.bench.order_run import Epoch
-from penstock.schema import time_values
+from penstock.types import time_values
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from penstock.api.launch import settings_from
 from penstock.api.streams import Stream
 from penstock.bench.held import Held, HeldBytes
 from penstock.checkpoint.manifest import epochs, read
-from penstock.engine.commit import source_marks
+from penstock.engine.driver.commit import source_marks
 from penstock.errors import PenstockError
 from penstock.events import EpochCommitted, Event
+from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
-from penstock.plan.subqueries import compile_query
 from penstock.progress.mark import Mark
 
 Mode = Literal["in", "out"]

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.schema import TIMESTAMP, time_array, time_values
-from penstock.sources.counter import uniforms
+from penstock.connectors.generator.counter import uniforms
+from penstock.types import TIMESTAMP, time_array, time_values
 
 SECOND = 1_000_000
 START = 472_222 * 3_600 * SECOND  # a whole hour

@@ -8,9 +8,9 @@ import socket
 import time
 from pathlib import Path
 
-from penstock.checkpoint.disk_errors import writing
-from penstock.checkpoint.plain_file import NotPlain, open_plain, reason
 from penstock.errors import CheckpointError
+from penstock.storage.disk_errors import writing
+from penstock.storage.plain_file import NotPlain, open_plain, reason
 
 FILE = "lock"
 _LOOKS, _BETWEEN = 5, 0.02  # somebody who looks whether a run holds it may be in the way for a moment

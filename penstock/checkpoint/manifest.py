@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 import msgspec
 import xxhash
 
-from penstock.checkpoint.durable import NotDurable, create_exclusive, sync_folder
-from penstock.checkpoint.plain_file import read_plain, reason
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN, Mark
-from penstock.state.cells import are_sound
 from penstock.state.directory import Directory, groups_of_depths
-from penstock.state.ranges import HASH_END, HashRange
+from penstock.state.hash_ranges import HASH_END, HashRange
+from penstock.state.hot_keys import are_sound
 from penstock.state.runs import Slice
+from penstock.storage.durable import NotDurable, create_exclusive, sync_folder
+from penstock.storage.plain_file import read_plain, reason
 
 FORMAT = 5
 Kind = TypeVar("Kind")

@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
-from penstock.checkpoint.blocks import block_length
 from penstock.checkpoint.manifest import Manifest, SiteState, SourceState, Staged, SubqueryState
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark
-from penstock.state.ranges import HASH_END, HashRange, remaining
+from penstock.state.hash_ranges import HASH_END, HashRange, remaining
 from penstock.state.runs import Run, Slice
+from penstock.storage.blocks import block_length
 
 MOST_SITES = 10_000
 _MOST = 2**63 - 1  # of a count

@@ -19,15 +19,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.disk_errors import using_disks
-from penstock.checkpoint.durable import make_private_folder, sync_folder
-from penstock.checkpoint.faults import FaultPoint, reach
 from penstock.checkpoint.lock import FILE, Lock
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.named import names_in
 from penstock.checkpoint.sound import contradictions
 from penstock.errors import CheckpointError, CorruptCheckpointError, PenstockError, StorageError
 from penstock.paths import local_path
+from penstock.storage.disk_errors import using_disks
+from penstock.storage.durable import make_private_folder, sync_folder
+from penstock.storage.faults import FaultPoint, reach
 
 KEPT_MANIFESTS = 3
 _EPOCH_OF_NAME = re.compile(r"e(\d+)-")

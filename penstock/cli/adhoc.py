@@ -17,11 +17,11 @@ from rich.console import Console
 from penstock.api.script import NamedQuery
 from penstock.api.streams import Ready
 from penstock.cli.target import Target
-from penstock.config import INLINE, default_master, named_master
-from penstock.plan.nodes import Node, Source, inputs_of
-from penstock.plan.subqueries import node_schema
-from penstock.sinks.collected import CollectedSink
-from penstock.sinks.terminal import TerminalSink, rows_as_table
+from penstock.connectors.sinks.collected import CollectedSink
+from penstock.connectors.sinks.terminal import TerminalSink, rows_as_table
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import Node, Source, inputs_of
+from penstock.settings import INLINE, default_master, named_master
 
 _KEPT = 100_000  # rows; of a larger result the first ones are shown, in no order
 _PIPED_WIDTH = 10_000  # what is piped has no width of its own to be cut to

@@ -9,8 +9,7 @@ from dataclasses import asdict
 
 import msgspec
 
-from penstock.checkpoint.control import KINDS, Answer, Letter, Request
-from penstock.checkpoint.control_folder import (
+from penstock.control.folder import (
     ANSWER,
     MOST_OF_RUN,
     REQUEST,
@@ -19,7 +18,8 @@ from penstock.checkpoint.control_folder import (
     ControlFolder,
     Distrusted,
 )
-from penstock.checkpoint.status import Status
+from penstock.control.requests import KINDS, Answer, Letter, Request
+from penstock.control.status import Status
 from penstock.errors import CheckpointError
 
 _LOOK_EVERY, _RENEW_EVERY = 0.05, 1.0  # seconds

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from penstock.checkpoint.control import GROUP, Answer, MoveRequest, Request, SplitRequest
-from penstock.checkpoint.control_folder import ControlFolder
 from penstock.checkpoint.lock import in_use
 from penstock.cli.asking import ask, read_status, wait_for
 from penstock.cli.which_checkpoint import running_checkpoint
+from penstock.control.folder import ControlFolder
+from penstock.control.requests import GROUP, Answer, MoveRequest, Request, SplitRequest
 from penstock.errors import CheckpointError, ConfigError
 
 

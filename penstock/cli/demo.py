@@ -18,7 +18,7 @@ from penstock.cli.demo_screen import demo_screen
 from penstock.cli.running import Ended, run_jobs
 from penstock.cli.summary import summary_lines
 from penstock.cli.target import Job
-from penstock.config import INLINE
+from penstock.settings import INLINE
 
 _EPOCH = "1s"
 _CATCH_UP = 3  # epochs may take in this many seconds of rows: a slow moment is made up for

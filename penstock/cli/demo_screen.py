@@ -17,11 +17,11 @@ from rich.text import Text
 
 from penstock.api.handle import Progress
 from penstock.api.progress_line import Named, PlainScreen, Rate, Screen, shown_mark
-from penstock.checkpoint.status import Status
 from penstock.cli.demo_query import WINDOW_SECONDS
 from penstock.cli.demo_results import Results, Suspect
 from penstock.cli.demo_sites import DemoSites
 from penstock.cli.top_screen import decision_lines, plain, sites_table
+from penstock.control.status import Status
 
 _MOST = 12
 _BAR = 24

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.checkpoint.control import MoveRequest
-from penstock.checkpoint.control_folder import FOLDER, ControlFolder
-from penstock.checkpoint.status import GroupStatus, Status, SubqueryStatus
 from penstock.cli.asking import Watching, answer_to, ask, read_status
+from penstock.control.folder import FOLDER, ControlFolder
+from penstock.control.requests import MoveRequest
+from penstock.control.status import GroupStatus, Status, SubqueryStatus
 
 
 class DemoSites:

@@ -9,9 +9,9 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.config import check_master, default_master
 from penstock.errors import PenstockError
-from penstock.runtime.embedded import start_early
+from penstock.settings import check_master, default_master
+from penstock.spark.embedded.embedded import start_early
 
 CHECKPOINTS = Path(".penstock")
 _HAS_SINK = re.compile(r"\bcreate\s+sink\b", re.IGNORECASE)

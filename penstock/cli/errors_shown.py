@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from penstock.checkpoint.disk_errors import explained, is_lasting
 from penstock.errors import PenstockError, PenstockWarning
+from penstock.storage.disk_errors import explained, is_lasting
 
 FAILED, INTERRUPTED = 1, 130
 

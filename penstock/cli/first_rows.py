@@ -13,8 +13,8 @@ from rich.console import Console
 from penstock.checkpoint.store import epoch_of_name
 from penstock.cli.running import Ended
 from penstock.cli.summary import results_of
-from penstock.sinks.files import FilesSink
-from penstock.sinks.terminal import rows_as_table
+from penstock.connectors.sinks.files import FilesSink
+from penstock.connectors.sinks.terminal import rows_as_table
 
 _SHOWN = 5
 

@@ -19,8 +19,8 @@ from penstock.checkpoint.lock import in_use
 from penstock.cli.counted import counted
 from penstock.cli.summary import shown_path
 from penstock.cli.target import Job
+from penstock.connectors.sinks.files import published_by
 from penstock.errors import CheckpointError, ConfigError
-from penstock.sinks.files import published_by
 
 
 @dataclass(frozen=True)

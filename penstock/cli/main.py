@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.errors_shown import ending_well, show_warnings
-from penstock.config import MOST_SITES
+from penstock.settings import MOST_SITES
 from penstock.version import __version__
 
 app = typer.Typer(
@@ -123,7 +123,7 @@ def demo(
     """Watch a live query on embedded Spark: callers with suspiciously many calls, among generated call records."""
     with ending_well():
         from penstock.cli.demo import run_demo
-        from penstock.config import default_master
+        from penstock.settings import default_master
 
         code = run_demo(seconds, rate, sites, master or default_master())
     raise typer.Exit(code)
@@ -139,8 +139,8 @@ def scale(
 ) -> None:
     """Give a running query another number of sites."""
     with ending_well():
-        from penstock.checkpoint.control import ScaleRequest
         from penstock.cli.control import request_change
+        from penstock.control.requests import ScaleRequest
 
         request_change(checkpoint, ScaleRequest(sites, subquery), seconds if wait else None)
 
@@ -182,8 +182,8 @@ def rebalance(
 ) -> None:
     """Even out the sites of a running query now."""
     with ending_well():
-        from penstock.checkpoint.control import RebalanceRequest
         from penstock.cli.control import request_change
+        from penstock.control.requests import RebalanceRequest
 
         request_change(checkpoint, RebalanceRequest(subquery), seconds if wait else None)
 

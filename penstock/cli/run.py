@@ -16,8 +16,8 @@ from penstock.cli.fresh import begin_anew
 from penstock.cli.running import Ended, run_jobs
 from penstock.cli.summary import json_line, summary_lines
 from penstock.cli.target import Target, load_command, load_target
-from penstock.config import INLINE
 from penstock.errors import ConfigError
+from penstock.settings import INLINE
 
 
 @dataclass(frozen=True)

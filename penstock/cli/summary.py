@@ -11,8 +11,8 @@ import msgspec
 
 from penstock.cli.counted import counted
 from penstock.cli.running import Ended
-from penstock.config import INLINE
-from penstock.sinks.files import FilesSink
+from penstock.connectors.sinks.files import FilesSink
+from penstock.settings import INLINE
 
 _SUMMED = ("epochs", "rows_in", "rows_out", "late_rows", "bad_rows")
 

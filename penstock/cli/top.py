@@ -11,15 +11,15 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
-from penstock.checkpoint.control_folder import FOLDER, STATUS, ControlFolder
 from penstock.checkpoint.lock import FILE as LOCK
 from penstock.checkpoint.lock import in_use
-from penstock.checkpoint.status import Status
 from penstock.cli.asking import Watching, read_status
 from penstock.cli.control import control_folder
 from penstock.cli.keys import Keys
 from penstock.cli.top_screen import picture, rows_per_table
 from penstock.cli.which_checkpoint import running_checkpoint
+from penstock.control.folder import FOLDER, STATUS, ControlFolder
+from penstock.control.status import Status
 from penstock.errors import CheckpointError
 
 _LOOK_EVERY = 0.25  # seconds, as often as a run tells

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.api.progress_line import shown_mark
-from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 from penstock.cli.counted import counted
+from penstock.control.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 
 _BUSY, _OVERLOADED = 0.7, 0.9  # from where on a site is shown as such
 _HOTTEST = 8  # groups that are shown

@@ -1,5 +1,4 @@
-"""The engine: route, merge, the site step and its work list, commit, recovery. Functions over blobs and a checkpoint.
+"""The engine: tasks that route rows and run the steps of sites, and the driver that plans and commits epochs.
 
-It needs no Spark: an executor runs the tasks of an epoch, in this process (`inline`) or elsewhere (`runtime`). May
-import everything but api, sql, runtime, cli, bench.
+It needs no Spark: an executor runs the tasks of an epoch, in this process (`driver.inline`) or elsewhere (`spark`).
 """

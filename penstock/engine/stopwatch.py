@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Iterable
 
-from penstock.engine.job import RouteReport, SiteReport, TaskTime
+from penstock.engine.wire.job import RouteReport, SiteReport, TaskTime
 from penstock.events import EpochTimed, TaskTimed
 
 

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from penstock.operators.aggregate_order import order_by_hash_and_time
-from penstock.operators.aggregate_segments import Indices
-from penstock.operators.window import Times
-from penstock.schema import time_values
-from penstock.state.hash import Words, as_array, hash_columns
+from penstock.kernels.arrays import Indices, Times, Words
+from penstock.kernels.hash import as_array, hash_columns
+from penstock.kernels.order import order_by_hash_and_time
 from penstock.state.runs import HASH, TIME
+from penstock.types import time_values
 
 
 def arranged_schema(rows: pa.Schema) -> pa.Schema:

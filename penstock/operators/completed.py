@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from penstock.operators.arrange import times_of
-from penstock.operators.base import Stored
+from penstock.operators.protocol import Stored
 from penstock.progress.mark import MAX_TIME, Mark
 
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from penstock.operators.aggregate_order import group_by_pane
-from penstock.operators.aggregate_segments import Indices, Segments
+from penstock.kernels.arrays import Indices, Words
+from penstock.kernels.hash import canonical_keys, check_key_type, hash_columns, is_text, key_words
+from penstock.kernels.order import group_by_pane
+from penstock.kernels.segments import Segments
 from penstock.operators.arrange import arranged, hashes_of, merged, times_of
-from penstock.operators.base import Done, Marks, Portion, Stored
+from penstock.operators.protocol import Done, Marks, Portion, Stored
 from penstock.operators.shapes import WholeRows
 from penstock.progress.mark import Mark
-from penstock.schema import time_values
-from penstock.state.hash import Words, canonical_keys, check_key_type, hash_columns, is_text, key_words
+from penstock.types import time_values
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from penstock.operators.aggregate_segments import Indices
+from penstock.kernels.arrays import Indices, Times, Words
+from penstock.kernels.hash import as_array, check_key_type, hash_columns
 from penstock.operators.arrange import hashes_of, merged, sorted_with, times_of
-from penstock.operators.base import Done, Marks, Portion
 from penstock.operators.completed import completed, completes
+from penstock.operators.protocol import Done, Marks, Portion
 from penstock.operators.shapes import WholeRows
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
-from penstock.operators.window import Times
-from penstock.schema import require_column, time_values
-from penstock.state.hash import Words, as_array, check_key_type, hash_columns
+from penstock.types import require_column, time_values
 
 _PIECE = 1 << 20  # rows of a piece of the result
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from penstock.kernels.arrays import Times, Words
 from penstock.operators.arrange import times_of
-from penstock.operators.window import Times
-from penstock.schema import time_array
-from penstock.state.hash import Words
 from penstock.state.runs import HASH, TIME
+from penstock.types import time_array
 
 
 @dataclass(frozen=True)

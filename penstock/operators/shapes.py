@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from penstock.operators.base import Marks
 from penstock.operators.completed import completed_below
+from penstock.operators.protocol import Marks
 from penstock.operators.row_layout import RowLayout
 
 

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from duckdb import SQLExpression
 
-from penstock.operators import duck
-from penstock.operators.aggregate_segments import Indices, Values
-from penstock.schema import is_nested
-from penstock.state.hash import Column, Words, as_array, canonical_keys, decimal_words, is_text
+from penstock.expr.evaluate import connection as duck
+from penstock.kernels.arrays import Indices, Words
+from penstock.kernels.hash import Column, as_array, canonical_keys, decimal_words, is_text
+from penstock.kernels.segments import Values
+from penstock.types import is_nested
 
 _SIGN = np.uint64(1 << 63)
 

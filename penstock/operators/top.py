@@ -9,19 +9,18 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import QueryError
-from penstock.operators.aggregate_order import group_by_pane
-from penstock.operators.aggregate_segments import Indices
+from penstock.kernels.arrays import Indices, Times, Words
+from penstock.kernels.hash import as_array, canonical_keys, check_key_type, hash_columns, key_words
+from penstock.kernels.order import group_by_pane
 from penstock.operators.arrange import hashes_of, sorted_with, times_of
-from penstock.operators.base import Done, Marks, Portion
 from penstock.operators.completed import completed, completed_below, completes
+from penstock.operators.protocol import Done, Marks, Portion
 from penstock.operators.row_layout import RowLayout
 from penstock.operators.shapes import OnePort
 from penstock.operators.sort_words import is_sortable, sort_words
 from penstock.operators.top_cut import Members, first_rows, in_order, members_of
-from penstock.operators.window import Times
 from penstock.progress.mark import BEGIN, END
-from penstock.schema import is_nested, require_column, sql_type, time_values
-from penstock.state.hash import Words, as_array, canonical_keys, check_key_type, hash_columns, key_words
+from penstock.types import is_nested, require_column, sql_type, time_values
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from penstock.operators.aggregate_segments import Indices, Segments
+from penstock.kernels.arrays import Flags, Indices, Words
+from penstock.kernels.segments import Segments
 from penstock.operators.sort_words import order_by_words
-from penstock.state.hash import Words
 
-Flags = npt.NDArray[np.bool_]
 WordsOf = Callable[[Indices], list[Words]]  # the sort words of some rows, the most significant first
 
 

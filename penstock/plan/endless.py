@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import QueryError
-from penstock.plan.nodes import Node, Source, inputs_of
+from penstock.plan.logical import Node, Source, inputs_of
 
 
 def require_end(node: Node, what: str, hint: str) -> None:

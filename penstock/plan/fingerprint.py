@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import xxhash
 
-from penstock.plan.nodes import Sink
+from penstock.plan.logical import Sink
 
 
 def describe(value: object) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.plan.columns import times_of
-from penstock.plan.nodes import Join, MapBatches, Node, Project, Source, TopN, Union, inputs_of
+from penstock.plan.logical import Join, MapBatches, Node, Project, Source, TopN, Union, inputs_of
+from penstock.plan.schema import times_of
 
 _FULL = "behind a FULL JOIN either time may be null, so none of them tells how far the result is"
 _LEFT_AND_ANTI = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import count
 
-from penstock.expressions import Call, Column, Expr, Literal
-from penstock.expressions_text import text
+from penstock.expr.text import text
+from penstock.expr.tree import Call, Column, Expr, Literal
 
 
 def default_name(expression: Expr) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.config import Settings
-from penstock.operators.base import Operator
+from penstock.operators.protocol import Operator
 from penstock.operators.reorder import Reorder
+from penstock.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.expressions import Expr, Named
-from penstock.operators.base import Marks, Operator
-from penstock.operators.lateness import Closing, RowCloses
-from penstock.operators.window import Window
+from penstock.expr.tree import Expr, Named
+from penstock.operators.protocol import Marks, Operator
+from penstock.operators.window.lateness import Closing, RowCloses
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import BatchFunction
 from penstock.plan.naming import unique_name
-from penstock.plan.nodes import BatchFunction
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, at
 from penstock.progress.rules import Rule
 from penstock.progress.substreams import low_water_mark

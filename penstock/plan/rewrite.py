@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from penstock.plan.nodes import Join, Node, Source, Union
+from penstock.plan.logical import Join, Node, Source, Union
 
 
 def bottom_up(node: Node, rule: Callable[[Node], Node]) -> Node:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.expressions import Call, Case, Cast, Expr
-from penstock.plan.nodes import Node, inputs_of
+from penstock.expr.tree import Call, Case, Cast, Expr
+from penstock.plan.logical import Node, inputs_of
 
 MAX_HEIGHT = 200
 MAX_NODES = 2_000

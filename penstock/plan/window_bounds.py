@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from penstock.errors import QueryError
-from penstock.operators.window import Window
+from penstock.operators.window.windows import Window
 from penstock.plan.spans import span_text
 
 MOST_WINDOWS = 1 << 26  # that a row counts in

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from penstock.config import span
 from penstock.errors import ConfigError
 from penstock.progress.rules import Rule
+from penstock.settings import span
 
 
 def allowing(rule: Rule, lateness: str | int | timedelta | None, is_timestamp: bool) -> Rule:

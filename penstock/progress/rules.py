@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.expressions import Expr
+from penstock.expr.tree import Expr
 from penstock.progress.mark import BEGIN, Mark, at
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from penstock.errors import QueryError, did_you_mean
-from penstock.expressions import Case, Expr, Literal
+from penstock.expr.tree import Case, Expr, Literal
 from penstock.sql.aggregate_names import AGGREGATE_NAMES, is_foreign
 from penstock.sql.expression import translate
 from penstock.sql.scope import Scope

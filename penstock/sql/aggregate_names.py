@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from penstock.plan.nodes import AGGREGATES
+from penstock.plan.logical import AGGREGATES
 
 _ALSO_CALLED = {
     "mean": "avg",

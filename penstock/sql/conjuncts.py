@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
-from penstock.expressions import Call, Expr, Literal
+from penstock.expr.tree import Call, Expr, Literal
 
 
 def conjuncts_of(predicate: Expr) -> tuple[Expr, ...]:

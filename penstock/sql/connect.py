@@ -7,16 +7,16 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from penstock.config import span
 from penstock.errors import QueryError
-from penstock.plan.nodes import Connector, Node, Sink, Source
+from penstock.plan.logical import Connector, Node, Sink, Source
 from penstock.progress.allowed import allowing
-from penstock.schema import normalise
+from penstock.settings import span
 from penstock.sql.options import flag
 from penstock.sql.place import ScriptText
 from penstock.sql.sink_order import ORDER_OPTIONS, rows_in_order
 from penstock.sql.statements import CreateSink, CreateSource
 from penstock.sql.watermark import HOW, time_and_rule
+from penstock.types import normalise
 
 SOURCE_OPTIONS = ("idle", "idle_advances", "allowed_lateness")  # of every source, whatever its connector
 

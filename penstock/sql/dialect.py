@@ -1,7 +1,7 @@
 """The dialect of the text: DuckDB's tokens and expressions, parsed by sqlglot.
 
 Function calls stay as the user wrote them, name and arguments, instead of becoming one of sqlglot's many classes: which
-functions there are, and what they are called, is for `operators.functions` to say.
+functions there are, and what they are called, is for `expr.functions` to say.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from penstock.expressions import Call, Expr
+from penstock.expr.tree import Call, Expr
 from penstock.plan.common_types import cast_to, common_type, type_of
 from penstock.sql.unit import Unit
 

@@ -9,8 +9,8 @@ from functools import reduce
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expressions import Call, Case, Cast, Expr, Literal
-from penstock.operators.functions import require_function
+from penstock.expr.functions import require_function
+from penstock.expr.tree import Call, Case, Cast, Expr, Literal
 from penstock.sql import literals
 from penstock.sql.aggregate_names import is_aggregate
 from penstock.sql.operators import BINARY, NOTES, PATTERNS

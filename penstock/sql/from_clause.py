@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.errors import QueryError, did_you_mean
-from penstock.operators.window import Window
-from penstock.operators.window_kinds import RowWindow, Session
-from penstock.plan.nodes import Node
+from penstock.operators.window.kinds import RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Node
 from penstock.sql.place import ScriptText
 from penstock.sql.ranked import Ranked
 from penstock.sql.scope import spelled

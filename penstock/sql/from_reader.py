@@ -14,8 +14,8 @@ from itertools import chain, count
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expressions import Expr
-from penstock.plan.columns import columns_of_node
+from penstock.expr.tree import Expr
+from penstock.plan.schema import columns_of_node
 from penstock.sql.conjuncts import conjuncts_of
 from penstock.sql.expression import translate
 from penstock.sql.from_clause import ITEMS, Context, Stream, stream_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from penstock.expressions import Expr
-from penstock.plan.columns import columns_of_node
+from penstock.expr.tree import Expr
+from penstock.plan.schema import columns_of_node
 from penstock.sql.from_clause import Stream
 from penstock.sql.scope import Scope
 from penstock.sql.unit import Unit

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expressions import Column, Expr
+from penstock.expr.tree import Column, Expr
 from penstock.sql.expression import translate
 from penstock.sql.grouped_expression import AggregateSlot, WindowColumn, columns_in, same
 from penstock.sql.over import NumberSlot

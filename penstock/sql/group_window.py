@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expressions import Column, Expr
-from penstock.operators.window import Window
-from penstock.operators.window_kinds import Moments, RowWindow, Session
-from penstock.plan.columns import WINDOW_COLUMNS, times_of
+from penstock.expr.tree import Column, Expr
+from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Filter, Node, Project, Source
 from penstock.plan.lost_time import why_no_time
-from penstock.plan.nodes import Filter, Node, Project, Source
+from penstock.plan.schema import WINDOW_COLUMNS, times_of
 from penstock.sql.aggregate_names import has_aggregate
 from penstock.sql.group_keys import Keys
 from penstock.sql.rows import Rows

@@ -8,10 +8,10 @@ from itertools import count
 
 from sqlglot import exp
 
-from penstock.expressions import Call, Column, Expr, Named
-from penstock.operators.window_kinds import Moments
+from penstock.expr.tree import Call, Column, Expr, Named
+from penstock.operators.window.kinds import Moments
+from penstock.plan.logical import Aggregate, Aggregation, Filter, Node
 from penstock.plan.naming import aggregate_name, default_name
-from penstock.plan.nodes import Aggregate, Aggregation, Filter, Node
 from penstock.sql.aggregate_call import AggregateCall, aggregate_call
 from penstock.sql.expression import translate
 from penstock.sql.group_keys import keys_of

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.errors import QueryError
-from penstock.expressions import Call, Case, Cast, Column, Expr, Literal
-from penstock.plan.columns import WINDOW_COLUMNS
+from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal
+from penstock.plan.schema import WINDOW_COLUMNS
 from penstock.sql.over import NumberSlot
 
 

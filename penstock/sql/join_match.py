@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.expressions import Expr
+from penstock.expr.tree import Expr
 from penstock.sql.equalities import Equality, equality_of
 from penstock.sql.time_bounds import Bound, Times, bound_of, bucket_bound, comparisons
 from penstock.sql.unit import Unit, owner

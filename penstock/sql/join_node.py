@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from penstock.errors import QueryError
-from penstock.expressions import Column, Expr
+from penstock.expr.tree import Column, Expr
 from penstock.operators.bands import leads
-from penstock.plan.columns import columns_of_node
+from penstock.plan.logical import Join
 from penstock.plan.lost_time import why_no_time
-from penstock.plan.nodes import Join
+from penstock.plan.schema import columns_of_node
 from penstock.sql.conjuncts import all_of
 from penstock.sql.equalities import Key, KeyPart, Keys, keys_of, typed
 from penstock.sql.join_match import match_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.expressions import Expr, columns_of
+from penstock.expr.tree import Expr, columns_of
 from penstock.sql.equalities import keys_of
 from penstock.sql.from_tree import Joined, Leaf, Tree, names_of
 from penstock.sql.join_match import match_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from penstock.expressions import Call, Expr
+from penstock.expr.tree import Call, Expr
 from penstock.sql.scope import Scope
 from penstock.sql.tree import place_of
 

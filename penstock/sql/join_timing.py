@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from penstock.expressions import Expr
+from penstock.expr.tree import Expr
 from penstock.operators.bands import Band, leads
 from penstock.sql.time_bounds import Bound
 from penstock.sql.unit import Unit, owner

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from penstock.errors import QueryError
-from penstock.expressions import Expr
-from penstock.operators.window import Window
-from penstock.operators.window_kinds import RowWindow, Session
-from penstock.plan.columns import time_type
+from penstock.expr.tree import Expr
+from penstock.operators.window.kinds import RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.schema import time_type
 from penstock.sql.from_clause import Stream, whole
 from penstock.sql.from_tree import Leaf, Tree, leaves_of
 from penstock.sql.time_bounds import within

@@ -11,11 +11,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expressions import Cast, Expr, Literal
-from penstock.schema import sql_type
+from penstock.expr.tree import Cast, Expr, Literal
 from penstock.sql.interval import interval
 from penstock.sql.tree import without_parentheses
 from penstock.sql.type_name import type_named
+from penstock.types import sql_type
 
 _DECIMAL_DIGITS = 38
 _PLAIN_DECIMAL = re.compile(r"\d*\.\d*")

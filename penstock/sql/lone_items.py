@@ -13,9 +13,9 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from penstock.errors import QueryError
-from penstock.expressions import Expr, Named
+from penstock.expr.tree import Expr, Named
+from penstock.plan.logical import Aggregation
 from penstock.plan.naming import aggregate_name
-from penstock.plan.nodes import Aggregation
 from penstock.sql.aggregate_call import aggregate_call
 from penstock.sql.aggregate_names import is_aggregate
 from penstock.sql.dialect import room_for_nesting, tokens_of, tree_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot.tokens import Token, TokenType
 
-from penstock.config import yes_or_no
 from penstock.errors import ConfigError, QueryError
+from penstock.settings import yes_or_no
 from penstock.sql.cursor import Cursor, is_name
 
 Value = str | int | float | bool

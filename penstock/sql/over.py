@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expressions import Column, Expr
-from penstock.plan.nodes import Order
+from penstock.expr.tree import Column, Expr
+from penstock.plan.logical import Order
 from penstock.sql.expression import translate
 from penstock.sql.ranked import Ranking
 from penstock.sql.scope import Scope

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.plan.nodes import Node
+from penstock.plan.logical import Node
 from penstock.plan.size import MAX_HEIGHT, MAX_NODES, measured
 from penstock.sql.dialect import too_deep
 from penstock.sql.place import ScriptText

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import QueryError
-from penstock.expressions import Call, Expr, Literal, Named, columns_of
+from penstock.expr.tree import Call, Expr, Literal, Named, columns_of
 from penstock.plan.endless import require_end
-from penstock.plan.nodes import Filter, Node, Order, Project, TopN
+from penstock.plan.logical import Filter, Node, Order, Project, TopN
 from penstock.sql.conjuncts import all_of
 
 _PARTITION = "put window_start, of TUMBLE(...) in FROM, or the time into PARTITION BY, so that a group is complete"

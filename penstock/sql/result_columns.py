@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from penstock.expressions import Column, Expr
+from penstock.expr.tree import Column, Expr
 from penstock.plan.naming import default_name, unique_name
 from penstock.sql.expression import translate
 from penstock.sql.over import NUMBER_NAME, NumberSlot

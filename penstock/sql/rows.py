@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expressions import Column, Expr
-from penstock.operators.window import Window
-from penstock.operators.window_kinds import RowWindow, Session
-from penstock.plan.columns import WINDOW_COLUMNS, columns_of_node, times_of
+from penstock.expr.tree import Column, Expr
+from penstock.operators.window.kinds import RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Filter, Node
 from penstock.plan.lost_time import why_no_time
-from penstock.plan.nodes import Filter, Node
+from penstock.plan.schema import WINDOW_COLUMNS, columns_of_node, times_of
 from penstock.sql.conjuncts import all_of, conjuncts_of
 from penstock.sql.expression import translate
 from penstock.sql.from_clause import Context, Stream, unbounded

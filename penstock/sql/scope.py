@@ -9,8 +9,8 @@ from functools import reduce
 from sqlglot import exp
 
 from penstock.errors import QueryError, did_you_mean
-from penstock.expressions import Call, Column, Expr, Literal
-from penstock.plan.columns import WINDOW_COLUMNS
+from penstock.expr.tree import Call, Column, Expr, Literal
+from penstock.plan.schema import WINDOW_COLUMNS
 from penstock.sql.place import ScriptText
 
 CallHook = Callable[[exp.Expr], Expr]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot.tokens import Token
 
 from penstock.errors import PenstockWarning
-from penstock.plan.nodes import Node, Sink, Source
+from penstock.plan.logical import Node, Sink, Source
 from penstock.sql.connect import Connectors, sink_node, source_node
 from penstock.sql.dialect import room_for_nesting, tokens_of, tree_of
 from penstock.sql.from_clause import Context, find_stream

@@ -10,10 +10,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expressions import Column, Expr, Named, columns_of, substitute
-from penstock.plan.columns import WINDOW_COLUMNS, WINDOW_START, columns_of_node, times_of
+from penstock.expr.tree import Column, Expr, Named, columns_of, substitute
+from penstock.plan.logical import Node, Project
 from penstock.plan.naming import unique_name
-from penstock.plan.nodes import Node, Project
+from penstock.plan.schema import WINDOW_COLUMNS, WINDOW_START, columns_of_node, times_of
 from penstock.sql.aggregate_names import has_aggregate
 from penstock.sql.from_clause import Context, Planned, stream_of_plan, whole
 from penstock.sql.grouped import grouped

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expressions import Column, Named
-from penstock.plan.columns import columns_of_node, times_of
+from penstock.expr.tree import Column, Named
 from penstock.plan.common_types import cast_to, common_type
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import Distinct, Node, Project, Union
 from penstock.plan.lost_time import why_no_time
-from penstock.plan.nodes import Distinct, Node, Project, Union
-from penstock.plan.subqueries import node_schema
+from penstock.plan.schema import columns_of_node, times_of
 from penstock.sql.from_clause import Context, stream_of_plan, whole
 from penstock.sql.refusals import check_set_operation
 from penstock.sql.tree import extra_parts, placing

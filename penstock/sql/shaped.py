@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from penstock.expressions import Expr, Named
-from penstock.plan.nodes import Node
+from penstock.expr.tree import Expr, Named
+from penstock.plan.logical import Node
 from penstock.sql.conjuncts import conjuncts_of
 from penstock.sql.expression import translate
 from penstock.sql.over import Over

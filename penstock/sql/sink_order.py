@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import did_you_mean
-from penstock.plan.columns import columns_of_node, times_of
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import InOrder, Node
 from penstock.plan.lost_time import why_no_time
-from penstock.plan.nodes import InOrder, Node
-from penstock.plan.subqueries import node_schema
+from penstock.plan.schema import columns_of_node, times_of
 from penstock.sql.options import Options, flag
 from penstock.sql.place import ScriptText
 from penstock.sql.scope import spelled

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from datetime import timedelta
 
-from penstock.expressions import Call, Column, Expr, Literal, substitute
+from penstock.expr.tree import Call, Column, Expr, Literal, substitute
 from penstock.sql.interval import microseconds
 
 _MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "=": "="}

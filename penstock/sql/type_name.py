@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from penstock.errors import QueryError
-from penstock.schema import arrow_type
+from penstock.types import arrow_type
 
 
 def type_named(written: str) -> pa.DataType:

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from penstock.expressions import Column, Expr, columns_of, substitute
-from penstock.plan.columns import columns_of_node, time_type, times_of
-from penstock.plan.nodes import Filter, Node
-from penstock.plan.subqueries import node_schema
+from penstock.expr.tree import Column, Expr, columns_of, substitute
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import Filter, Node
+from penstock.plan.schema import columns_of_node, time_type, times_of
 from penstock.sql.conjuncts import all_of
 
 

@@ -13,15 +13,15 @@ import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
 from penstock.errors import QueryError
-from penstock.operators.scalar import check_predicate
+from penstock.expr.evaluate.scalar import check_predicate
 from penstock.progress.rules import Ordered, Punctuated, Rule, Slack
-from penstock.schema import is_time_type, require_column, sql_type
 from penstock.sql.cursor import Cursor, is_word
 from penstock.sql.expression import translate
 from penstock.sql.interval import interval, microseconds
 from penstock.sql.lone_items import item_tree
 from penstock.sql.place import ScriptText
 from penstock.sql.scope import stream_scope
+from penstock.types import is_time_type, require_column, sql_type
 
 HOW = (
     "write WATERMARK FOR ts AS ts - INTERVAL '2' SECOND among the columns, with the greatest lateness of a row; "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.expressions import Column
-from penstock.operators.window import Window
-from penstock.plan.columns import WINDOW_COLUMNS
-from penstock.plan.nodes import Aggregate, Distinct, Filter, Node, Project, TopN, Windows
+from penstock.expr.tree import Column
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Aggregate, Distinct, Filter, Node, Project, TopN, Windows
+from penstock.plan.schema import WINDOW_COLUMNS
 from penstock.sql.unit import Unit
 
 Side = tuple[Unit, str, str]  # an input, a time of it, and another one

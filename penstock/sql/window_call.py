@@ -9,9 +9,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from penstock.errors import QueryError, did_you_mean
-from penstock.operators.window import Window
-from penstock.operators.window_kinds import RowWindow, Session
-from penstock.plan.columns import columns_of_node
+from penstock.operators.window.kinds import RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.schema import columns_of_node
 from penstock.sql.from_clause import Context, Stream, find_stream, stream_of_plan, whole
 from penstock.sql.refusals import not_a_select
 from penstock.sql.scope import spelled

@@ -8,12 +8,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.errors import QueryError, did_you_mean
-from penstock.expressions import Expr, Literal
-from penstock.operators.window import Window
-from penstock.operators.window_gaps import gap_warning
-from penstock.plan.columns import columns_of_node, time_type, times_of
+from penstock.expr.tree import Expr, Literal
+from penstock.operators.window.gaps import gap_warning
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Node
 from penstock.plan.lost_time import why_no_time
-from penstock.plan.nodes import Node
+from penstock.plan.schema import columns_of_node, time_type, times_of
 from penstock.sql.expression import translate
 from penstock.sql.from_clause import Stream
 from penstock.sql.interval import microseconds

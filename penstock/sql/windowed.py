@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.expressions import Column, Named
-from penstock.operators.window import Window
-from penstock.plan.columns import WINDOW_COLUMNS, columns_of_node
+from penstock.expr.tree import Column, Named
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Node, Project, Windows
 from penstock.plan.naming import unique_name
-from penstock.plan.nodes import Node, Project, Windows
+from penstock.plan.schema import WINDOW_COLUMNS, columns_of_node
 
 
 def windowed(node: Node, window: Window) -> Windows:

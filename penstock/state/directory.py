@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.state.cells import NOBODY, Cells, taken_out
 from penstock.state.grid import Grid, cell_hashes
-from penstock.state.ranges import HASH_END, Hashes, HashRange, Places, point
+from penstock.state.hash_ranges import HASH_END, Hashes, HashRange, Places, point
+from penstock.state.hot_keys import NOBODY, Cells, taken_out
 from penstock.state.site_order import SiteOrder
 
 MOST_SPLIT = 1 << 14  # groups, up to which they are split so that each cell of a grid has its own

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from penstock.state.ranges import HASH_END
+from penstock.state.hash_ranges import HASH_END
 
 Grid = tuple[int, int]  # how many rows and columns of cells
 MOST_LENGTH = 3  # a grid has at most so many times as many columns as rows: what travels grows with both

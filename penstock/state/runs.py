@@ -1,4 +1,4 @@
-"""Runs and slices as values: what the manifest says of them. The files themselves are `checkpoint.run_files`' matter.
+"""Runs and slices as values: what the manifest says of them. The files themselves are `storage.run_files`' matter.
 
 A run is an immutable file of rows sorted by key hash, then by time. A slice is a range of hashes of a run: the unit in
 which state changes hands.
@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from penstock.state.ranges import HASH_END, HashRange
+from penstock.state.hash_ranges import HASH_END, HashRange
 
 HASH, TIME = "#hash", "#time"  # the two columns that every run begins with
 

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from penstock.state.hash import Words
-from penstock.state.ranges import Places
+from penstock.kernels.arrays import Words
+from penstock.state.hash_ranges import Places
 
 MOST_BITS = 16  # of a prefix: all of that length are in a table
 

@@ -1,6 +1,6 @@
 """For tests of Penstock and of queries: the batch answer by DuckDB, comparison of rows, random ways to run a query.
 
-May import everything but bench, cli and runtime.
+It may import everything but bench, cli and spark.
 """
 
 from penstock.testing.oracle import batch_answer

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.plan.nodes import Source
+from penstock.plan.logical import Source
 from penstock.progress.rules import Slack
-from penstock.schema import time_values
 from penstock.testing.case_input import Epochs, Part
 from penstock.testing.oracle_relation import MARK, ROW
+from penstock.types import time_values
 
 
 def judged(epochs: Epochs, source: Source) -> pa.Table:

@@ -15,12 +15,12 @@ from penstock.api.handle import Run
 from penstock.api.option_text import read_settings
 from penstock.api.streams import Ready
 from penstock.checkpoint.store import epoch_of_name
+from penstock.connectors.sinks.collected import CollectedSink
+from penstock.connectors.source import BAD_ROWS_SCHEMA
 from penstock.errors import PenstockError
 from penstock.events import EpochCommitted
-from penstock.plan.nodes import Node, Sink, Source, inputs_of
-from penstock.plan.subqueries import node_schema
-from penstock.sinks.collected import CollectedSink
-from penstock.sources.base import BAD_ROWS_SCHEMA
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import Node, Sink, Source, inputs_of
 from penstock.sql import Script, parse_script
 from penstock.testing.case_input import Epochs
 from penstock.testing.case_source import CaseConnectors

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.connectors.bad_rows import divert_malformed
+from penstock.connectors.source import Offer, ReadResult
 from penstock.errors import ConfigError
-from penstock.plan.nodes import Connector
-from penstock.sources.bad_rows import divert_malformed
-from penstock.sources.base import Offer, ReadResult
+from penstock.plan.logical import Connector
 from penstock.testing.case_input import Epochs, Part, cut_again, epochs_in, read_input
 
 

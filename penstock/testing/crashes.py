@@ -21,19 +21,18 @@ import pyarrow.parquet as pq
 import penstock as ps
 from penstock.api.streams import Ready, Stream
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.checkpoint.manifest import Manifest, SubqueryState
 from penstock.checkpoint.store import KEPT_MANIFESTS
-from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
-from penstock.engine.loop import Executor
-from penstock.engine.outputs import late_outputs
-from penstock.engine.run_access import HOSTS, OPEN_RUNS
+from penstock.connectors.source import BAD_ROWS_SCHEMA
+from penstock.engine.driver.loop import Executor
+from penstock.engine.driver.outputs import late_outputs
+from penstock.engine.task.site.run_access import HOSTS, OPEN_RUNS
+from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.errors import StorageError
 from penstock.operators.arrange import hashes_of
-from penstock.plan.nodes import Source
-from penstock.schema import conform
-from penstock.sources.base import BAD_ROWS_SCHEMA
-from penstock.state.ranges import remaining
+from penstock.plan.logical import Source
+from penstock.state.hash_ranges import remaining
+from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.testing.case_input import Epochs, Part
 from penstock.testing.late_answer import BY_WINDOW, Expected, expected, readable
 from penstock.testing.operator_queries import OperatorQuery, operator_queries
@@ -50,6 +49,7 @@ from penstock.testing.queries import (
 from penstock.testing.rows import assert_same_rows
 from penstock.testing.source_rows import connector_of, sources_of
 from penstock.testing.ways import Way, random_way
+from penstock.types import conform
 
 _WINDOWS = [(10, 10), (20, 3), (30, 1), (10, 5)]  # seconds of size and slide
 _MEASURES = [
@@ -62,7 +62,7 @@ _MEASURES = [
 
 @dataclass(frozen=True)
 class Fault:
-    """Die at the n-th time that `point` is reached; `action` as in `penstock.checkpoint.faults`."""
+    """Die at the n-th time that `point` is reached; `action` as in `penstock.storage.faults`."""
 
     point: FaultPoint
     nth: int = 1

@@ -11,9 +11,9 @@ from pathlib import Path
 from random import Random
 
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.faults import FaultPoint, arm, disarm
+from penstock.connectors.source import BAD_ROWS_SCHEMA
 from penstock.errors import PenstockError
-from penstock.sources.base import BAD_ROWS_SCHEMA
+from penstock.storage.faults import FaultPoint, arm, disarm
 from penstock.testing.crashes import (
     Fault,
     Place,

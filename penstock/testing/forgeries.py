@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from penstock.checkpoint.blocks import block_checksums
 from penstock.state.runs import HASH, TIME
+from penstock.storage.blocks import block_checksums
 from penstock.testing.damages import Damage, NotApplicable
 
 _TIMES = ("at", "min_time", "median_time", "max_time")

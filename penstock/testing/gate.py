@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.plan.nodes import Source
-from penstock.sources.base import Offer
-from penstock.sources.memory import MemoryConnector, MemoryReader
+from penstock.connectors.memory import MemoryConnector, MemoryReader
+from penstock.connectors.source import Offer
+from penstock.plan.logical import Source
 from penstock.testing.crashes import Scenario
 from penstock.testing.source_rows import connector_of, with_sources
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from penstock.checkpoint.fetching import Bring, Fetcher, Fetching
-from penstock.checkpoint.host_cache import HostCache
-from penstock.engine.blob import Blob
-from penstock.engine.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
-from penstock.engine.level import partition_of, run_level, run_route
-from penstock.engine.run_access import HOSTS, HostRuns
+from penstock.engine.task.level import partition_of, run_level, run_route
+from penstock.engine.task.site.run_access import HOSTS, HostRuns
+from penstock.engine.wire.blob import Blob
+from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
 from penstock.errors import PenstockError
 from penstock.state.runs import Slice
+from penstock.storage.cache.fetch import Bring, Fetcher, Fetching
+from penstock.storage.cache.host import HostCache
 
 CACHE_BYTES = 1 << 30
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.plan.nodes import Node
+from penstock.plan.logical import Node
 from penstock.plan.program import LATE_FOR
 from penstock.testing.case_input import Epochs
 from penstock.testing.case_late import divided, judged

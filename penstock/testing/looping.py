@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock.checkpoint.store import Checkpoint
-from penstock.config import Settings
-from penstock.engine.loop import EpochLoop, Executor, Outcome
+from penstock.engine.driver.loop import EpochLoop, Executor, Outcome
 from penstock.events import Event
+from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
-from penstock.plan.subqueries import compile_query
+from penstock.settings import Settings
 from penstock.testing.crashes import Place, Scenario, forget_runs
 from penstock.testing.ways import Way
 

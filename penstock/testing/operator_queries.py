@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import penstock as ps
 from penstock.api.streams import Stream
-from penstock.plan.nodes import JOINS
+from penstock.plan.logical import JOINS
 from penstock.testing.queries import MICROSECOND
 
 OperatorQuery = Callable[[Stream, Stream], Stream]

@@ -13,10 +13,11 @@ from itertools import count
 import duckdb
 import pyarrow as pa
 
-from penstock.expressions import Column
-from penstock.expressions_text import quoted, text
-from penstock.operators.window_kinds import Moments
-from penstock.plan.nodes import (
+from penstock.expr.text import quoted, text
+from penstock.expr.tree import Column
+from penstock.operators.window.kinds import Moments
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import (
     Aggregate,
     Distinct,
     Filter,
@@ -33,12 +34,11 @@ from penstock.plan.nodes import (
     Windows,
     inputs_of,
 )
-from penstock.plan.subqueries import node_schema
-from penstock.schema import conform
 from penstock.testing import oracle_late
 from penstock.testing.oracle_aggregates import aggregate_sql
 from penstock.testing.oracle_joins import join_sql
 from penstock.testing.oracle_relation import MARK, ROW, Relation, computed, exploded, listed, of_integer
+from penstock.types import conform
 
 # By source and place of a row: the windows that missed it, from the start of the first to the end of the last, for each
 # operator that did; (None, None) where it was late as a whole.

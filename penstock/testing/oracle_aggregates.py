@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.expressions_text import quoted, text
-from penstock.operators.window import Window
-from penstock.operators.window_kinds import Moments, RowWindow, Session
-from penstock.plan.nodes import Aggregate, Aggregation
+from penstock.expr.text import quoted, text
+from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Aggregate, Aggregation
 from penstock.testing.oracle_late import mark_of
 from penstock.testing.oracle_relation import ROW, Relation, computed, exploded, listed, of_integer
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from penstock.expressions import Expr
-from penstock.expressions_text import quoted, text
+from penstock.expr.text import quoted, text
+from penstock.expr.tree import Expr
 from penstock.operators.bands import Band
-from penstock.plan.nodes import Join
+from penstock.plan.logical import Join
 from penstock.testing.oracle_relation import ROW, Relation, listed
 
 _PRESERVED = {"left": (0,), "right": (1,), "full": (0, 1)}  # which inputs keep the rows that find no partner

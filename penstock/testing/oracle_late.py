@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from penstock.expressions import Column
-from penstock.expressions_text import quoted
-from penstock.operators.window import Window
-from penstock.operators.window_kinds import Moments, RowWindow, Session
-from penstock.plan.columns import WINDOW_END, WINDOW_START, columns_of_node
-from penstock.plan.nodes import (
+from penstock.expr.text import quoted
+from penstock.expr.tree import Column
+from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import (
     Aggregate,
     Distinct,
     Filter,
@@ -30,6 +29,7 @@ from penstock.plan.nodes import (
     Windows,
     inputs_of,
 )
+from penstock.plan.schema import WINDOW_END, WINDOW_START, columns_of_node
 from penstock.testing.oracle_relation import MARK, Relation, exploded
 
 SOURCE, PLACE, BEHIND = "#source", "#place in it", "#behind"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from penstock.expressions_text import quoted
+from penstock.expr.text import quoted
 
 ROW = "#row"  # the place of a row in the order of arrival at its source
 MARK = (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from penstock.api.streams import Stream
-from penstock.plan.nodes import Join, Node
+from penstock.plan.logical import Join, Node
 from penstock.testing.oracle import Batch, opened
 from penstock.testing.queries_draft import Draft, Drawing, Operator
 from penstock.testing.queries_groups import aggregate

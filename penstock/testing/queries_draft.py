@@ -10,7 +10,7 @@ from random import Random
 import pyarrow as pa
 
 from penstock.api.streams import Stream
-from penstock.plan.nodes import Filter, Node, Project, Source, Split
+from penstock.plan.logical import Filter, Node, Project, Source, Split
 from penstock.testing.queries import SECOND
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import penstock as ps
 from penstock.api.aggregates import AggregateSpec
 from penstock.api.streams import Grouped, Windowed
-from penstock.plan.columns import WINDOW_COLUMNS
+from penstock.plan.schema import WINDOW_COLUMNS
 from penstock.testing.queries import MICROSECOND, random_window
 from penstock.testing.queries_draft import Draft, Drawing
 

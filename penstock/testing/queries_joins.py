@@ -7,8 +7,8 @@ import pyarrow as pa
 import penstock as ps
 from penstock.api.columns import ColumnExpr
 from penstock.api.join_nodes import Within, numbered_names, prefixed_names
-from penstock.plan.columns import WINDOW_START
-from penstock.plan.nodes import JOINS
+from penstock.plan.logical import JOINS
+from penstock.plan.schema import WINDOW_START
 from penstock.testing.queries import MICROSECOND
 from penstock.testing.queries_draft import Draft, Drawing
 

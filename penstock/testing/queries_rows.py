@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 import penstock as ps
 from penstock.api.columns import ColumnExpr
-from penstock.plan.columns import WINDOW_COLUMNS
+from penstock.plan.schema import WINDOW_COLUMNS
 from penstock.testing.queries import SECOND, random_window
 from penstock.testing.queries_draft import Draft, Drawing
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.engine.blob import Blob
-from penstock.engine.inline import InlineExecutor, through_levels
-from penstock.engine.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
-from penstock.engine.level import run_route
+from penstock.engine.driver.inline import InlineExecutor, through_levels
+from penstock.engine.task.level import run_route
+from penstock.engine.wire.blob import Blob
+from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
 
 
 class ReadingAhead(InlineExecutor):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 
 from penstock.balance.decisions import Change, Merge, Move, Scale, Split
-from penstock.checkpoint.faults import InjectedCrash, arm, disarm
-from penstock.engine.loop import Executor, Outcome
+from penstock.engine.driver.loop import Executor, Outcome
 from penstock.errors import StorageError
 from penstock.events import Event
 from penstock.state.directory import Directory
+from penstock.storage.faults import InjectedCrash, arm, disarm
 from penstock.testing.crashes import Fault, Place, Scenario
 from penstock.testing.looping import looping
 from penstock.testing.ways import Way

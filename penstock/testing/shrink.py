@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import pyarrow as pa
 
+from penstock.connectors.memory import MemoryConnector
 from penstock.errors import PenstockError
-from penstock.plan.nodes import Join, Node, Source, Union, inputs_of
-from penstock.plan.subqueries import node_schema
-from penstock.sources.memory import MemoryConnector
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import Join, Node, Source, Union, inputs_of
 from penstock.testing.source_rows import connector_of, nodes_of, sources_of, with_sources
 from penstock.testing.trials import Trial, plainer_ways
 

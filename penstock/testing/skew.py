@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.balance.decisions import Change, Gather, Spread
-from penstock.engine.loop import Executor, Outcome
+from penstock.engine.driver.loop import Executor, Outcome
 from penstock.events import Event
+from penstock.kernels.hash import hash_columns
 from penstock.state.directory import Directory
-from penstock.state.hash import hash_columns
 from penstock.testing.crashes import Place, Scenario, disorderly_source
 from penstock.testing.looping import looping
 from penstock.testing.operator_queries import OperatorQuery

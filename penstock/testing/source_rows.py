@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from penstock.plan.nodes import Join, Node, Source, Union, inputs_of
-from penstock.sources.memory import MemoryConnector
+from penstock.connectors.memory import MemoryConnector
+from penstock.plan.logical import Join, Node, Source, Union, inputs_of
 
 
 def sources_of(*nodes: Node) -> dict[str, Source]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from penstock.expressions import Case, Column, Expr, Literal, Named, substitute
-from penstock.expressions_text import quoted
-from penstock.operators.window import Window
-from penstock.operators.window_kinds import Moments, RowWindow, Session
-from penstock.plan.columns import WINDOW_COLUMNS, columns_of_node
-from penstock.plan.naming import unique_name
-from penstock.plan.nodes import (
+from penstock.expr.text import quoted
+from penstock.expr.tree import Case, Column, Expr, Literal, Named, substitute
+from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import (
     Aggregate,
     Aggregation,
     Distinct,
@@ -26,6 +24,8 @@ from penstock.plan.nodes import (
     Union,
     Windows,
 )
+from penstock.plan.naming import unique_name
+from penstock.plan.schema import WINDOW_COLUMNS, columns_of_node
 from penstock.progress.rules import Punctuated
 from penstock.testing.trial_sql_joins import conditions_of
 from penstock.testing.trial_sql_words import NoSql, has_timestamps, item, listed, span, words

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from penstock.errors import PenstockError
-from penstock.expressions import Literal
-from penstock.expressions_text import text
-from penstock.plan.subqueries import node_schema
+from penstock.expr.text import text
+from penstock.expr.tree import Literal
+from penstock.plan.compile.subqueries import node_schema
 from penstock.sql import parse_script
 from penstock.testing.case_source import CaseConnectors
 from penstock.testing.source_rows import sources_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.expressions import Call, Column, Expr, substitute
-from penstock.expressions_text import quoted
+from penstock.expr.text import quoted
+from penstock.expr.tree import Call, Column, Expr, substitute
 from penstock.operators.bands import Band
-from penstock.plan.columns import columns_of_node, times_of
-from penstock.plan.nodes import Join
+from penstock.plan.logical import Join
+from penstock.plan.schema import columns_of_node, times_of
 from penstock.testing.trial_sql_words import NoSql, has_timestamps, span, words
 
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.expressions import Literal
-from penstock.expressions_text import quoted, text
-from penstock.plan.nodes import Source
+from penstock.connectors.memory import MemoryConnector
+from penstock.expr.text import quoted, text
+from penstock.expr.tree import Literal
+from penstock.plan.logical import Source
 from penstock.progress.rules import Slack
-from penstock.schema import sql_type
-from penstock.sources.memory import MemoryConnector
 from penstock.testing.case_table import aligned
 from penstock.testing.source_rows import connector_of
 from penstock.testing.trial_sql_words import NoSql, listed, span
+from penstock.types import sql_type
 
 
 def source_sql(source: Source) -> str:

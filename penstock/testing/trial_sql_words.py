@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from penstock.expressions import Column, Expr, Literal, Named
-from penstock.expressions_text import quoted, text
-from penstock.plan.nodes import Node
-from penstock.plan.subqueries import node_schema
+from penstock.expr.text import quoted, text
+from penstock.expr.tree import Column, Expr, Literal, Named
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import Node
 
 
 class NoSql(Exception):

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from penstock.api.streams import Stream
 from penstock.errors import PenstockError
-from penstock.expressions import Call, Case, Cast, Column, Literal, Named
-from penstock.expressions_text import text
-from penstock.plan.nodes import BatchFunction, Node, Source, inputs_of
+from penstock.expr.text import text
+from penstock.expr.tree import Call, Case, Cast, Column, Literal, Named
+from penstock.plan.logical import BatchFunction, Node, Source, inputs_of
 from penstock.testing.case_text import sections
 from penstock.testing.source_rows import connector_of, sources_of
 from penstock.testing.trial_sql_case import case_of

@@ -17,11 +17,10 @@ import pyarrow.parquet as pq
 import penstock as ps
 from penstock.api.handle import Run
 from penstock.api.streams import Stream
-from penstock.plan.nodes import Node, Source
-from penstock.plan.subqueries import node_schema
+from penstock.connectors.memory import MemoryConnector
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import Node, Source
 from penstock.progress.rules import Ordered, Slack
-from penstock.schema import conform
-from penstock.sources.memory import MemoryConnector
 from penstock.testing.arrivals import late_arrivals, random_arrivals
 from penstock.testing.case_input import Epochs, Part
 from penstock.testing.late_answer import BY_WINDOW, expected, readable
@@ -31,6 +30,7 @@ from penstock.testing.queries_any import any_query
 from penstock.testing.rows import assert_same_rows
 from penstock.testing.source_rows import connector_of, sources_of, tables_of
 from penstock.testing.ways import Way, random_way
+from penstock.types import conform
 
 _PATIENCE = 120.0  # seconds, after which a run counts as one that never ends
 _EPOCHS = 2  # after which a run goes on in the next way

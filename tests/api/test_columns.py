@@ -9,9 +9,9 @@ import pytest
 
 from penstock.api.columns import ColumnExpr, as_expr, as_operand, call, col, lit, when
 from penstock.errors import QueryError
-from penstock.expressions import Call, Case, Cast, Column, Literal, Named
-from penstock.expressions_text import text
-from penstock.operators.scalar import evaluate
+from penstock.expr.evaluate.scalar import evaluate
+from penstock.expr.text import text
+from penstock.expr.tree import Call, Case, Cast, Column, Literal, Named
 
 a, b = col("a"), col("b")
 

@@ -12,7 +12,7 @@ import penstock as ps
 from penstock.api.columns import ColumnExpr
 from penstock.api.streams import Stream
 from penstock.errors import QueryError
-from penstock.plan.nodes import Filter, Node, Union
+from penstock.plan.logical import Filter, Node, Union
 from penstock.plan.size import MAX_HEIGHT, MAX_NODES
 
 ROWS = ps.read.table([{"ts": n, "v": n} for n in range(5)], time="ts")

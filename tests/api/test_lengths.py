@@ -12,7 +12,7 @@ import pytest
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.errors import PenstockError
-from penstock.plan.nodes import Aggregate, Join, Source
+from penstock.plan.logical import Aggregate, Join, Source
 from penstock.progress.rules import Slack
 
 

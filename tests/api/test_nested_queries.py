@@ -16,9 +16,9 @@ from rich.console import Console
 import penstock as ps
 from penstock.api.script import read_script
 from penstock.api.streams import Stream
+from penstock.connectors.sinks.terminal import rows_as_table
 from penstock.errors import QueryError
-from penstock.plan.nodes import Node, Source, inputs_of
-from penstock.sinks.terminal import rows_as_table
+from penstock.plan.logical import Node, Source, inputs_of
 from penstock.testing.oracle import batch_answer
 from penstock.testing.ways import random_way
 

@@ -7,8 +7,8 @@ from dataclasses import fields
 import pytest
 
 from penstock.api.option_text import point_in_time, read_options, read_settings, whole_number, yes_or_no
-from penstock.config import Settings
 from penstock.errors import ConfigError
+from penstock.settings import Settings
 
 
 @pytest.mark.parametrize(

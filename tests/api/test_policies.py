@@ -11,9 +11,9 @@ import pytest
 
 import penstock as ps
 from penstock.balance import policies
-from penstock.config import Settings
 from penstock.errors import ConfigError, PolicyError
 from penstock.events import ChangeRefused, DirectoryChanged
+from penstock.settings import Settings
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
+from penstock.connectors.memory import MemoryConnector
 from penstock.plan.fingerprint import describe
-from penstock.plan.nodes import Node
-from penstock.sources.memory import MemoryConnector
+from penstock.plan.logical import Node
 from penstock.sql import parse_script
 
 SCHEMA = pa.schema(

@@ -11,11 +11,11 @@ import pytest
 
 import penstock as ps
 from penstock.errors import QueryError
-from penstock.expressions import Call, Cast, Column, Literal, Named
+from penstock.expr.tree import Call, Cast, Column, Literal, Named
 from penstock.operators.bands import Band
-from penstock.operators.window import Window
-from penstock.operators.window_kinds import Moments, RowWindow, Session
-from penstock.plan.nodes import (
+from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import (
     Aggregate,
     Aggregation,
     Distinct,

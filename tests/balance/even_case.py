@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from penstock.balance.decisions import Decision
 from penstock.balance.policy import Learning, Policy
-from penstock.balance.round import Figures, Loads, Round
+from penstock.balance.stats import Figures, Loads, Round
 from penstock.state.directory import Directory, Group, uniform
 
 KEY_BITS = 14  # every key is a prefix of the hash of this length

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.balance.decisions import Decision, Move
 from penstock.balance.policy import Policy
-from penstock.balance.round import Figures, Loads, Round
+from penstock.balance.stats import Figures, Loads, Round
 from penstock.state.directory import Directory, uniform
 
 Integers = Sequence[int] | npt.NDArray[np.int64]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.balance.admission import (
+from penstock.balance.intake.admission import (
     FIRST_ROWS,
     LEAST_PART,
     LEAST_ROWS,

@@ -11,8 +11,8 @@ import pytest
 from penstock.balance.controller import Controller
 from penstock.balance.decisions import Change, Decision, Measured, Merge, Move, Scale, Split
 from penstock.balance.policies import policy_named, register
-from penstock.balance.round import Loads, Round
 from penstock.balance.rules import MEGABYTE, Rules
+from penstock.balance.stats import Loads, Round
 from penstock.errors import ConfigError
 from penstock.state.directory import Directory, Group, uniform
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.balance.decisions import Scale
 from penstock.balance.declustering import BUSY, OCCUPANCY, Thresholds, degree, roles
 from penstock.balance.policies.diffusion import Diffusion
-from penstock.balance.round import Round
+from penstock.balance.stats import Round
 from penstock.errors import ConfigError
 from penstock.state.directory import uniform
 

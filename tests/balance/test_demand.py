@@ -8,8 +8,8 @@ from even_case import even_keys, figures_of, world
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.balance.demand import demand
-from penstock.balance.round import Round
+from penstock.balance.estimate import demand
+from penstock.balance.stats import Round
 from penstock.state.directory import uniform
 
 ROWS = [1000, 2000, 3000, 4000, 1000, 2000, 3000, 4000]

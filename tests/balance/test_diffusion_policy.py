@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.balance.decisions import Merge, Move, Scale, Split
 from penstock.balance.policies.diffusion import Diffusion
-from penstock.balance.round import Round
+from penstock.balance.stats import Round
 from penstock.state.directory import Group, uniform
 
 PLAIN = Diffusion(theta=None)

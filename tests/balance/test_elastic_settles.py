@@ -11,8 +11,8 @@ import pytest
 
 from penstock.balance.controller import Controller, controllers
 from penstock.balance.decisions import Scale
-from penstock.balance.round import Loads, Round
-from penstock.config import Settings
+from penstock.balance.stats import Loads, Round
+from penstock.settings import Settings
 from penstock.state.directory import Directory, uniform
 
 KEY_BITS = 9

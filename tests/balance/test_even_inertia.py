@@ -11,9 +11,9 @@ from even_case import changed, even_keys, figures_of, world
 
 from penstock.balance.decisions import Decision
 from penstock.balance.policies.even import Even
-from penstock.balance.round import Round
+from penstock.balance.stats import Round
 from penstock.state.directory import uniform
-from penstock.state.ranges import HASH_END
+from penstock.state.hash_ranges import HASH_END
 
 EVEN = Even(inertia=0.0)  # it believes what one round tells
 SLOWED = [0.5] + [1.0] * 7

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from penstock.balance.controller import Controller
 from penstock.balance.decisions import Merge, Move, Split
-from penstock.balance.evening import Prices, Step, worthwhile
+from penstock.balance.levelling import Prices, Step, worthwhile
 from penstock.balance.policies.even import Even
-from penstock.balance.round import Figures, Round
 from penstock.balance.rules import Rules
+from penstock.balance.stats import Figures, Round
 from penstock.state.directory import Directory, uniform
 
 EVEN = Even(inertia=0.0)  # it believes what one round tells

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.balance.flushing import BLOCK_BITS, Closing, Flushing, Leisure, at_least, pressing
 from penstock.state.directory import Group, uniform
-from penstock.state.ranges import EVERYTHING, HASH_END, HashRange, common, remaining
+from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, common, remaining
 
 PERIOD = 1_000
 PUTTING_OFF = st.builds(Flushing, st.sampled_from(["slow", "lazy"]), st.integers(1, 5))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock.balance.decisions import Decision, Move
 from penstock.balance.policies.flux import Flux
 from penstock.balance.policy import Paced
-from penstock.balance.round import Round
+from penstock.balance.stats import Round
 from penstock.state.directory import Group, uniform
 
 FLUX = Flux()

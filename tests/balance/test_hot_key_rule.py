@@ -9,13 +9,13 @@ import pytest
 from even_case import changed, figures_of
 
 from penstock.balance.decisions import Gather, Spread
-from penstock.balance.demand import demand
+from penstock.balance.estimate import demand
 from penstock.balance.hot_keys import gathers, spreads
 from penstock.balance.keys import CellLoads, KeyLoad, heaviest
 from penstock.balance.policies.even import Even
-from penstock.balance.round import Round
-from penstock.state.cells import Cells
+from penstock.balance.stats import Round
 from penstock.state.directory import uniform
+from penstock.state.hot_keys import Cells
 
 DIRECTORY = uniform(4, 4)
 HASH = DIRECTORY.groups[5].range.low + 12345  # it lives at site 1

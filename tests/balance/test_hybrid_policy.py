@@ -11,7 +11,7 @@ from penstock.balance.policies.hybrid import Hybrid
 from penstock.balance.policies.memory import Memory
 from penstock.balance.policies.pacing import Pacing
 from penstock.balance.policy import Paced
-from penstock.balance.round import Round
+from penstock.balance.stats import Round
 from penstock.state.directory import uniform
 
 HYBRID = Hybrid()

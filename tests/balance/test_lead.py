@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.balance.lead import Standing, lowest_marks, shares, substream_shares
+from penstock.balance.intake.lead import Standing, lowest_marks, shares, substream_shares
 from penstock.progress.mark import BEGIN, END, Mark, at
 
 ENDED = Standing(END, ended=True)

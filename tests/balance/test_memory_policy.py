@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.balance.decisions import Decision, Move
 from penstock.balance.policies.memory import Memory
 from penstock.balance.policy import Paced
-from penstock.balance.round import Figures, Round
+from penstock.balance.stats import Figures, Round
 from penstock.state.directory import Directory, Group, uniform
 
 MEMORY = Memory()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.balance.pace import LONGEST, SHORTEST, Pace
+from penstock.balance.intake.pace import LONGEST, SHORTEST, Pace
 
 
 @pytest.mark.parametrize("worked", [False, True])

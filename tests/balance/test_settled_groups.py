@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from penstock.balance.controller import Controller
 from penstock.balance.decisions import Move, Split
 from penstock.balance.policies import policy_named
-from penstock.balance.round import Round
 from penstock.balance.rules import Rules
+from penstock.balance.stats import Round
 from penstock.state.directory import uniform
 
 MOVING = ["even", "flux", "diffusion", "memory", "hybrid"]

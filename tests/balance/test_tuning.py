@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.balance.decisions import Decision, Merge, Split
-from penstock.balance.round import Round
+from penstock.balance.stats import Round
 from penstock.balance.tuning import BOUNDS, tuned
 from penstock.state.directory import Directory, uniform
 

@@ -21,7 +21,7 @@ from penstock.bench.adapt.variants import TUNED, UNTUNED, make_known
 from penstock.bench.adapt.watched_run import Option
 from penstock.bench.also.experiment import Setting
 from penstock.events import EpochCommitted, EpochTimed, TaskTimed
-from penstock.schema import time_values
+from penstock.types import time_values
 
 SETTING = Setting()
 STEPS = Arrivals((Phase(0.2, 1_000.0), Phase(0.3, 4_000.0)))

@@ -19,7 +19,7 @@ from penstock.bench.oracle import batch_answer, equal, session
 from penstock.bench.penstock_system import Penstock
 from penstock.bench.systems import Limits
 from penstock.bench.workloads.calls import CALLS as WORKLOAD
-from penstock.schema import time_values
+from penstock.types import time_values
 
 TOTAL = 12_000
 

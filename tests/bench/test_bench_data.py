@@ -14,7 +14,7 @@ from penstock.bench.streams import STREAMS
 from penstock.bench.wide_rows import WIDE_SCHEMA
 from penstock.bench.workload import SLACK_SECONDS
 from penstock.errors import ConfigError
-from penstock.schema import time_values
+from penstock.types import time_values
 
 ROWS = 20_000
 

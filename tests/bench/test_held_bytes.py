@@ -10,14 +10,14 @@ import pytest
 import penstock as ps
 from penstock.bench.held import Held, HeldBytes
 from penstock.checkpoint.manifest import FORMAT, Manifest, RangeMark, SiteState, SubqueryState, Totals
-from penstock.checkpoint.run_files import write_run
+from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
 from penstock.plan.program import Program
-from penstock.plan.subqueries import compile_query
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, at
 from penstock.state.directory import uniform
-from penstock.state.ranges import EVERYTHING, HashRange
+from penstock.state.hash_ranges import EVERYTHING, HashRange
 from penstock.state.runs import HASH, TIME, Run, Slice
+from penstock.storage.run_files import write_run
 
 LOWER_HALF = HashRange(0, 50)
 

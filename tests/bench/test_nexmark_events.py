@@ -9,7 +9,7 @@ import pytest
 
 from penstock.bench.bench_stream import FILE_SECONDS, FILES, SECOND, START, BenchStream
 from penstock.bench.nexmark_events import CATEGORIES, FIRST_CATEGORY, FIRST_ID, LEAD, LIFE_SECONDS, NEXMARK_STREAMS
-from penstock.schema import time_values
+from penstock.types import time_values
 
 TOTAL = 60_000
 PERSON, AUCTION, BID = NEXMARK_STREAMS

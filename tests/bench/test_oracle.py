@@ -16,7 +16,7 @@ from penstock.bench.data import ensure_data
 from penstock.bench.oracle import batch_answer, closed_by_watermark, equal, session
 from penstock.bench.workload import Workload
 from penstock.bench.workloads import WORKLOADS
-from penstock.schema import time_values
+from penstock.types import time_values
 
 ROWS = 2_000
 BAND = 5 * SECOND

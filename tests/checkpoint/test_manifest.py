@@ -11,15 +11,15 @@ import msgspec
 import pytest
 from manifest_case import RUN, STAGED, manifest_of, write_body
 
-from penstock.checkpoint import durable
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.manifest import FORMAT, Manifest, RangeMark, SiteState, SourceState, SubqueryState
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN, END, at
-from penstock.state.cells import Cells
 from penstock.state.directory import Group, uniform
-from penstock.state.ranges import EVERYTHING, HASH_END
+from penstock.state.hash_ranges import EVERYTHING, HASH_END
+from penstock.state.hot_keys import Cells
 from penstock.state.runs import Slice
+from penstock.storage import durable
 
 
 def _manifest(epoch: int = 7) -> Manifest:

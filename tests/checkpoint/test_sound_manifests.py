@@ -17,9 +17,9 @@ from penstock.checkpoint.sound import contradictions
 from penstock.checkpoint.store import Checkpoint
 from penstock.errors import CorruptCheckpointError
 from penstock.progress.mark import END, Mark, at
-from penstock.state.cells import Cells
 from penstock.state.directory import uniform
-from penstock.state.ranges import EVERYTHING, HASH_END, HashRange
+from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
+from penstock.state.hot_keys import Cells
 from penstock.state.runs import Run, Slice
 
 HALF = HASH_END // 2

@@ -13,7 +13,7 @@ from penstock.checkpoint.store import KEPT_MANIFESTS, Checkpoint, epoch_of_name,
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN
 from penstock.state.directory import uniform
-from penstock.state.ranges import EVERYTHING
+from penstock.state.hash_ranges import EVERYTHING
 from penstock.state.runs import Run, Slice
 
 

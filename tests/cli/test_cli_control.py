@@ -14,10 +14,10 @@ import pytest
 from cli_case import calls, penstock, run, to_files
 from typer.testing import Result
 
-from penstock.checkpoint.control import Control, MoveRequest, RebalanceRequest, Request, ScaleRequest, SplitRequest
 from penstock.checkpoint.lock import Lock
-from penstock.checkpoint.status import Status
-from penstock.checkpoint.status import SubqueryStatus as Subquery
+from penstock.control.requests import Control, MoveRequest, RebalanceRequest, Request, ScaleRequest, SplitRequest
+from penstock.control.status import Status
+from penstock.control.status import SubqueryStatus as Subquery
 
 Answers = Callable[[Control, Request], None]
 

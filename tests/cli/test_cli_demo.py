@@ -19,12 +19,12 @@ from rich.console import Console
 import penstock as package
 from penstock.api.handle import Progress
 from penstock.api.script import read_script
-from penstock.checkpoint.control import MoveRequest
-from penstock.checkpoint.status import GroupStatus, SiteStatus, SubqueryStatus
 from penstock.cli.demo_query import demo_script, new_folder
 from penstock.cli.demo_results import Results, Suspect
 from penstock.cli.demo_screen import DemoScreen
 from penstock.cli.demo_sites import DemoSites, busiest_move
+from penstock.control.requests import MoveRequest
+from penstock.control.status import GroupStatus, SiteStatus, SubqueryStatus
 
 
 @pytest.fixture(autouse=True)

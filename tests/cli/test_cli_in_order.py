@@ -16,7 +16,7 @@ from cli_case import last_json, penstock, run
 
 from penstock.balance import policies
 from penstock.balance.decisions import Decision, Move
-from penstock.balance.round import Round
+from penstock.balance.stats import Round
 from penstock.testing.rows import assert_same_rows
 
 SOURCE = """CREATE SOURCE calls (ts BIGINT, district BIGINT, kind VARCHAR, v BIGINT, WATERMARK FOR ts AS ts - 20)

@@ -11,9 +11,9 @@ import pytest
 from cli_case import calls, penstock, to_files
 
 import penstock as penstock_package
-from penstock.config import Settings
 from penstock.errors import ConfigError
-from penstock.runtime.java import find_java
+from penstock.settings import Settings
+from penstock.spark.embedded.java import find_java
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from cli_case import COUNT, calls, last_json, penstock, run, to_files
 
 from penstock.balance import policies
 from penstock.balance.decisions import Decision, Move, Split
-from penstock.balance.round import Round
+from penstock.balance.stats import Round
 from penstock.state.directory import Group
 from penstock.version import __version__
 

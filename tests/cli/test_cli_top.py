@@ -20,9 +20,9 @@ from cli_case import penstock
 from top_case import BEGAN, STATUS, shown
 
 import penstock as package
-from penstock.checkpoint.control import Control
 from penstock.checkpoint.lock import Lock
-from penstock.checkpoint.status import Status
+from penstock.control.requests import Control
+from penstock.control.status import Status
 
 _PATIENCE = 30.0  # seconds
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from top_case import BEGAN, DECISIONS, HOTTEST, SITES, STATUS, shown
 
-from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 from penstock.cli.top_screen import rows_per_table
+from penstock.control.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 
 
 def line_with(lines: list[str], text: str) -> str:

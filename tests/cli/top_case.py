@@ -7,8 +7,8 @@ from io import StringIO
 
 from rich.console import Console
 
-from penstock.checkpoint.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 from penstock.cli.top_screen import picture
+from penstock.control.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 
 BEGAN = 1_700_000_000.0
 SITES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from held_clock import Clock
 
-from penstock.engine import intake
+from penstock.engine.driver import intake
 
 
 @pytest.fixture

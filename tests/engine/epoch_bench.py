@@ -13,13 +13,13 @@ import pytest
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.checkpoint.store import Checkpoint
-from penstock.config import Settings
-from penstock.engine.commit import source_marks
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import EpochLoop, Executor, Outcome
+from penstock.engine.driver.commit import source_marks
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Executor, Outcome
+from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
-from penstock.plan.subqueries import compile_query
 from penstock.progress.mark import Mark
+from penstock.settings import Settings
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("kind", pa.string())])
 Rows = list[tuple[int, str]]

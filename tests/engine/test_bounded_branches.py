@@ -10,7 +10,7 @@ from small_streams import answer, stream
 
 import penstock as ps
 from penstock.api.streams import Stream
-from penstock.engine import branches
+from penstock.engine.task.exchange import branches
 from penstock.plan.program import SINK, Branch
 from penstock.testing.rows import assert_same_rows
 

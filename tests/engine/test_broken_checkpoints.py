@@ -13,10 +13,10 @@ import pytest
 
 import penstock as ps
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.faults import FaultPoint, arm, disarm
 from penstock.checkpoint.manifest import Manifest, RangeMark, SiteState
 from penstock.errors import CheckpointError, CorruptCheckpointError, SinkError, SourceError
 from penstock.state.runs import Slice
+from penstock.storage.faults import FaultPoint, arm, disarm
 from penstock.testing.crashes import (
     Fault,
     Place,

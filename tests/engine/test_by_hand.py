@@ -15,10 +15,10 @@ import penstock as ps
 from penstock.balance import policies
 from penstock.balance.decisions import Decision, Merge, Move, Split, Spread
 from penstock.balance.policies.even import Even
-from penstock.balance.round import Loads, Round
-from penstock.engine.adapting import BY_HAND, Adaptation
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import EpochLoop
+from penstock.balance.stats import Loads, Round
+from penstock.engine.driver.adapt import BY_HAND, Adaptation
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop
 from penstock.events import ChangeRefused, DirectoryChanged, Event, Rebalanced
 from penstock.operators.reorder import Reorder
 from penstock.state.directory import Group, uniform
@@ -110,8 +110,8 @@ def test_what_was_heard_in_the_round_counts_where_sites_are_evened_out(
             epochs.append(figures.epochs)
             return []
 
-    monkeypatch.setattr("penstock.engine.adapting.Even", Notes)
-    monkeypatch.setattr("penstock.engine.adapting.LOOK", 0.0)
+    monkeypatch.setattr("penstock.engine.driver.adapt.Even", Notes)
+    monkeypatch.setattr("penstock.engine.driver.adapt.LOOK", 0.0)
     monkeypatch.setattr("penstock.balance.controller.REST", 0.0)
     with looping(joined(), Place(tmp_path), WAY, InlineExecutor(), round_seconds=3600.0) as (loop, told):
         steps(loop, 5)
@@ -138,7 +138,7 @@ def test_who_asks_need_not_wait_until_a_slow_site_is_believed_to_be_slow() -> No
 
 
 def test_sites_are_not_evened_out_by_one_short_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.engine.adapting.LOOK", 3600.0)
+    monkeypatch.setattr("penstock.engine.driver.adapt.LOOK", 3600.0)
     with looping(joined(), Place(tmp_path), WAY, InlineExecutor(), policy="static") as (loop, told):
         loop.rebalance(0)
         steps(loop, 4)

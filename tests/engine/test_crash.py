@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.checkpoint.faults import FaultPoint, arm
-from penstock.engine.storing import Storage
+from penstock.engine.task.site.storing import Storage
+from penstock.storage.faults import FaultPoint, arm
 from penstock.testing.crashes import (
     Fault,
     Place,

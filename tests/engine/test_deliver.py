@@ -7,19 +7,19 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from penstock.engine.blob import Header
-from penstock.engine.branches import together, travelling
-from penstock.engine.deliver import are_scattered, blobs_for_sites
-from penstock.operators.aggregate import Measure, WindowAggregate
+from penstock.engine.task.exchange.branches import together, travelling
+from penstock.engine.task.exchange.deliver import are_scattered, blobs_for_sites
+from penstock.engine.wire.blob import Header
 from penstock.operators.arrange import hashes_of
+from penstock.operators.band_join.join import BandJoin
 from penstock.operators.bands import Band
-from penstock.operators.join import BandJoin
-from penstock.operators.theta import GridJoin
-from penstock.operators.window import Window
+from penstock.operators.theta_join.join import GridJoin
+from penstock.operators.window.aggregate import Measure, WindowAggregate
+from penstock.operators.window.windows import Window
 from penstock.plan.program import Subquery
-from penstock.state.cells import Cells
 from penstock.state.directory import Directory, uniform
-from penstock.state.ranges import point
+from penstock.state.hash_ranges import point
+from penstock.state.hot_keys import Cells
 from penstock.state.runs import TIME
 from penstock.state.site_order import SiteOrder
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.engine import loop as loop_module
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.job import EpochJob, Following, Report, RouteTask, SiteReport, nothing_follows
-from penstock.engine.loop import Outcome
+from penstock.engine.driver import loop as loop_module
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import Outcome
 from penstock.engine.stopwatch import Stopwatch
+from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, SiteReport, nothing_follows
 from penstock.events import DirectoryChanged
 from penstock.testing.crashes import Place, Scenario, assert_exact
 from penstock.testing.looping import looping

@@ -14,9 +14,9 @@ import penstock as ps
 from penstock.api.streams import Stream
 from penstock.cli.main import app
 from penstock.events import EpochCommitted, JoinExplodes
-from penstock.operators import join_explosion
-from penstock.operators.base import Portion, Stored
-from penstock.plan.subqueries import compile_query
+from penstock.operators.band_join import explosion as join_explosion
+from penstock.operators.protocol import Portion, Stored
+from penstock.plan.compile.subqueries import compile_query
 
 
 def many(name: str, key: str, rows: int) -> Stream:

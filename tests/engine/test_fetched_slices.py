@@ -12,11 +12,11 @@ import pytest
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.balance.decisions import Move
-from penstock.checkpoint.fetching import Bring
-from penstock.engine.loop import EpochLoop, Outcome
+from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.errors import CorruptCheckpointError
 from penstock.events import EpochCommitted, EpochTimed
 from penstock.state.runs import restrict
+from penstock.storage.cache.fetch import Bring
 from penstock.testing.crashes import (
     Place,
     Scenario,

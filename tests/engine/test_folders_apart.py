@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
+from penstock.connectors.files.listing import list_files, would_match
 from penstock.errors import ConfigError, SinkError
-from penstock.sources.listing import list_files, would_match
 
 
 @pytest.fixture(autouse=True)

@@ -13,11 +13,11 @@ from small_streams import answer
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.checkpoint.store import Checkpoint
-from penstock.config import Settings
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import EpochLoop, Outcome
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
-from penstock.plan.subqueries import compile_query
+from penstock.settings import Settings
 from penstock.testing.rows import assert_same_rows
 
 

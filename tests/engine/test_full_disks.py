@@ -14,13 +14,13 @@ from unittest import mock
 import pytest
 
 from penstock.api import launch as starting
-from penstock.checkpoint.disk_errors import explained
-from penstock.checkpoint.faults import FaultPoint
 from penstock.checkpoint.manifest import Staged
-from penstock.engine import room
+from penstock.connectors.sinks.files import FilesSink
+from penstock.engine.driver import room
 from penstock.errors import DiskFullError, StorageError
 from penstock.events import DiskFull, EpochCommitted, Event
-from penstock.sinks.files import FilesSink
+from penstock.storage.disk_errors import explained
+from penstock.storage.faults import FaultPoint
 from penstock.testing.crashes import (
     Fault,
     Place,

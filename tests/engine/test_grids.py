@@ -19,19 +19,19 @@ from penstock.api.streams import Stream
 from penstock.balance.decisions import Move
 from penstock.checkpoint.manifest import RangeMark, SiteState, SubqueryState
 from penstock.checkpoint.store import Checkpoint
-from penstock.config import Settings
-from penstock.engine.gridding import may_regrid, regridded
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
-from penstock.engine.loop import EpochLoop, Outcome
+from penstock.engine.driver.grids import may_regrid, regridded
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.errors import StorageError
-from penstock.operators.base import Gridded
+from penstock.operators.protocol import Gridded
+from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
-from penstock.plan.subqueries import compile_query
 from penstock.progress.mark import at
+from penstock.settings import Settings
 from penstock.state.directory import uniform
 from penstock.state.grid import cell_hashes, grid_for
-from penstock.state.ranges import EVERYTHING
+from penstock.state.hash_ranges import EVERYTHING
 from penstock.state.runs import Run, Slice
 from penstock.testing.rows import assert_same_rows
 

@@ -13,7 +13,7 @@ from small_streams import stream
 
 from penstock.api.streams import Stream
 from penstock.checkpoint.manifest import Manifest
-from penstock.engine.run_access import OPEN_RUNS
+from penstock.engine.task.site.run_access import OPEN_RUNS
 from penstock.errors import CorruptCheckpointError
 from penstock.testing.forgeries import OF_RUNS
 

@@ -11,17 +11,17 @@ import pytest
 
 import penstock as ps
 from penstock.balance.decisions import Gather, Scale, Spread
-from penstock.checkpoint.faults import InjectedCrash, arm, disarm
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import EpochLoop, Executor, Outcome
-from penstock.engine.run_access import OPEN_RUNS
-from penstock.engine.site import MOST_PENDING
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Executor, Outcome
+from penstock.engine.task.site.run_access import OPEN_RUNS
+from penstock.engine.task.site.step import MOST_PENDING
 from penstock.errors import StorageError
 from penstock.events import ChangeRefused, DirectoryChanged
 from penstock.operators.arrange import hashes_of
-from penstock.state.cells import Cells
-from penstock.state.ranges import point
+from penstock.state.hash_ranges import point
+from penstock.state.hot_keys import Cells
 from penstock.state.runs import restrict
+from penstock.storage.faults import InjectedCrash, arm, disarm
 from penstock.testing.crashes import Place, Scenario, assert_exact, random_fault
 from penstock.testing.looping import looping
 from penstock.testing.operator_queries import operator_queries
@@ -175,7 +175,7 @@ def test_a_key_does_not_wait_for_what_is_pending_around_it(
     steps: int, most: int, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slices of pending rows span hashes that they have no rows of, also where they are written anew as one run."""
-    monkeypatch.setattr("penstock.engine.site.MOST_PENDING", most)
+    monkeypatch.setattr("penstock.engine.task.site.step.MOST_PENDING", most)
     scenario = twelve_epochs(1, 3600, hot=2, keys=range(100, 161))
     with looping(scenario, place, ONE_BY_ONE, InlineExecutor()) as (loop, _):
         loop.change(0, Spread(HASH, 0, (0, 1, 2)))

@@ -9,12 +9,12 @@ import pytest
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.balance.decisions import Spread
-from penstock.balance.demand import Demand
+from penstock.balance.estimate import Demand
 from penstock.balance.policies import even
-from penstock.balance.round import Round
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import Outcome
-from penstock.engine.showing import subquery_status
+from penstock.balance.stats import Round
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import Outcome
+from penstock.engine.driver.showing import subquery_status
 from penstock.events import DirectoryChanged, EpochCommitted
 from penstock.testing.crashes import Place, Scenario, assert_exact
 from penstock.testing.looping import looping

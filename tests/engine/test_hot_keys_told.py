@@ -12,13 +12,13 @@ import pytest
 
 import penstock as ps
 from penstock.balance.decisions import Gather, Spread
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import EpochLoop, Outcome
-from penstock.engine.run_access import OPEN_RUNS
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.engine.task.site.run_access import OPEN_RUNS
 from penstock.operators.arrange import hashes_of
-from penstock.operators.base import may_cut
+from penstock.operators.protocol import may_cut
 from penstock.state.directory import Directory
-from penstock.state.ranges import Hashes
+from penstock.state.hash_ranges import Hashes
 from penstock.state.runs import Slice
 from penstock.testing.crashes import Place, Scenario, assert_exact
 from penstock.testing.hosts import HostsExecutor, LateFetcher

@@ -14,8 +14,8 @@ from held_clock import Clock
 import penstock as ps
 from penstock.api.script import read_script
 from penstock.api.streams import Stream
-from penstock.engine.commit import source_marks
-from penstock.engine.loop import Outcome
+from penstock.engine.driver.commit import source_marks
+from penstock.engine.driver.loop import Outcome
 from penstock.errors import QueryError
 from penstock.progress.mark import BEGIN
 

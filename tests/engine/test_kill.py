@@ -16,7 +16,7 @@ from random import Random
 
 import pytest
 
-from penstock.checkpoint.faults import FaultPoint
+from penstock.storage.faults import FaultPoint
 from penstock.testing.crashes import (
     Fault,
     Place,

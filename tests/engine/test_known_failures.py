@@ -20,19 +20,19 @@ import pytest
 
 import penstock as ps
 from penstock.api.streams import Ready
-from penstock.checkpoint import durable
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.checkpoint.lock import Lock
 from penstock.checkpoint.store import Checkpoint, epoch_of_name
-from penstock.config import Settings
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
-from penstock.engine.loop import EpochLoop
+from penstock.connectors.sinks.sink import RowWriter
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop
+from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.errors import CheckpointError, SourceError, StorageError
 from penstock.events import EpochCommitted, Event
-from penstock.plan.subqueries import compile_query
-from penstock.sinks.base import RowWriter
+from penstock.plan.compile.subqueries import compile_query
+from penstock.settings import Settings
+from penstock.storage import durable
+from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.testing import assert_same_rows
 from penstock.testing.crashes import (
     Fault,

@@ -19,10 +19,10 @@ from small_streams import answer, rows, stream
 
 import penstock as ps
 from penstock.api.streams import Stream
-from penstock.engine.loop import Outcome
+from penstock.engine.driver.loop import Outcome
 from penstock.errors import QueryError
 from penstock.operators.bands import Band
-from penstock.plan.nodes import JOINS, Join
+from penstock.plan.logical import JOINS, Join
 from penstock.testing import assert_same_rows, batch_answer
 from penstock.testing.crashes import (
     Place,

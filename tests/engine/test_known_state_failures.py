@@ -16,12 +16,12 @@ import pytest
 import penstock as ps
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint import store
-from penstock.checkpoint.durable import Sync
-from penstock.checkpoint.faults import FaultPoint
-from penstock.checkpoint.run_files import Copy
-from penstock.engine import storing
+from penstock.engine.task.site import storing
 from penstock.errors import CorruptCheckpointError
 from penstock.events import Event
+from penstock.storage.durable import Sync
+from penstock.storage.faults import FaultPoint
+from penstock.storage.run_files import Copy
 from penstock.testing import assert_same_rows, batch_answer
 from penstock.testing.crashes import (
     Fault,

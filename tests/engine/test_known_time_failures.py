@@ -19,8 +19,8 @@ from small_streams import Batch, answer, rows, stream
 
 import penstock as ps
 from penstock.api.streams import Stream
-from penstock.plan.nodes import JOINS
-from penstock.plan.subqueries import compile_query
+from penstock.plan.compile.subqueries import compile_query
+from penstock.plan.logical import JOINS
 from penstock.progress.mark import MAX_TIME, MIN_TIME
 from penstock.testing import assert_same_rows, batch_answer
 from penstock.testing.crashes import Place, Scenario, assert_exact, finish

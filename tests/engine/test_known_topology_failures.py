@@ -14,7 +14,7 @@ from small_streams import stream
 
 import penstock as ps
 from penstock.api.streams import Stream
-from penstock.plan.nodes import JOINS
+from penstock.plan.logical import JOINS
 from penstock.testing.crashes import (
     Place,
     Scenario,

@@ -9,8 +9,8 @@ import pytest
 from held_clock import Clock
 
 import penstock as ps
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import Outcome
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import Outcome
 from penstock.testing.crashes import Place, Scenario, assert_exact, operator_scenario
 from penstock.testing.looping import looping, step_to_end
 from penstock.testing.operator_queries import operator_queries

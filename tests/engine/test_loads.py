@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.key_loads import TOLD, KeyCounts, heavy_keys
-from penstock.engine.loads import Counted, borders_of
+from penstock.engine.task.site.key_loads import TOLD, KeyCounts, heavy_keys
+from penstock.engine.task.site.loads import Counted, borders_of
 from penstock.state.directory import Directory, Group, uniform
-from penstock.state.ranges import EVERYTHING, Hashes
+from penstock.state.hash_ranges import EVERYTHING, Hashes
 from penstock.state.runs import Run, Slice
 
 CELLS, DEPTH = 32, 5

@@ -10,10 +10,10 @@ import pytest
 
 import penstock as ps
 from penstock.checkpoint.store import Checkpoint
-from penstock.config import Settings
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import EpochLoop, Outcome
-from penstock.plan.subqueries import compile_query
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.plan.compile.subqueries import compile_query
+from penstock.settings import Settings
 
 SECOND = 1_000_000
 

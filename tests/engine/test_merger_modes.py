@@ -17,12 +17,11 @@ from small_streams import answer, stream
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.checkpoint.manifest import SiteState
-from penstock.engine.ordered import Held, release
-from penstock.engine.storing import Storage
+from penstock.engine.task.site.ordered import Held, release
+from penstock.engine.task.site.storing import Storage
 from penstock.errors import CheckpointError
 from penstock.operators.arrange import times_of
 from penstock.progress.mark import END, at
-from penstock.schema import time_values
 from penstock.state.runs import HASH, TIME
 from penstock.testing import assert_same_rows
 from penstock.testing.crashes import (
@@ -38,6 +37,7 @@ from penstock.testing.crashes import (
 from penstock.testing.operator_queries import OperatorQuery, operator_queries
 from penstock.testing.queries import SECOND
 from penstock.testing.ways import Way
+from penstock.types import time_values
 
 QUERIES = operator_queries(SECOND)
 

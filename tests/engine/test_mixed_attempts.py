@@ -7,9 +7,10 @@ from random import Random
 
 import pytest
 
-from penstock.engine.blob import Blob
-from penstock.engine.inline import InlineExecutor, _one_level
-from penstock.engine.job import (
+from penstock.engine.driver.inline import InlineExecutor, _one_level
+from penstock.engine.task.level import run_route
+from penstock.engine.wire.blob import Blob
+from penstock.engine.wire.job import (
     EpochJob,
     Following,
     Message,
@@ -20,7 +21,6 @@ from penstock.engine.job import (
     route_producer,
     site_producer,
 )
-from penstock.engine.level import run_route
 from penstock.errors import PenstockError
 from penstock.events import EpochDropped
 from penstock.testing.crashes import (

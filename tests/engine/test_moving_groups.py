@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from penstock.balance.decisions import Merge, Move, Scale, Split
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import EpochLoop, Outcome
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.events import ChangeRefused, DirectoryChanged
 from penstock.state.directory import Group
 from penstock.testing.crashes import (

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.checkpoint.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.errors import CheckpointError, SinkError
+from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
 
 SECOND = 1_000_000
 

@@ -14,7 +14,7 @@ from epoch_bench import NOTHING, Bench, Rows, table, tens, times
 import penstock as ps
 from penstock.api.script import read_script
 from penstock.api.streams import Stream
-from penstock.engine.commit import source_marks
+from penstock.engine.driver.commit import source_marks
 from penstock.progress.mark import BEGIN, MAX_TIME, MIN_TIME, at
 from penstock.testing import Way, assert_same_rows
 from penstock.testing.oracle import answer_and_late

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.checkpoint.faults import FaultPoint
 from penstock.checkpoint.manifest import file_name
-from penstock.engine.standing import rows_of
+from penstock.engine.driver.standing import rows_of
 from penstock.errors import CheckpointError, CorruptCheckpointError, SinkError
+from penstock.storage.faults import FaultPoint
 from penstock.testing.crashes import Fault, Place, Scenario, newest_manifest, run_until_death
 from penstock.testing.ways import Way
 

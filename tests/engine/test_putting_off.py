@@ -18,17 +18,17 @@ import pytest
 import penstock as ps
 from penstock.api.script import read_script
 from penstock.api.streams import Stream
-from penstock.balance.round import Round
+from penstock.balance.stats import Round
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.store import Checkpoint
-from penstock.config import Settings
-from penstock.engine.commit import has_pending, source_marks
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import EpochLoop, Outcome
+from penstock.engine.driver.commit import has_pending, source_marks
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.errors import ConfigError
 from penstock.events import EpochCommitted
-from penstock.operators.base import ClosesWindows
-from penstock.plan.subqueries import compile_query
+from penstock.operators.protocol import ClosesWindows
+from penstock.plan.compile.subqueries import compile_query
+from penstock.settings import Settings
 from penstock.testing.crashes import Place, Scenario, assert_exact, operator_scenario, random_scenario
 from penstock.testing.looping import looping, step_to_end
 from penstock.testing.operator_queries import operator_queries

@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.checkpoint.manifest import Staged
-from penstock.engine.job import Output, RouteTask
-from penstock.engine.late_rows import LateFor, LateRows
-from penstock.engine.reading import SplitReading
+from penstock.connectors.bad_rows import divert_malformed
+from penstock.connectors.source import ReadResult
+from penstock.engine.task.exchange.late_rows import LateFor, LateRows
+from penstock.engine.task.read import SplitReading
+from penstock.engine.wire.job import Output, RouteTask
 from penstock.errors import BadRowError, EvaluationError
-from penstock.expressions import Call, Cast, Column, Literal
+from penstock.expr.tree import Call, Cast, Column, Literal
 from penstock.plan.program import PLACE, ROW_NUMBER, Input
 from penstock.progress.mark import BEGIN, MAX_TIME, MIN_TIME, Mark, at
 from penstock.progress.rules import Ordered, Punctuated, Rule, Seen, Slack
-from penstock.sources.bad_rows import divert_malformed
-from penstock.sources.base import ReadResult
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("kind", pa.string()), ("note", pa.string())])
 IS_MARK = Call("=", (Column("kind"), Literal("mark")))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.checkpoint.control import Answer, RebalanceRequest
-from penstock.engine.rebalancing import Asked, came_of
+from penstock.control.requests import Answer, RebalanceRequest
+from penstock.engine.driver.rebalancing import Asked, came_of
 from penstock.events import Rebalanced
 
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.checkpoint.manifest import SiteState, SubqueryState
+from penstock.engine.driver.move_state import rehomed
 from penstock.engine.marks import starting_marks
-from penstock.engine.rescale import rehomed
-from penstock.state.cells import Cells
 from penstock.state.directory import Directory, Group, uniform
-from penstock.state.ranges import EVERYTHING, HashRange, remaining
+from penstock.state.hash_ranges import EVERYTHING, HashRange, remaining
+from penstock.state.hot_keys import Cells
 from penstock.state.runs import Run, Slice
 
 SITES, PORTS, DEPTH = 4, 2, 5

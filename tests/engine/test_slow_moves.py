@@ -16,10 +16,10 @@ import penstock as ps
 from penstock.api.streams import Stream
 from penstock.balance.decisions import Change, Decision, Merge, Move, Split
 from penstock.balance.policies import register
-from penstock.balance.round import Round
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.job import EpochJob, Following, Report, RouteTask, SiteReport, nothing_follows
-from penstock.engine.loop import EpochLoop, Outcome
+from penstock.balance.stats import Round
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, SiteReport, nothing_follows
 from penstock.events import DirectoryChanged, EpochCommitted
 from penstock.state.directory import Directory
 from penstock.testing.crashes import Place, Scenario, assert_exact

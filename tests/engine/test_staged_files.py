@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.checkpoint.faults import FaultPoint
 from penstock.checkpoint.manifest import Manifest, Staged
-from penstock.engine import outputs
-from penstock.engine.outputs import Outputs
-from penstock.engine.standing import rows_of
+from penstock.engine.driver import outputs
+from penstock.engine.driver.outputs import Outputs
+from penstock.engine.driver.standing import rows_of
 from penstock.errors import CorruptCheckpointError
+from penstock.storage.faults import FaultPoint
 from penstock.testing.crashes import (
     Fault,
     Place,

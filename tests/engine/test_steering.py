@@ -14,14 +14,14 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.balance.round import Loads, Round
-from penstock.checkpoint.control import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest
-from penstock.checkpoint.control_folder import ControlFolder
-from penstock.checkpoint.status import Status
+from penstock.balance.stats import Loads, Round
 from penstock.cli.asking import Watching, answer_to, ask, wait_for
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.showing import hottest
-from penstock.engine.steering import Steering
+from penstock.control.folder import ControlFolder
+from penstock.control.requests import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest
+from penstock.control.status import Status
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.showing import hottest
+from penstock.engine.driver.steering import Steering
 from penstock.events import DirectoryChanged
 from penstock.state.directory import uniform
 from penstock.testing.crashes import Place, Scenario

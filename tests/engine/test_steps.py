@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.engine import steps as steps_module
-from penstock.engine import steps_divide
-from penstock.engine.steps import run_branches, run_steps
+from penstock.engine.task.exchange import steps as steps_module
+from penstock.engine.task.exchange import steps_divide
+from penstock.engine.task.exchange.steps import run_branches, run_steps
 from penstock.errors import EvaluationError, QueryError
-from penstock.expressions import Call, Cast, Column, Literal, Named
-from penstock.operators.window import Window
-from penstock.plan.nodes import BatchFunction
+from penstock.expr.tree import Call, Cast, Column, Literal, Named
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import BatchFunction
 from penstock.plan.program import SINK, Apply, Assign, Branch, Compute, Divide, Keep, Step
 from penstock.progress.mark import MAX_TIME, MIN_TIME
 

@@ -14,10 +14,10 @@ from held_clock import Clock
 
 import penstock as ps
 from penstock.api.streams import Stream
-from penstock.engine.commit import source_marks
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.job import EpochJob, Following, Report, RouteTask, nothing_follows
-from penstock.engine.loop import Outcome
+from penstock.engine.driver.commit import source_marks
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import Outcome
+from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.progress.mark import BEGIN, END, MIN_TIME, at
 from penstock.testing import Way, assert_same_rows, batch_answer
 from penstock.testing.oracle import answer_and_late

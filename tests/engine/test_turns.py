@@ -11,8 +11,8 @@ import pytest
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.balance.decisions import Move, Split
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import EpochLoop, Outcome
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.state.directory import Group
 from penstock.testing.crashes import Place, Scenario, assert_exact
 from penstock.testing.looping import looping

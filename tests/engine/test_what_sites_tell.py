@@ -12,12 +12,12 @@ import pytest
 import penstock as ps
 from penstock.balance.decisions import Change, Move, Scale
 from penstock.balance.policies import policy_named
-from penstock.config import Settings
-from penstock.engine.adapting import BY_HAND
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import Outcome
-from penstock.engine.showing import subquery_status
+from penstock.engine.driver.adapt import BY_HAND
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import Outcome
+from penstock.engine.driver.showing import subquery_status
 from penstock.events import DirectoryChanged
+from penstock.settings import Settings
 from penstock.testing.crashes import Place, Scenario, assert_exact
 from penstock.testing.looping import looping
 from penstock.testing.ways import Way

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.operators.arrange import hashes_of, times_of
-from penstock.operators.base import Marks, Operator, Portion, Stored
+from penstock.operators.protocol import Marks, Operator, Portion, Stored
 from penstock.progress.mark import BEGIN
-from penstock.schema import time_values
-from penstock.state.ranges import EVERYTHING, HashRange
+from penstock.state.hash_ranges import EVERYTHING, HashRange
+from penstock.types import time_values
 
 
 @dataclass

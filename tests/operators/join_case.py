@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.operators.arrange import order_of
-from penstock.operators.base import Marks, Portion, Stored
-from penstock.operators.join import BandJoin
+from penstock.operators.band_join.join import BandJoin
+from penstock.operators.protocol import Marks, Portion, Stored
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, at
-from penstock.schema import time_values
-from penstock.state.ranges import HASH_END, HashRange
+from penstock.state.hash_ranges import HASH_END, HashRange
 from penstock.state.runs import HASH, TIME
+from penstock.types import time_values
 
 Rows = list[tuple[object, ...]]
 

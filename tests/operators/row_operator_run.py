@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.operators.arrange import hashes_of, merged
-from penstock.operators.base import Operator, Portion, Stored
+from penstock.operators.protocol import Operator, Portion, Stored
 from penstock.progress.mark import BEGIN, END, Mark, at
-from penstock.schema import time_values
-from penstock.state.ranges import EVERYTHING, HashRange
+from penstock.state.hash_ranges import EVERYTHING, HashRange
+from penstock.types import time_values
 
 DUCKDB = duckdb.connect(config={"threads": 1})
 NAN = float("nan")

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.engine.storing import alive
+from penstock.engine.task.site.storing import alive
 from penstock.errors import EvaluationError, QueryError
-from penstock.operators.aggregate import WindowAggregate
-from penstock.operators.measures import PARTIALS_OF, Measure
-from penstock.operators.window import Window
-from penstock.plan.nodes import AGGREGATES
+from penstock.operators.aggregates.measures import PARTIALS_OF, Measure
+from penstock.operators.window.aggregate import WindowAggregate
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import AGGREGATES
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
 from penstock.state.runs import TIME
 
@@ -195,7 +195,7 @@ def test_variance_far_from_zero() -> None:
 def test_overlapping_windows_are_spelled_out_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     values, times = pa.array(np.random.default_rng(1).normal(size=200)), list(range(200))
     whole = over(values, "stddev", Window("ts", 20, 1), times)
-    monkeypatch.setattr("penstock.operators.aggregate_segments._BLOCK", 50)
+    monkeypatch.setattr("penstock.kernels.segments._BLOCK", 50)
     assert over(values, "stddev", Window("ts", 20, 1), times) == whole
 
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.storing import alive
-from penstock.operators.aggregate import WindowAggregate
-from penstock.operators.measures import PARTIALS_OF, Measure
-from penstock.operators.window import Window
+from penstock.engine.task.site.storing import alive
+from penstock.operators.aggregates.measures import PARTIALS_OF, Measure
+from penstock.operators.window.aggregate import WindowAggregate
+from penstock.operators.window.windows import Window
 from penstock.progress.mark import BEGIN, END, Mark, at
-from penstock.schema import time_array, time_values
 from penstock.state.runs import HASH, TIME
+from penstock.types import time_array, time_values
 
 DUCKDB = duckdb.connect(config={"threads": 1})
 POOLS = {

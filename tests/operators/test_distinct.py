@@ -10,8 +10,8 @@ import pytest
 from row_operator_run import OperatorRun, as_bag, batch, random_rows, random_types
 
 from penstock.errors import QueryError
-from penstock.operators.base import Portion, Stored
 from penstock.operators.distinct import DistinctRows
+from penstock.operators.protocol import Portion, Stored
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
 
 PLAIN = pa.schema([pa.field("ts", pa.int64()), pa.field("v", pa.float64())])

@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 from join_case import batch_answer, multiset, run
 
-from penstock.expressions import Call, Column, Expr, Literal
-from penstock.operators import join_match, join_outer, join_search
+from penstock.expr.tree import Call, Column, Expr, Literal
+from penstock.operators.band_join import match as join_match
+from penstock.operators.band_join import outer as join_outer
+from penstock.operators.band_join import search as join_search
+from penstock.operators.band_join.join import BandJoin
 from penstock.operators.bands import Band
-from penstock.operators.join import BandJoin
 
 INTEGER = pa.int64()
 SQL_JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN"}

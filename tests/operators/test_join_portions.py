@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import QueryError
+from penstock.operators.band_join.join import BandJoin
 from penstock.operators.bands import Band
-from penstock.operators.base import Marks, Portion, Stored
-from penstock.operators.join import BandJoin
+from penstock.operators.protocol import Marks, Portion, Stored
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
-from penstock.schema import TIMESTAMP
 from penstock.state.runs import TIME
+from penstock.types import TIMESTAMP
 
 KINDS = ("inner", "left", "right", "full", "semi", "anti")
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.operators import join_search
-from penstock.operators.join_pieces import Piece, piece_of
-from penstock.operators.join_probes import Probes, probes
-from penstock.operators.join_search import candidates, first_at_or_above
+from penstock.operators.band_join import search as join_search
+from penstock.operators.band_join.pieces import Piece, piece_of
+from penstock.operators.band_join.probes import Probes, probes
+from penstock.operators.band_join.search import candidates, first_at_or_above
 from penstock.progress.mark import MAX_TIME, MIN_TIME, saturate
 
 HASHES = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])
@@ -52,7 +52,7 @@ def test_candidates(
 @settings(deadline=None)
 @given(st.lists(TIMES, max_size=5), st.integers(-(2**65), 2**65))
 def test_shifted_times_stop_at_the_limits(times: list[int], by: int) -> None:
-    from penstock.operators.join_probes import _shifted
+    from penstock.operators.band_join.probes import _shifted
 
     assert _shifted(np.array(times, dtype=np.int64), by).tolist() == [saturate(time + by) for time in times]
 

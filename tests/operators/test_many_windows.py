@@ -9,11 +9,11 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from penstock.operators import aggregate_panes
-from penstock.operators.aggregate import WindowAggregate
-from penstock.operators.base import Portion, Stored
-from penstock.operators.measures import Measure
-from penstock.operators.window import Window
+from penstock.operators.aggregates.measures import Measure
+from penstock.operators.protocol import Portion, Stored
+from penstock.operators.window.aggregate import WindowAggregate
+from penstock.operators.window.windows import Window
+from penstock.operators.window.windows import panes as aggregate_panes
 from penstock.progress.mark import BEGIN, END, Mark, at
 
 SECOND = 1_000_000

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import QueryError
+from penstock.operators.aggregates.measures import Measure
 from penstock.operators.arrange import times_of
-from penstock.operators.base import Marks, Portion, Stored
-from penstock.operators.measures import Measure
-from penstock.operators.moments import MomentsAggregate
+from penstock.operators.equal_times import MomentsAggregate
+from penstock.operators.protocol import Marks, Portion, Stored
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
 
 SCHEMA = pa.schema([("k", pa.string()), ("s", pa.int64()), ("t", pa.timestamp("us")), ("v", pa.int64())])

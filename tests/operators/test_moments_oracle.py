@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_aggregate_oracle import POOLS, SQL, assert_same, columns, functions_for, plain
 
-from penstock.operators.base import Marks
-from penstock.operators.measures import Measure
-from penstock.operators.moments import MomentsAggregate
+from penstock.operators.aggregates.measures import Measure
+from penstock.operators.equal_times import MomentsAggregate
+from penstock.operators.protocol import Marks
 from penstock.progress.mark import BEGIN, END, Mark, at
-from penstock.schema import time_array, time_values
+from penstock.types import time_array, time_values
 
 DUCKDB = duckdb.connect(config={"threads": 1})
 

@@ -9,10 +9,10 @@ import pytest
 from row_operator_run import DUCKDB, OperatorRun, as_tuples, random_rows, random_types
 
 from penstock.operators import reorder
-from penstock.operators.base import Portion, Stored
+from penstock.operators.protocol import Portion, Stored
 from penstock.operators.reorder import Reorder
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, at
-from penstock.schema import time_values
+from penstock.types import time_values
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("v", pa.float64())])
 

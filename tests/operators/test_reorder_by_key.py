@@ -14,13 +14,13 @@ import pytest
 import penstock as ps
 from penstock.api.streams import Ready, Stream
 from penstock.checkpoint.store import Checkpoint
-from penstock.config import Settings
-from penstock.engine.inline import InlineExecutor
-from penstock.engine.loop import EpochLoop, Outcome
+from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.errors import QueryError
 from penstock.operators.reorder import Reorder
+from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
-from penstock.plan.subqueries import compile_query
+from penstock.settings import Settings
 from penstock.testing.rows import assert_same_rows
 
 COLUMNS = {"ts": "BIGINT", "k": "BIGINT", "v": "BIGINT"}

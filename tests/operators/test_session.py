@@ -10,11 +10,11 @@ import pytest
 from closing_driver import ClosingDriver
 
 from penstock.errors import QueryError
+from penstock.operators.aggregates.measures import Measure
 from penstock.operators.arrange import times_of
-from penstock.operators.base import Portion, Stored
-from penstock.operators.measures import Measure
-from penstock.operators.session import SessionAggregate
-from penstock.operators.window_kinds import Session
+from penstock.operators.protocol import Portion, Stored
+from penstock.operators.session.session import SessionAggregate
+from penstock.operators.window.kinds import Session
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, at
 
 SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.int64()), ("v", pa.int64())])

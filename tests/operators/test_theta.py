@@ -12,16 +12,16 @@ import pytest
 from theta_case import Driver, Rows, as_rows, in_batch
 
 from penstock.errors import QueryError
-from penstock.expressions import Call, Case, Cast, Column, Expr, Literal
-from penstock.expressions_text import text
-from penstock.operators import theta_pairs
+from penstock.expr.text import text
+from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal
 from penstock.operators.arrange import hashes_of, times_of
 from penstock.operators.bands import Band, leads
-from penstock.operators.base import Portion
-from penstock.operators.theta import GridJoin
+from penstock.operators.protocol import Portion
+from penstock.operators.theta_join import pairs as theta_pairs
+from penstock.operators.theta_join.join import GridJoin
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
-from penstock.schema import TIMESTAMP
 from penstock.state.grid import cell_hashes
+from penstock.types import TIMESTAMP
 
 LEFT = pa.schema([("ta", pa.int64()), ("x", pa.int64()), ("f", pa.float64()), ("s", pa.string()), ("la", TIMESTAMP)])
 RIGHT = pa.schema([("tb", pa.int64()), ("y", pa.int32()), ("g", pa.float64()), ("z", pa.string()), ("lb", TIMESTAMP)])

@@ -10,12 +10,12 @@ import pytest
 from theta_case import Driver, Rows, in_batch
 
 from penstock.errors import QueryError
-from penstock.expressions import Call, Column, Expr, Literal
-from penstock.expressions_text import text
-from penstock.operators import theta_pairs
+from penstock.expr.text import text
+from penstock.expr.tree import Call, Column, Expr, Literal
 from penstock.operators.arrange import times_of
-from penstock.operators.base import Marks, Portion, Stored
-from penstock.operators.theta_rows import LastRowsJoin
+from penstock.operators.protocol import Marks, Portion, Stored
+from penstock.operators.theta_join import pairs as theta_pairs
+from penstock.operators.theta_join.last_rows import LastRowsJoin
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
 
 LEFT = pa.schema([("ta", pa.int64()), ("x", pa.int64()), ("#row", pa.int64())])

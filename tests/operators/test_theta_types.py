@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from theta_case import Driver, in_batch
 
-from penstock.expressions import Call, Column
-from penstock.operators import theta_pairs
-from penstock.operators.theta import GridJoin
-from penstock.operators.theta_condition import parts_of
+from penstock.expr.tree import Call, Column
+from penstock.operators.theta_join import pairs as theta_pairs
+from penstock.operators.theta_join.condition import parts_of
+from penstock.operators.theta_join.join import GridJoin
 
 NAN = float("nan")
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {

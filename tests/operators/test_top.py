@@ -9,7 +9,7 @@ import pytest
 from row_operator_run import OperatorRun, as_bag, as_tuples, batch, random_rows, random_types
 
 from penstock.errors import QueryError
-from penstock.operators.base import Portion, Stored
+from penstock.operators.protocol import Portion, Stored
 from penstock.operators.top import OrderColumn, TopRows
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, at
 

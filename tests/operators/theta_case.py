@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.operators.arrange import hashes_of, order_of, times_of
-from penstock.operators.base import Marks, Operator, Portion, Stored
+from penstock.operators.protocol import Marks, Operator, Portion, Stored
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, at
-from penstock.schema import time_values
-from penstock.state.ranges import HASH_END, HashRange
+from penstock.state.hash_ranges import HASH_END, HashRange
+from penstock.types import time_values
 
 Rows = Counter[tuple[Any, ...]]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 import penstock as ps
-from penstock.operators.join import BandJoin
-from penstock.operators.theta import GridJoin
+from penstock.operators.band_join.join import BandJoin
+from penstock.operators.theta_join.join import GridJoin
+from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.program import Program
-from penstock.plan.subqueries import compile_query
 
 ROWS = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("v", pa.float64()), ("s", pa.string())]).empty_table()
 

@@ -8,11 +8,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from penstock.expressions import Call, Case, Cast, Column, Expr, Literal, Named
-from penstock.operators.window import Window
-from penstock.plan.columns import columns_of_node, time_column, time_type
+from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal, Named
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Aggregate, Aggregation, Filter, Project, Source
 from penstock.plan.naming import aggregate_name, default_name, unique_name
-from penstock.plan.nodes import Aggregate, Aggregation, Filter, Project, Source
+from penstock.plan.schema import columns_of_node, time_column, time_type
 from penstock.progress.rules import Ordered
 
 A, TS = Column("a"), Column("ts")

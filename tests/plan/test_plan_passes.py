@@ -5,13 +5,13 @@ from typing import Any
 import pyarrow as pa
 
 import penstock as ps
-from penstock.expressions import Call, Column, Literal, Named
+from penstock.connectors.sinks.files import FilesSink
+from penstock.expr.tree import Call, Column, Literal, Named
+from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.fingerprint import fingerprint
-from penstock.plan.nodes import Sink
+from penstock.plan.logical import Sink
 from penstock.plan.options import CompileOptions
 from penstock.plan.program import SINK, Compute
-from penstock.plan.subqueries import compile_query
-from penstock.sinks.files import FilesSink
 
 ROWS = pa.table(
     {"ts": pa.array([], pa.timestamp("us")), "k": pa.array([], pa.int64()), "unused": pa.array([], pa.string())}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.expressions import Column
+from penstock.expr.tree import Column
 from penstock.progress.mark import BEGIN, MAX_TIME, MIN_TIME, Mark, at
 from penstock.progress.rules import Ordered, Punctuated, Seen, Slack
 from penstock.progress.substreams import advance, stream_mark

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import PenstockError, QueryError, SourceError
-from penstock.operators.window import Window
-from penstock.plan.nodes import Aggregate, Node, Project, Source
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Aggregate, Node, Project, Source
 from penstock.progress.rules import Slack
 from penstock.sql import Script, parse_script
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 from sql_case import FakeConnector, parse, script_error
 
 from penstock.errors import PenstockError
-from penstock.expressions import Column, Expr, Named
+from penstock.expr.tree import Column, Expr, Named
 from penstock.operators.bands import Band
-from penstock.plan.nodes import Join, Node, Project, Source
+from penstock.plan.logical import Join, Node, Project, Source
 from penstock.progress.rules import Ordered
 
 STREAMS = """

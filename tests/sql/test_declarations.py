@@ -7,7 +7,7 @@ import pytest
 from sql_case import CALLS, DECLARED, FakeConnector, parse, pointed_at, script_error
 
 from penstock.errors import SourceError
-from penstock.plan.nodes import Source
+from penstock.plan.logical import Source
 from penstock.progress.rules import Ordered, Slack
 from penstock.sql import Script
 

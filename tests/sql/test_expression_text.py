@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from sql_case import error, plan, pointed_at
 
-from penstock.expressions import Call, Case, Cast, Column, Expr, Literal
+from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal
 
 X, TAG, TS = Column("duration"), Column("tag"), Column("ts")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sql_case import CALLS, DECLARED, TUMBLE, aggregate, error, parse, plan, pointed_at
 
-from penstock.expressions import Call, Case, Column, Expr, Literal, Named
-from penstock.plan.nodes import Aggregate, Aggregation, Filter, Project, Sink
+from penstock.expr.tree import Call, Case, Column, Expr, Literal, Named
+from penstock.plan.logical import Aggregate, Aggregation, Filter, Project, Sink
 
 FROM = "FROM TUMBLE(calls, ts, INTERVAL '1' MINUTE)"
 X, DISTRICT = Column("duration"), Column("district")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sql_case import CALLS, error, parse, plan, pointed_at
 
-from penstock.expressions import Call, Column, Literal, Named
-from penstock.plan.nodes import Filter, Project
+from penstock.expr.tree import Call, Column, Literal, Named
+from penstock.plan.logical import Filter, Project
 
 
 def test_select_star_adds_nothing() -> None:

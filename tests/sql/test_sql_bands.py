@@ -6,7 +6,7 @@ import pytest
 from sql_case import MINUTE, SECOND, pointed_at
 from stream_case import joined, refused
 
-from penstock.expressions import Call, Column, Literal
+from penstock.expr.tree import Call, Column, Literal
 from penstock.operators.bands import Band
 
 

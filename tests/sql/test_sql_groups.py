@@ -6,11 +6,11 @@ import pytest
 from sql_case import MINUTE, SECOND, pointed_at
 from stream_case import A, B, columns, equi_join, planned, refused
 
-from penstock.expressions import Call, Column, Literal, Named
+from penstock.expr.tree import Call, Column, Literal, Named
 from penstock.operators.bands import Band
-from penstock.operators.window import Window
-from penstock.operators.window_kinds import Moments, RowWindow, Session
-from penstock.plan.nodes import Aggregate, Aggregation, Filter, Join, Project, Union, Windows
+from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Aggregate, Aggregation, Filter, Join, Project, Union, Windows
 
 COUNT = (Aggregation("n", "count", None),)
 HOUR = 60 * MINUTE

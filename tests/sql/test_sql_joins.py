@@ -8,10 +8,10 @@ import pytest
 from sql_case import MINUTE, pointed_at
 from stream_case import A_NAMES, B_NAMES, A, B, C, K, columns, equi_join, joined, planned, refused
 
-from penstock.expressions import Call, Cast, Column, Literal, Named
+from penstock.expr.tree import Call, Cast, Column, Literal, Named
 from penstock.operators.bands import Band
-from penstock.operators.window import Window
-from penstock.plan.nodes import Aggregate, Filter, Join, Project, Windows
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Aggregate, Filter, Join, Project, Windows
 
 SAME = Band(0, 1, 0, 0)
 ON = "a.k = b.k AND a.ts = b.ts"

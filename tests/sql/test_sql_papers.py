@@ -7,11 +7,11 @@ import pyarrow as pa
 from sql_case import MINUTE, FakeConnector, parse
 from stream_case import columns
 
-from penstock.expressions import Call, Column, Literal, Named
+from penstock.expr.tree import Call, Column, Literal, Named
 from penstock.operators.bands import Band
-from penstock.operators.window import Window
-from penstock.operators.window_kinds import Moments
-from penstock.plan.nodes import Aggregate, Aggregation, Filter, Join, Node, Project, Source, Union
+from penstock.operators.window.kinds import Moments
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Aggregate, Aggregation, Filter, Join, Node, Project, Source, Union
 from penstock.progress.rules import Ordered
 
 PACKET = ("srcIP", "srcPort", "destIP", "destPort", "flag")

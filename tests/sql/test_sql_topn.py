@@ -6,9 +6,9 @@ import pytest
 from sql_case import MINUTE, pointed_at
 from stream_case import A, columns, planned, refused
 
-from penstock.expressions import Call, Column, Literal, Named
-from penstock.operators.window import Window
-from penstock.plan.nodes import Aggregate, Aggregation, Distinct, Filter, Node, Order, Project, TopN, Windows
+from penstock.expr.tree import Call, Column, Literal, Named
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Aggregate, Aggregation, Distinct, Filter, Node, Order, Project, TopN, Windows
 
 TUMBLE = Window("ts", MINUTE, MINUTE)
 IN_WINDOWS = Windows(A, TUMBLE)

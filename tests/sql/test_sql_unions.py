@@ -6,9 +6,9 @@ import pytest
 from sql_case import MINUTE, pointed_at
 from stream_case import A, B, M, O, columns, planned, refused
 
-from penstock.expressions import Cast, Column, Named
-from penstock.operators.window import Window
-from penstock.plan.nodes import Aggregate, Distinct, Filter, Project, Union
+from penstock.expr.tree import Cast, Column, Named
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Aggregate, Distinct, Filter, Project, Union
 
 K_TS = columns("k", "ts")
 

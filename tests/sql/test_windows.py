@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sql_case import CALLS, HOP, MINUTE, SECOND, TUMBLE, aggregate, error, plan, pointed_at
 
-from penstock.expressions import Call, Column, Literal, Named
-from penstock.operators.window import Window
-from penstock.plan.nodes import Aggregate, Aggregation, Filter, Project
+from penstock.expr.tree import Call, Column, Literal, Named
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Aggregate, Aggregation, Filter, Project
 
 SELECT = "SELECT district, count(*) AS n FROM"
 HOPPING = f"{SELECT} HOP(calls, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE) GROUP BY district, window_start"

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from penstock.state.compaction import FAN, MOST_SLICES, choose
-from penstock.state.ranges import EVERYTHING
+from penstock.state.hash_ranges import EVERYTHING
 from penstock.state.runs import Run, Slice
 
 WINDOW = 60

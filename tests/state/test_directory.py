@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.state.directory import Directory, Group, uniform
-from penstock.state.ranges import EVERYTHING, HASH_END, HashRange
+from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
 
 SITES = st.integers(1, 20)
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.state.cells import Cells
 from penstock.state.directory import Directory, groups_of_depths, uniform
-from penstock.state.ranges import HASH_END
+from penstock.state.hash_ranges import HASH_END
+from penstock.state.hot_keys import Cells
 from penstock.state.site_order import MOST_BITS
 
 SITES = 4

@@ -8,11 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.expressions import Call, Column, Expr, Literal, Named
+from penstock.connectors.memory import MemoryConnector
+from penstock.expr.tree import Call, Column, Expr, Literal, Named
 from penstock.operators.bands import Band
-from penstock.operators.window import Window
-from penstock.operators.window_kinds import Moments, RowWindow, Session
-from penstock.plan.nodes import (
+from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import (
     Aggregate,
     Aggregation,
     BatchFunction,
@@ -31,7 +32,6 @@ from penstock.plan.nodes import (
     Windows,
 )
 from penstock.progress.rules import Ordered
-from penstock.sources.memory import MemoryConnector
 from penstock.testing.oracle import batch_answer
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.int64()), ("f", pa.float64())])

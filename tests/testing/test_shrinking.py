@@ -8,7 +8,7 @@ from random import Random
 import pyarrow as pa
 
 import penstock as ps
-from penstock.plan.nodes import Distinct, Join, Node, Source
+from penstock.plan.logical import Distinct, Join, Node, Source
 from penstock.testing.fuzz import main
 from penstock.testing.queries import SECOND, cut, rows_from
 from penstock.testing.shrink import shrunk, simpler

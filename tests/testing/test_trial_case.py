@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.expressions import Call, Column
-from penstock.plan.nodes import JOINS
+from penstock.connectors.memory import MemoryConnector, MemorySplit
+from penstock.expr.tree import Call, Column
+from penstock.plan.logical import JOINS
 from penstock.progress.rules import Punctuated
-from penstock.sources.memory import MemoryConnector, MemorySplit
 from penstock.testing.case_input import read_input
 from penstock.testing.case_run import EpochResult, Outcome
 from penstock.testing.cases import read_cases, run_case

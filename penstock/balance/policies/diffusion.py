@@ -10,8 +10,8 @@ import numpy as np
 
 from penstock.balance.decisions import Change, Decision, Merge, Move, Split
 from penstock.balance.declustering import BUSY, OCCUPANCY, Experience, Thresholds, degree, roles
-from penstock.balance.demand import demand
-from penstock.balance.round import Figures, Round
+from penstock.balance.estimate import demand
+from penstock.balance.stats import Figures, Round
 from penstock.balance.tuning import keeping_first, tuned
 from penstock.state.directory import Group
 

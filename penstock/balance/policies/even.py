@@ -16,11 +16,11 @@ from math import sqrt
 import numpy as np
 
 from penstock.balance.decisions import Decision, Split
-from penstock.balance.demand import Demand, demand
-from penstock.balance.evening import Evening, Limits, Pieces, Prices, Step, unclear, worthwhile
+from penstock.balance.estimate import Demand, demand
 from penstock.balance.hot_keys import gathers, spreads
-from penstock.balance.round import Figures, Round
+from penstock.balance.levelling import Evening, Limits, Pieces, Prices, Step, unclear, worthwhile
 from penstock.balance.rules import MOST_DEPTH
+from penstock.balance.stats import Figures, Round
 from penstock.balance.tuning import (
     BOUNDS,
     CROWDED,

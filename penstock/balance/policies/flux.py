@@ -10,7 +10,7 @@ import numpy as np
 from penstock.balance.decisions import Decision, Measured
 from penstock.balance.policies.pacing import Pacing
 from penstock.balance.policies.pairing import Pick, decisions, largest, pairs
-from penstock.balance.round import Figures, Round
+from penstock.balance.stats import Figures, Round
 
 # A group that is nearly all work of a pair would swap the two sites. What that seems to gain is chance, and it would
 # move back in the next round. So the receiver may end up ahead by this part of the difference, at most.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from penstock.balance.decisions import Decision, Measured
 from penstock.balance.policies.flux import Flux
 from penstock.balance.policies.memory import Memory
-from penstock.balance.round import Round
+from penstock.balance.stats import Round
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from penstock.balance.decisions import Decision, Measured
 from penstock.balance.policies.pacing import Pacing
 from penstock.balance.policies.pairing import Pick, decisions, largest, pairs
-from penstock.balance.round import Figures, Round
+from penstock.balance.stats import Figures, Round
 
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 

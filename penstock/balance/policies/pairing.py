@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.balance.decisions import Decision, Move
-from penstock.balance.round import Figures, Mask, Round
+from penstock.balance.stats import Figures, Mask, Round
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.balance.decisions import Decision
-from penstock.balance.round import Round
+from penstock.balance.stats import Round
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.sources.base import Offer, ReadResult
+from penstock.connectors.source import Offer, ReadResult
 
 WIDE = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("text", pa.string())])
 NARROW = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("n", pa.int64())])

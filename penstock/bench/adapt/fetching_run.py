@@ -15,9 +15,9 @@ from penstock.bench.adapt.fetching_rows import NARROW, WIDE, Lot, LotsConnector,
 from penstock.bench.also.part import serve
 from penstock.bench.also.same_rows import Digest, digest, parquet
 from penstock.bench.also.stepped import stepped
-from penstock.engine.loop import EpochLoop, Outcome
+from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.events import EpochTimed, Event, TaskTimed
-from penstock.runtime.session import spark_context
+from penstock.spark.session import spark_context
 
 SITES = 4  # two on each executor: one of each changes places
 DEADLINE = "1s"

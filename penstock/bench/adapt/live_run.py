@@ -24,7 +24,7 @@ from penstock.bench.also.arrivals import published_by_penstock
 from penstock.bench.also.part import serve
 from penstock.bench.also.same_rows import digest, parquet
 from penstock.engine.drag import Drag, write_drag
-from penstock.schema import time_values
+from penstock.types import time_values
 
 BAND_SECONDS = 2
 PATIENCE = 300.0

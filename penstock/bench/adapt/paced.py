@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.bench.also.scripted import SCHEMA
-from penstock.sources.base import Offer, ReadResult
+from penstock.connectors.source import Offer, ReadResult
 
 STRIDE = 1_000_003  # a prime: as many rows as keys have every key once
 SUBSTREAM = "paced"

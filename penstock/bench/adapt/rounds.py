@@ -16,8 +16,8 @@ from penstock.bench.adapt.watched_run import Option
 from penstock.bench.also.experiment import Column, Experiment, Finding, Record, Setting
 from penstock.bench.workloads.skewed import HOT
 from penstock.engine.drag import Slowed
+from penstock.kernels.hash import hash_columns
 from penstock.state.directory import uniform
-from penstock.state.hash import hash_columns
 
 TITLE = "The length of rounds under a skew of 80/20"
 SLOW = 2  # sites, where some are slowed

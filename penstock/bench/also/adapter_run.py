@@ -46,7 +46,7 @@ def measure(job: Job) -> RunResult:
 def tumbled(data: Path, cores: int, files: int) -> ps.Stream:
     """The question of the workload over a streaming frame of its files."""
     from penstock.bench.spark_native_live import frame_of_files, session_on
-    from penstock.runtime.session import spark_context
+    from penstock.spark.session import spark_context
 
     (name,) = TUMBLE.streams
     stream = stream_named(name)

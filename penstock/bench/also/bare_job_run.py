@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def measure(master: str) -> float:
     """The seconds of one job."""
-    from penstock.runtime.session import spark_context
+    from penstock.spark.session import spark_context
 
     context = spark_context(master)  # started by the first question, and kept
     began = time.perf_counter()

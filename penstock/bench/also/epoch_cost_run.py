@@ -16,7 +16,7 @@ from penstock.bench.also.part import serve
 from penstock.bench.also.same_rows import digest, parquet
 from penstock.bench.also.scripted import ScriptedConnector
 from penstock.bench.also.stepped import stepped, stored_rows
-from penstock.engine.loop import EpochLoop
+from penstock.engine.driver.loop import EpochLoop
 from penstock.events import EpochCommitted, Event
 
 

@@ -13,10 +13,10 @@ from penstock.bench.also.part import serve
 from penstock.bench.also.scripted import ScriptedConnector, Step
 from penstock.bench.also.stepped import stepped, stored_rows
 from penstock.checkpoint.manifest import SiteState
-from penstock.engine.loop import EpochLoop
+from penstock.engine.driver.loop import EpochLoop
 from penstock.engine.marks import least
-from penstock.engine.storing import Storage, of_port
-from penstock.operators.base import Operator
+from penstock.engine.task.site.storing import Storage, of_port
+from penstock.operators.protocol import Operator
 from penstock.state.runs import Slice
 
 SECOND = 1_000_000

@@ -77,7 +77,7 @@ def _heap_of_master(master: str) -> Callable[[], int]:
     """Without Spark there is no JVM."""
     if master == "inline":
         return lambda: 0
-    from penstock.runtime.session import spark_context
+    from penstock.spark.session import spark_context
 
     return lambda: heap_of(spark_context(master))
 

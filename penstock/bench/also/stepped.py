@@ -10,10 +10,10 @@ from typing import Any
 from penstock.api.launch import executor_for, settings_from
 from penstock.api.streams import Ready
 from penstock.checkpoint.store import Checkpoint
-from penstock.engine.loop import EpochLoop
+from penstock.engine.driver.loop import EpochLoop
 from penstock.events import Event
+from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
-from penstock.plan.subqueries import compile_query
 
 
 @contextmanager

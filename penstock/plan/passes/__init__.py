@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.plan.nodes import Node
+from penstock.plan.logical import Node
 from penstock.plan.options import CompileOptions
 from penstock.plan.passes.put_in_order import put_in_order
 

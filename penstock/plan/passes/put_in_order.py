@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.plan.columns import time_column
-from penstock.plan.nodes import Filter, InOrder, MapBatches, Node, Project, Split, Windows
+from penstock.plan.logical import Filter, InOrder, MapBatches, Node, Project, Split, Windows
 from penstock.plan.rewrite import bottom_up
+from penstock.plan.schema import time_column
 
 
 def put_in_order(node: Node) -> Node:

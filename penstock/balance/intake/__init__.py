@@ -1,0 +1,1 @@
+"""How much each source may send in an epoch. Pure."""

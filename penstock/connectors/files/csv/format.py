@@ -1,0 +1,150 @@
+"""CSV: a row is a line, so that a file can be cut at any line; a line that ends inside quotes is malformed. Columns go
+by the names of the header, or by their places where there is none.
+
+A range is read by Arrow's CSV reader at once. Where that fails, or its rows are not one a line, the lines are judged
+one by one (see csv_lines).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.connectors.files.compressed import open_text
+from penstock.connectors.files.csv.lines import read_lines
+from penstock.connectors.files.csv.parser import first_line, has_lone_return, one_row_a_line, parse_csv, split_line
+from penstock.connectors.files.format import Part, with_missing_hint
+from penstock.connectors.files.layout import ByteLayout
+from penstock.connectors.files.listing import FileId
+from penstock.connectors.files.text_lines import read_block, text_begin, text_layout
+from penstock.connectors.files.text_values import try_cast, zoned
+from penstock.connectors.source import ReadResult
+from penstock.errors import SourceError
+from penstock.types import conform, is_nested, missing_column, place_of, sql_type
+
+_SAMPLE = 1 << 20
+_ZONED_TIME = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """A position is an offset in bytes of the text. `names` are those of the columns of a file without a header.
+    `lenient`: a file with a header may lack columns, which are null."""
+
+    delimiter: str = ","
+    header: bool = True
+    names: tuple[str, ...] = ()
+    lenient: bool = False
+
+    @property
+    def name(self) -> str:
+        return "csv"
+
+    def named(self, schema: pa.Schema) -> CsvFormat:
+        """This format for files of a declared schema: without a header it names the columns, in order."""
+        return self if self.header else replace(self, names=tuple(schema.names))
+
+    def discover(self, path: str) -> pa.Schema:
+        names, begin = self._head(path)
+        sample = _sample(path, begin)
+        names = names or tuple(f"column{i}" for i in range(self._first_width(sample, path)))
+        if not first_line(sample):
+            return pa.schema([(name, pa.string()) for name in names])
+        found = parse_csv(sample, self.delimiter, len(names), {}, []).schema.types
+        return pa.schema([(name, _plain(type_)) for name, type_ in zip(names, found, strict=True)])
+
+    def check(self, file: FileId, schema: pa.Schema) -> None:
+        for field in schema:
+            if is_nested(field.type):
+                raise SourceError(
+                    f"column `{field.name}` of `{file.path}` cannot be a {sql_type(field.type)}",
+                    detail="a field of a CSV file is a text or a number",
+                    hint="declare it VARCHAR, and take JSON text apart with json_extract_string",
+                )
+        names = self._head(file.path)[0]
+        if names and self.header:
+            _places(names, schema, file.path, self.lenient)
+
+    def layout(self, file: FileId) -> ByteLayout:
+        return text_layout(file, self._head(file.path)[1])
+
+    def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
+        names, begin = self._head(part.file.path)
+        places = _places(names, schema, part.file.path, self.lenient)
+        block = read_block(part, begin)
+        if not first_line(block.data):
+            return ReadResult(schema.empty_table())
+        there = pa.schema([field for field in schema if field.name in places])
+        rows = self._read_at_once(block.data, len(names), list(places.values()), there)
+        if rows is not None and time in places and rows.column(time).null_count == 0:
+            return ReadResult(conform(rows, schema, lenient=True))
+        return read_lines(part, block, self.delimiter, len(names), places, schema, time)
+
+    def _head(self, path: str) -> tuple[tuple[str, ...], int]:
+        """The names of the columns, and where the first row starts."""
+        begin = text_begin(path)
+        if not self.header:
+            return self.names, begin
+        with open_text(path) as file:
+            file.seek(begin)
+            line = file.readline()
+            while line and not line.strip():
+                line = file.readline()
+            names = tuple(name.strip() for name in split_line(line, self.delimiter, path))
+            return names, file.tell()
+
+    def _first_width(self, sample: bytes, path: str) -> int:
+        return len(split_line(first_line(sample), self.delimiter, path))
+
+    def _read_at_once(self, data: bytes, width: int, places: list[int], schema: pa.Schema) -> pa.Table | None:
+        """The rows, or None where a line is not simply one good row."""
+        if has_lone_return(data):
+            return None
+        types = {place: _parsed_type(field.type) for place, field in zip(places, schema, strict=True)}
+        try:
+            zones = dict.fromkeys(self._zoned_places(data, width, types), _ZONED_TIME)
+            found = parse_csv(data, self.delimiter, width, types | zones)
+        except pa.ArrowInvalid:
+            return None
+        if not one_row_a_line(data, found.num_rows):
+            return None
+        columns = [try_cast(found.column(str(place)), field.type) for place, field in zip(places, schema, strict=True)]
+        return None if any(column is None for column in columns) else pa.table(columns, schema=schema)
+
+    def _zoned_places(self, data: bytes, width: int, types: dict[int, pa.DataType]) -> list[int]:
+        """The time columns that end in Z or an offset on the first line: a guess that saves time when it is right."""
+        times = [place for place, type_ in types.items() if pa.types.is_timestamp(type_)]
+        if not times:
+            return []
+        texts = parse_csv(first_line(data), self.delimiter, width, dict.fromkeys(times, pa.string()))
+        return [place for place in times if pc.any(zoned(texts.column(str(place)))).as_py()]
+
+
+def _places(names: tuple[str, ...], schema: pa.Schema, path: str, lenient: bool) -> dict[str, int]:
+    """Where the columns of the schema are in a line; without those that are missing, where some may be."""
+    where = f"`{path}`"
+    places = {name: place_of(name, names, where) for name in schema.names}
+    for name, place in places.items():
+        if place is None and not lenient:
+            raise with_missing_hint(missing_column(name, names, where))
+    return {name: place for name, place in places.items() if place is not None}
+
+
+def _parsed_type(type_: pa.DataType) -> pa.DataType:
+    """Decimals are parsed as texts and cast: the parser lets numbers pass that have too many digits."""
+    return pa.string() if pa.types.is_decimal(type_) else type_
+
+
+def _sample(path: str, begin: int) -> bytes:
+    """Whole lines from the beginning of the rows."""
+    with open_text(path) as file:
+        file.seek(begin)
+        data = file.read(_SAMPLE)
+        return data if data.endswith(b"\n") else data + file.readline()
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    """Types that only inference knows are read as text."""
+    return pa.string() if pa.types.is_null(type_) or pa.types.is_time(type_) else type_

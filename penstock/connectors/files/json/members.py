@@ -1,0 +1,135 @@
+"""Members of JSON objects by name, without regard to case, or by a dotted path.
+
+Of each object a column takes the member of its very name; else the only one whose name differs in case, and is not the
+name of another column; else, for a dotted name such as `user.id`, the member `id` of the member `user`. An object with
+several candidates is malformed. The rules look at one object only, so it does not matter how a file is cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.connectors.files.json import query as json_query
+from penstock.connectors.files.typed_lines import TypedColumn, first_reason, where_true
+
+_ESCAPED_ASCII = re.compile(rb"\\u00[2-7]")
+_IN_PLAIN_NAMES = re.compile(r'[^"\\/\x00-\x1f]+')
+
+
+def members(objects: pa.Array, names: Sequence[str]) -> list[TypedColumn]:
+    """The members as JSON texts. Where `objects` is null they are."""
+    if len(objects) == 0:
+        return [TypedColumn(pa.array([], pa.string())) for _ in names]
+    block = _Objects(objects, frozenset(names))
+    found = [block.spelled(name, values) for name, values in zip(names, _exact(objects, names), strict=True)]
+    return _with_paths(objects, names, found)
+
+
+def same_but_case(one: str, other: str) -> bool:
+    """Tell whether two names differ in nothing but case."""
+    return one.isascii() == other.isascii() and one.lower() == other.lower()
+
+
+def _exact(objects: pa.Array, names: Sequence[str]) -> list[pa.Array]:
+    """By the names as they are; DuckDB asks for names that differ in more than case, and for some letters in each."""
+    found: dict[str, pa.Array] = {"": pa.nulls(len(objects), pa.string())}
+    left = [name for name in names if name]
+    while left:
+        some = list({name.lower(): name for name in reversed(left)}.values())
+        found |= dict(zip(some, json_query.members(objects, some), strict=True))
+        left = [name for name in left if name not in found]
+    return [found[name] for name in names]
+
+
+@dataclass(frozen=True)
+class _Objects:
+    """Objects, and the names of all columns that are read from them."""
+
+    objects: pa.Array
+    names: frozenset[str]
+
+    def spelled(self, name: str, exact: pa.Array) -> TypedColumn:
+        """The members of a name, also where it is spelled with other letters of case."""
+        if exact.null_count == self.objects.null_count or not self._may_hold_others(name):
+            return TypedColumn(exact)
+        parents, codes, known = self._keys
+        others = [k for k in known if k != name and k not in self.names and same_but_case(k, name)]
+        if not others:
+            return TypedColumn(exact)
+        has_exact = _rows_with(name, parents, codes, known, len(exact))
+        rows = {other: _rows_with(other, parents, codes, known, len(exact)) & ~has_exact for other in others}
+        values = exact
+        for other, there in rows.items():
+            if there.any():
+                values = pc.coalesce(values, where_true(there, json_query.members(self.objects, [other])[0]))
+        several = np.sum(list(rows.values()), axis=0) > 1
+        if not several.any():
+            return TypedColumn(values)
+        shown = " and ".join(f"`{other}`" for other in others)
+        return TypedColumn(values, where_true(several, f"`{name}`: the keys {shown} differ only in case"))
+
+    def _may_hold_others(self, name: str) -> bool:
+        """False only where no key can be the name in other letters of case: looking costs less than parsing."""
+        if not name.isascii() or not _IN_PLAIN_NAMES.fullmatch(name) or _ESCAPED_ASCII.search(self._bytes):
+            return True
+        quoted = f'"{name}"'.encode()
+        return self._lowered.count(quoted.lower()) > self._bytes.count(quoted)
+
+    @cached_property
+    def _bytes(self) -> bytes:
+        data = self.objects.buffers()[2]
+        return b"" if data is None else data.to_pybytes()
+
+    @cached_property
+    def _lowered(self) -> bytes:
+        return self._bytes.lower()
+
+    @cached_property
+    def _keys(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[str]]:
+        """All keys of all objects: the object of each, its number among the distinct ones, and those."""
+        lists = json_query.keys_of(self.objects)
+        encoded = lists.flatten().dictionary_encode()
+        parents = np.asarray(pc.list_parent_indices(lists), np.int64)
+        return parents, np.asarray(encoded.indices, np.int64), encoded.dictionary.to_pylist()
+
+
+def _rows_with(
+    key: str, parents: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], known: list[str], rows: int
+) -> npt.NDArray[np.bool_]:
+    """Which objects have a key."""
+    found = np.zeros(rows, np.bool_)
+    if key in known:
+        found[parents[codes == known.index(key)]] = True
+    return found
+
+
+def _with_paths(objects: pa.Array, names: Sequence[str], found: list[TypedColumn]) -> list[TypedColumn]:
+    """What dotted names lead to, where an object has no member of the whole name."""
+    dotted = {i: n.partition(".")[::2] for i, n in enumerate(names) if "." in n.strip(".")}
+    dotted = {i: parts for i, parts in dotted.items() if all(parts)}
+    dotted = {i: parts for i, parts in dotted.items() if found[i].values.null_count > objects.null_count}
+    heads = list(dict.fromkeys(head for head, _ in dotted.values()))
+    result = list(found)
+    for head, column in zip(heads, members(objects, heads) if heads else [], strict=True):
+        places = [i for i, (first, _) in dotted.items() if first == head]
+        below, misfit = objects_in(column.values)
+        why = first_reason([column.why, where_true(misfit, f"`{head}` is not a JSON object")])
+        for i, part in zip(places, members(below, [dotted[i][1] for i in places]), strict=True):
+            values = pc.coalesce(found[i].values, part.values)
+            reasons = first_reason([found[i].why, part.why, why])
+            result[i] = TypedColumn(values, where_true(np.asarray(pc.is_null(found[i].values)), reasons))
+    return result
+
+
+def objects_in(texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """JSON texts that are objects, null in the place of others; and where there are others."""
+    misfit = np.asarray(pc.fill_null(pc.invert(pc.starts_with(texts, "{")), False))
+    return where_true(~misfit, texts), misfit

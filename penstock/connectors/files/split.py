@@ -1,0 +1,58 @@
+"""A split of a file: what a task needs to read a range of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from penstock.connectors.files.compressed import codec_of
+from penstock.connectors.files.format import FileFormat, Part
+from penstock.connectors.source import ReadResult
+from penstock.errors import SourceError
+
+_PIECE = 16 << 20
+
+
+@dataclass(frozen=True)
+class FileSplit:
+    """A range of a file that must still be the file that was listed, or reading it is an error."""
+
+    part: Part
+    format: FileFormat
+    schema: pa.Schema
+    time: str
+    rows: int
+    substream: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.part.file.path} [{self.part.start}, {self.part.end})"
+
+    def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
+        # The time is always read: without it, rows that have none would pass unnoticed.
+        names = dict.fromkeys((*columns, self.time))
+        schema = pa.schema([self.schema.field(name) for name in names])
+        self.part.file.check()
+        for piece in self._pieces():
+            try:
+                result = self.format.read(piece, schema, self.time)
+            except (pa.ArrowException, OSError) as error:
+                raise unreadable(self.part.file.path, self.format, error) from error
+            yield replace(result, rows=result.rows.select(list(columns)))
+
+    def _pieces(self) -> Iterator[Part]:
+        """The ranges that are read at a time: of a compressed file, which is not cut small, some megabytes."""
+        part = self.part
+        step = _PIECE if codec_of(part.file.path) else part.end - part.start
+        for start in range(part.start, part.end, max(1, step)):
+            yield replace(part, start=start, end=min(start + step, part.end))
+
+
+def unreadable(path: str, format_: FileFormat, error: Exception) -> SourceError:
+    return SourceError(
+        f"cannot read `{path}` as {format_.name}",
+        detail=str(error),
+        hint="remove or repair the file, or give the right `format`",
+    )

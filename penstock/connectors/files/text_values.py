@@ -1,0 +1,110 @@
+"""Texts as typed values, column by column, and which of them are not values of the type.
+
+Arrow's casts are the one judge of what is a value, here as in Arrow's CSV reader, so that reading a file in other
+pieces cannot change what is malformed. A cast fails as a whole: shapes rule out most bad texts in one pass, and halving
+finds the rest (an overflow, a 30th of February).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.types import sql_type
+
+TRUE_TEXTS = ("true", "True", "TRUE", "1")
+FALSE_TEXTS = ("false", "False", "FALSE", "0")
+
+_INTEGER = r"^(-?[0-9]+|0[xX][0-9a-fA-F]+)$"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_FLOAT = r"(?i)^[+-]?(nan|inf|infinity|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)$"
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_CLOCK = r"[T ][0-9]{2}(:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?"
+_TIMESTAMP = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}({_CLOCK}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?)?$"
+_ZONED = r"[T ].*(Z|[+-][0-9:]+)$"
+_BEYOND_MICROSECONDS = r"(\.[0-9]{6})[0-9]+"
+_REASON_LENGTH = 80
+
+
+def parse(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    """The values, and a mask of the texts that are none of this type (their values are null)."""
+    if pa.types.is_string(type_) or pa.types.is_binary(type_):
+        return texts.cast(type_), np.zeros(len(texts), np.bool_)
+    # Most columns are good throughout, and then one cast settles it. (Arrow's cast to BOOLEAN knows other texts.)
+    values = None if pa.types.is_boolean(type_) else try_cast(texts, type_)
+    if values is None:
+        values = _cast_shaped(pc.ascii_trim(texts, " \t"), type_)
+    return values, np.asarray(pc.and_(pc.is_null(values), pc.is_valid(texts)))
+
+
+def reasons(name: str, texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Why each text is malformed as a value of the column."""
+    shown = pc.utf8_slice_codeunits(texts, 0, _REASON_LENGTH)
+    return pc.binary_join_element_wise(f"`{name}`: '", shown, f"' is not a {sql_type(type_)}", "")
+
+
+def uncastable(values: pa.Array, type_: pa.DataType) -> npt.NDArray[np.int64]:
+    """The places of the values that cannot be cast, by halving: about log n casts for each of them."""
+    found: list[int] = []
+    stretches = [(0, len(values))]
+    while stretches:
+        start, length = stretches.pop()
+        if length == 0 or try_cast(values.slice(start, length), type_) is not None:
+            continue
+        if length == 1:
+            found.append(start)
+            continue
+        half = length // 2
+        stretches += [(start, half), (start + half, length - half)]
+    return np.sort(np.array(found, np.int64))
+
+
+def try_cast(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
+    """The values cast, or None where one of them cannot be."""
+    try:
+        return pc.cast(values, type_)
+    except pa.ArrowInvalid:
+        return None
+
+
+def zoned(texts: pa.Array) -> pa.Array:
+    """Which texts of times end in Z or an offset from UTC."""
+    return pc.match_substring_regex(texts, _ZONED)
+
+
+def _cast_shaped(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    if pa.types.is_boolean(type_):
+        false = pc.is_in(texts, pa.array(FALSE_TEXTS))
+        true = pc.is_in(texts, pa.array(TRUE_TEXTS))
+        return pc.if_else(pc.or_(true, false), true, pa.scalar(None, pa.bool_()))
+    shaped = pc.if_else(pc.match_substring_regex(texts, _shape(type_)), texts, pa.scalar(None, pa.string()))
+    return _cast_times(shaped) if pa.types.is_timestamp(type_) else _cast(shaped, type_)
+
+
+def _shape(type_: pa.DataType) -> str:
+    if pa.types.is_timestamp(type_):
+        return _TIMESTAMP
+    if pa.types.is_date(type_):
+        return _DATE
+    if pa.types.is_decimal(type_):
+        return _NUMBER
+    return _INTEGER if pa.types.is_integer(type_) else _FLOAT
+
+
+def _cast_times(texts: pa.Array) -> pa.Array:
+    """Times to microseconds UTC; Arrow wants to be told which of them name a zone."""
+    cut = pc.replace_substring_regex(texts, _BEYOND_MICROSECONDS, r"\1")
+    nothing = pa.scalar(None, pa.string())
+    with_zone = _cast(pc.if_else(zoned(cut), cut, nothing), pa.timestamp("us", "UTC"))
+    without = _cast(pc.if_else(zoned(cut), nothing, cut), pa.timestamp("us"))
+    return pc.coalesce(without, with_zone.cast(pa.timestamp("us")))
+
+
+def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    if (values := try_cast(texts, type_)) is not None:
+        return values
+    good = np.ones(len(texts), np.bool_)
+    good[uncastable(texts, type_)] = False
+    return pc.cast(pc.if_else(pa.array(good), texts, pa.scalar(None, pa.string())), type_)

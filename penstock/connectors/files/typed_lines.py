@@ -1,0 +1,74 @@
+"""Columns of values to rows, with the lines set aside that have a malformed value or no time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.connectors.bad_rows import null_time_reason
+from penstock.connectors.files.text_lines import BadLines, Lines
+from penstock.connectors.files.text_values import parse, reasons
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class TypedColumn:
+    """The values of a column, one a line, and why those are malformed that are (null: they are not; None: none is)."""
+
+    values: pa.Array
+    why: pa.Array | None = None
+
+
+def parsed_column(name: str, texts: pa.Array, type_: pa.DataType, misfit: Mask | None = None) -> TypedColumn:
+    """Texts as values (null: no value); `misfit` is where the text is none of the column's kind at all."""
+    if misfit is None or not misfit.any():
+        values, bad = parse(texts, type_)
+    else:
+        values, bad = parse(where_true(~misfit, texts), type_)
+        bad |= misfit
+    return TypedColumn(values, where_true(bad, reasons(name, texts, type_)) if bad.any() else None)
+
+
+def typed_rows(lines: Lines, columns: Sequence[TypedColumn], schema: pa.Schema, time: str) -> tuple[pa.Table, BadLines]:
+    """The rows of the well-formed lines, and the other lines; a line is reported for its first malformed column."""
+    why = []
+    for field, column in zip(schema, columns, strict=True):
+        why.append(column.why)
+        if field.name == time and column.values.null_count:
+            why.append(where_true(np.asarray(pc.is_null(column.values)), null_time_reason(time)))
+    rows = pa.table([column.values for column in columns], schema=schema)
+    return _part(lines, rows, first_reason(why))
+
+
+def _part(lines: Lines, rows: pa.Table, why: pa.Array | None) -> tuple[pa.Table, BadLines]:
+    if why is None or why.null_count == len(why):
+        nothing = lines.where(np.zeros(len(lines.text), np.bool_))
+        return rows, BadLines(nothing.ordinals, pa.array([], pa.string()), nothing.text)
+    good = np.asarray(pc.is_null(why))
+    wrong = lines.where(~good)
+    return rows.filter(pa.array(good)), BadLines(wrong.ordinals, why.drop_null(), wrong.text)
+
+
+def first_reason(reasons: Iterable[pa.Array | None]) -> pa.Array | None:
+    """The first reason of each line, where there are any."""
+    given = [why for why in reasons if why is not None]
+    return pc.coalesce(*given) if given else None
+
+
+@overload
+def where_true(mask: Mask, values: pa.Array | str) -> pa.Array: ...
+@overload
+def where_true(mask: Mask, values: pa.Array | str | None) -> pa.Array | None: ...
+def where_true(mask: Mask, values: pa.Array | str | None) -> pa.Array | None:
+    """The values (or one text for all) where the mask is true, and null elsewhere."""
+    if values is None:
+        return None
+    chosen = pa.scalar(values) if isinstance(values, str) else values
+    return pc.if_else(pa.array(mask), chosen, pa.scalar(None, chosen.type))

@@ -1,0 +1,1 @@
+"""Generated rows: call records with a chosen disorder and skew."""

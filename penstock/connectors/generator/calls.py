@@ -1,0 +1,201 @@
+"""A generator of call records, the workload of a mobile-phone network: who called whom, from where, when, how long.
+
+Row i is a function of (seed, i) alone, so a split can be read again, anywhere, and gives the same rows.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.connectors.generator.counter import uniforms
+from penstock.connectors.generator.skew import parse_skew
+from penstock.connectors.recorded import Count, recorded, unusable
+from penstock.connectors.source import Offer, ReadResult
+from penstock.errors import ConfigError
+from penstock.types import TIMESTAMP, conform, time_array
+
+SUBSTREAM = "calls"
+CALLS_SCHEMA = pa.schema(
+    [
+        ("caller", pa.int64()),
+        ("callee", pa.int64()),
+        ("district", pa.int32()),
+        ("duration", pa.float64()),
+        ("x", pa.float64()),
+        ("y", pa.float64()),
+        ("ts", TIMESTAMP),
+    ]
+)
+_MEAN_DURATION = 120.0  # seconds; durations are exponential
+_AREA = 100.0  # the side of the square the calls come from
+_MICROSECONDS = 1_000_000
+# Places of the random columns; they are part of what a seed means, so they never change.
+_CALLER, _CALLEE, _DISTRICT, _DURATION, _X, _Y, _LAG = range(7)
+
+
+@dataclass(frozen=True)
+class CallsConnector:
+    """`rows` None: without end. Row i has the event time `start` + i / `rate` seconds, less up to `disorder` (times and
+    spans in microseconds); without a `start` times begin when the first row is offered. `realtime`: rows are offered as
+    the clock reaches them, counted from the first offer.
+    Callers and callees are 0 to `keys` - 1, callers with the `skew`: uniform, zipf:1.5 or bmodel:0.7."""
+
+    rows: int | None = None
+    rate: float = 100_000.0
+    realtime: bool = False
+    keys: int = 10_000
+    districts: int = 100
+    skew: str = "uniform"
+    disorder: int = 0
+    start: int | None = None
+    seed: int = 0
+    split_rows: int = 500_000
+
+    def __post_init__(self) -> None:
+        limits = {"rows": (self.rows, 0), "keys": (self.keys, 1), "disorder": (self.disorder, 0)}
+        limits |= {"districts": (self.districts, 1), "split_rows": (self.split_rows, 1)}
+        for name, (value, least) in limits.items():
+            if value is not None and value < least:
+                raise ConfigError(
+                    f"`{name}` must be at least {least}", detail=f"it is {value}", hint="leave it out for the default"
+                )
+        if not 0 < self.rate < float("inf"):
+            raise ConfigError(
+                "`rate` must be above 0", detail=f"it is {self.rate}", hint="it is rows per second of event time"
+            )
+        parse_skew(self.skew, self.keys)
+
+    @property
+    def kind(self) -> str:
+        return "calls"
+
+    @property
+    def bounded(self) -> bool:
+        return self.rows is not None
+
+    def identity(self) -> dict[str, Any]:
+        """Without `split_rows`, which may change between runs."""
+        return {"kind": self.kind} | {name: value for name, value in asdict(self).items() if name != "split_rows"}
+
+    def discover(self) -> pa.Schema:
+        return CALLS_SCHEMA
+
+    def open(self, schema: pa.Schema, time: str) -> CallsReader:
+        conform(CALLS_SCHEMA.empty_table(), schema, "the call records")
+        return CallsReader(self, schema)
+
+    def generate(self, first: int, last: int, columns: tuple[str, ...] = tuple(CALLS_SCHEMA.names)) -> pa.Table:
+        """The rows [first, last), of the columns asked for."""
+        rows = np.arange(first, last, dtype=np.int64)
+        schema = pa.schema([CALLS_SCHEMA.field(name) for name in columns])
+        arrays = [self._column(field.name, rows) for field in schema]
+        return pa.table(arrays, schema=schema) if arrays else _no_columns(len(rows))
+
+    def _column(self, name: str, rows: npt.NDArray[np.int64]) -> pa.Array:
+        match name:
+            case "caller":
+                return pa.array(parse_skew(self.skew, self.keys).pick(uniforms(self.seed, _CALLER, rows), self.keys))
+            case "callee":
+                return pa.array(_below(self.keys, uniforms(self.seed, _CALLEE, rows)))
+            case "district":
+                return pa.array(_below(self.districts, uniforms(self.seed, _DISTRICT, rows)).astype(np.int32))
+            case "duration":
+                return pa.array(-_MEAN_DURATION * np.log1p(-uniforms(self.seed, _DURATION, rows)))
+            case "x":
+                return pa.array(_AREA * uniforms(self.seed, _X, rows))
+            case "y":
+                return pa.array(_AREA * uniforms(self.seed, _Y, rows))
+        return time_array(self._times(rows), TIMESTAMP)
+
+    def _times(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        times = (self.start or 0) + np.floor(rows / self.rate * _MICROSECONDS).astype(np.int64)
+        if self.disorder:
+            times -= np.floor(uniforms(self.seed, _LAG, rows) * self.disorder).astype(np.int64)
+        return times
+
+
+@dataclass(frozen=True)
+class CallsSplit:
+    """The rows [first, last)."""
+
+    connector: CallsConnector
+    first: int
+    last: int
+    schema: pa.Schema
+
+    @property
+    def substream(self) -> str:
+        return SUBSTREAM
+
+    @property
+    def rows(self) -> int:
+        return self.last - self.first
+
+    @property
+    def where(self) -> str:
+        return f"calls [{self.first}, {self.last})"
+
+    def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
+        wanted = pa.schema([self.schema.field(name) for name in columns])
+        yield ReadResult(conform(self.connector.generate(self.first, self.last, columns), wanted, "the call records"))
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    rows: Count
+    began_ns: int | None = None
+
+
+class CallsReader:
+    """Progress is the number of rows offered and, where that decides what they are, the moment of the first offer."""
+
+    def __init__(self, connector: CallsConnector, schema: pa.Schema) -> None:
+        self._connector, self._schema = connector, schema
+
+    def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
+        known = _Recorded(0) if progress is None else recorded(progress, _Recorded)
+        first, began = known.rows, clock.time_ns() if known.began_ns is None else known.began_ns
+        if self._connector.rows is not None and first > self._connector.rows:
+            raise unusable(f"{first} rows are read, and there are {self._connector.rows}")
+        due = self._due(began)
+        step = self._connector.split_rows
+        last = max(first, min(due, first + max(max_rows, 1)))
+        calls = self._begun(began)
+        splits = tuple(CallsSplit(calls, at, min(at + step, last), self._schema) for at in range(first, last, step))
+        after: dict[str, Any] = {"rows": last}
+        if self._connector.realtime or self._connector.start is None:
+            after["began_ns"] = began
+        return Offer(splits, after, last == self._connector.rows, self._waiting(last, due))
+
+    def _begun(self, began: int) -> CallsConnector:
+        """The connector with the start of its times, a whole second."""
+        start = self._connector.start
+        return replace(self._connector, start=began // 10**9 * _MICROSECONDS if start is None else start)
+
+    def _due(self, began: int) -> int:
+        """How many rows there are by now."""
+        rows = self._connector.rows
+        if not self._connector.realtime:
+            return 2**62 if rows is None else rows
+        passed = max(0, clock.time_ns() - began)
+        by_now = int(passed * self._connector.rate / 1e9)
+        return by_now if rows is None else min(rows, by_now)
+
+    def _waiting(self, last: int, due: int) -> int:
+        endless = self._connector.rows is None and not self._connector.realtime
+        return 0 if endless else max(0, due - last)
+
+
+def _below(n: int, u: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    return np.minimum((u * n).astype(np.int64), n - 1)
+
+
+def _no_columns(rows: int) -> pa.Table:
+    return pa.table({"row": pa.nulls(rows)}).select([])

@@ -1,0 +1,146 @@
+"""A folder of Parquet or Arrow files. A reader of the folder never sees a row twice nor a file half written.
+
+Tasks write under `_penstock/` inside the folder (readers skip names that begin with an underscore); publishing renames
+a file into the folder, which is atomic. Readers may take published files away at any time, also while no query runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.checkpoint.manifest import Staged
+from penstock.checkpoint.store import epoch_of_name
+from penstock.connectors.sinks.record import read_record
+from penstock.errors import ConfigError, SinkError, did_you_mean
+from penstock.paths import local_path
+from penstock.storage.disk_errors import writing
+from penstock.storage.durable import sync_folder
+from penstock.storage.faults import FaultPoint, reach
+from penstock.storage.plain_file import read_plain
+from penstock.storage.run_files import write_all
+
+_MOST_NOTES = 1 << 26  # bytes
+COMPRESSIONS = ("lz4", "snappy", "zstd", "none")
+FORMATS = ("parquet", "arrow")
+
+
+@dataclass(frozen=True)
+class FilesSink:
+    """`path` empty: a folder inside the checkpoint, named after the output. `format` is `parquet` or `arrow` (Arrow IPC
+    files: larger, and written in half the time). `compression` is `lz4`, `snappy`, `zstd` or `none`, and holds for
+    Parquet."""
+
+    path: str = ""
+    kind: str = "files"
+    format: str = "parquet"
+    compression: str = "lz4"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", local_path(self.path, "a files sink"))
+        _require_known("compression", self.compression, COMPRESSIONS)
+        _require_known("format", self.format, FORMATS)
+
+    @property
+    def extension(self) -> str:
+        return self.format
+
+    def identity(self) -> dict[str, Any]:
+        """Without `compression`, which may change between runs. The format may not: who reads the folder by a pattern
+        would miss what comes in another."""
+        return {"path": self.path, **({} if self.format == "parquet" else {"format": self.format})}
+
+    def folder(self, checkpoint: Path, output: str) -> Path:
+        if not self.path:
+            return checkpoint / output
+        path = Path(self.path).expanduser()
+        return Path(os.path.realpath(path)) if ".." in path.parts else path.absolute()
+
+    def files(self, folder: Path) -> list[Path]:
+        """The published files in a folder, in the order of epochs."""
+        return sorted(folder.glob(f"*.{self.extension}"))
+
+    def staging(self, checkpoint: Path, output: str) -> Path:
+        return self.folder(checkpoint, output) / "_penstock"
+
+    def check(self, checkpoint: Path, output: str, query_id: str | None) -> None:
+        """Results of two queries in one folder would be two answers in one."""
+        folder, record = self.folder(checkpoint, output), read_record(self.staging(checkpoint, output))
+        if record is None and any(path.suffix[1:] in FORMATS for path in folder.glob("*")):
+            raise _occupied(folder, "it holds Parquet or Arrow files that no known query wrote")
+        if record is not None and record.query_id != query_id:
+            raise _occupied(folder, f"it belongs to query {record.query_id}, and this is {query_id or 'a new one'}")
+
+    def prepare(self, checkpoint: Path, output: str) -> None:
+        staging = self.staging(checkpoint, output)
+        try:
+            with writing(staging):
+                staging.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            folder = self.folder(checkpoint, output)
+            raise SinkError(f"cannot write to {folder}", detail=str(error), hint="choose a writable folder") from error
+
+    def newest(self, checkpoint: Path, output: str) -> int:
+        names = [path.name for path in self.files(self.folder(checkpoint, output))]
+        return max((epoch for name in names if (epoch := epoch_of_name(name)) is not None), default=0)
+
+    def is_published(self, checkpoint: Path, output: str, file: Staged) -> bool:
+        """Whether it is in the folder, or has been and somebody has taken it: its name was noted before the rename."""
+        seen = (self.folder(checkpoint, output) / file.name).exists()
+        return seen or file.name in _noted(self.staging(checkpoint, output), epoch_of_name(file.name) or 0)
+
+    def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
+        folder, staging = self.folder(checkpoint, output), self.staging(checkpoint, output)
+        path = _notes(staging, epoch)
+        with open(path, "ab", buffering=0) as notes:
+            for file in staged:
+                line = f"\n{file.name}\n".encode()  # a note before may have been cut short by a full disk
+                with writing(path, len(line)):
+                    write_all(notes.fileno(), memoryview(line))
+                reach(FaultPoint.PUBLISH_NOTED)
+                with writing(folder / file.name):  # or else the file is named, which is not what cannot be written
+                    os.rename(staging / file.name, folder / file.name)
+                reach(FaultPoint.PUBLISHED_ONE)
+        sync_folder(folder)
+
+
+def published_by(staging: Path, query_id: str) -> list[Path] | None:
+    """The files that a query has published in the folder around `staging`; None where the folder is not its own."""
+    record = read_record(staging)
+    if record is None or record.query_id != query_id:
+        return None
+    files = (path for kind in FORMATS for path in staging.parent.glob(f"*.{kind}"))
+    return sorted(path for path in files if epoch_of_name(path.name) is not None)
+
+
+def _notes(staging: Path, epoch: int) -> Path:
+    """The names of the files of an epoch that are about to be published, for whoever starts after a crash. It is named
+    like the files of the epoch, and collected with them."""
+    return staging / f"e{epoch:012d}-publishing"
+
+
+def _noted(staging: Path, epoch: int) -> set[str]:
+    try:
+        return set(read_plain(_notes(staging, epoch), _MOST_NOTES).decode(errors="replace").splitlines())
+    except OSError:
+        return set()
+
+
+def _occupied(folder: Path, detail: str) -> SinkError:
+    return SinkError(
+        f"{folder} already holds other results",
+        detail=detail,
+        hint="choose another folder, or remove this one; to go on with that query, use its checkpoint",
+    )
+
+
+def _require_known(option: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ConfigError(
+            f"unknown {option} `{value}` of a files sink",
+            detail=f"there are {', '.join(known)}",
+            hint=did_you_mean(value, known),
+        )

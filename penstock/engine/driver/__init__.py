@@ -1,0 +1,1 @@
+"""The driver: plan an epoch, run it, commit, publish, adapt, recover."""

@@ -1,0 +1,193 @@
+"""Adapting: the controllers hear what the sites told of an epoch, and what they decide is in the directories of the
+first epoch that is not routed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from penstock.balance.controller import Controller, Verdict
+from penstock.balance.decisions import Change, Move, Scale
+from penstock.balance.policies.even import Even
+from penstock.balance.rules import PINNED, Rules, impossible
+from penstock.balance.stats import Round
+from penstock.checkpoint.manifest import SubqueryState
+from penstock.engine.driver.gathering import gathering_for, settled
+from penstock.engine.driver.grids import wants_grid, with_wanted_grid
+from penstock.engine.driver.move_state import bytes_in, changed_hands
+from penstock.errors import PenstockError, PolicyError
+from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event, Rebalanced
+from penstock.operators.protocol import Operator, may_cut
+from penstock.state.directory import Directory, Group
+from penstock.state.hot_keys import too_wide
+from penstock.user_code import told
+
+BY_HAND = "by hand"
+LOOK = 1.0  # seconds of epochs that tell enough to even out sites: in a short one, a site is the slowest by chance
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A number of sites for some subqueries."""
+
+    subqueries: frozenset[int]
+    sites: int
+
+
+class Adaptation:
+    """Invariant: `directories[s]` is that of subquery s in the next epoch that is planned. There is a controller per
+    subquery, or none where directories change by hand only."""
+
+    def __init__(
+        self,
+        directories: Sequence[Directory],
+        operators: Sequence[Operator],
+        controllers: Sequence[Controller],
+        tell: Callable[[Event], None],
+    ) -> None:
+        self.directories, self._operators = tuple(directories), operators
+        self._controllers = dict(enumerate(controllers))
+        self._once: dict[int, Controller] = {}  # asked for by hand, for once
+        self._wanted: list[Wanted] = []  # by hand, and not possible yet
+        self._tell, self._warm = tell, False
+
+    @property
+    def listens(self) -> bool:
+        """Whether the sites are to tell what their groups came to."""
+        return bool(self._once) or any(controller.listens for controller in self._controllers.values())
+
+    def passed(self, seconds: float) -> None:
+        """After an epoch of which sites told nothing."""
+        self._warm = True
+        self._controllers = {number: known.passed(seconds) for number, known in self._controllers.items()}
+
+    def heard(self, epoch: int, figures: Sequence[Round]) -> None:
+        """After an epoch. One under a directory that is already to change says nothing about the one to come, and the
+        first one warmed processes and caches."""
+        if not self._warm:
+            self._warm = True
+            return
+        for number, controller in {**self._controllers, **self._once}.items():
+            if figures[number].directory != self.directories[number]:
+                continue
+            heard = controller.heard(figures[number])
+            if number in self._once:
+                self._once[number] = heard
+                self._rebalance_if_due(epoch, number, heard)
+                continue
+            if heard.due:
+                heard = self._decide(epoch, number, heard)[0]
+            self._controllers[number] = heard
+
+    def _decide(self, epoch: int, subquery: int, controller: Controller) -> tuple[Controller, Verdict]:
+        later, verdict = _asked_to_decide(controller)
+        self._change(subquery, verdict.directory)
+        self._tell_of(epoch, subquery, verdict)
+        return later, verdict
+
+    def _rebalance_if_due(self, epoch: int, subquery: int, controller: Controller) -> None:
+        if controller.figures is None or not controller.due:
+            return
+        del self._once[subquery]
+        _, verdict = self._decide(epoch, subquery, controller)
+        busy = controller.figures.busy
+        apart = float(1 - busy.min() / busy.max()) if busy.any() else 0.0
+        self._tell(Rebalanced(epoch, subquery, len(verdict.accepted), len(verdict.refused), apart))
+
+    def rebalance(self, subquery: int) -> None:
+        """Even out the sites of a subquery, whatever the policy is, and wherever groups were moved by hand: after the
+        next epoch, or a few where they are short. What has been heard in this round counts, too. Who asks wants it now,
+        so that a site which seems slow is believed to be."""
+        self._settled_at(subquery, _without_pins)
+        known = self._controllers.get(subquery)
+        length, figures = (min(known.length, LOOK), known.figures) if known else (LOOK, None)
+        self._once[subquery] = Controller(Even(inertia=0.0), Rules(cool_down=0), length, figures)
+
+    def by_hand(self, epoch: int, subquery: int, change: Change, state: SubqueryState) -> str | None:
+        """Carry out what somebody wants; gives the reason where it cannot be done. A group that was moved so stays: no
+        policy moves it, until the sites are to be evened out by hand."""
+        directory = self.directories[subquery]
+        if (why := impossible(directory, change, may_cut(self._operators[subquery]))) is not None:
+            self._tell(ChangeRefused(epoch, subquery, str(change), BY_HAND, why))
+            if isinstance(change, Scale):
+                self._change(subquery, gathering_for(directory, change.sites))
+            return why
+        self._change(subquery, change.applied(directory))
+        after = self.directories[subquery]
+        moved = [change.group.range] if isinstance(change, Move) else changed_hands(directory, after)
+        cost = bytes_in(state, moved)
+        self._tell(DirectoryChanged(epoch, subquery, str(change), BY_HAND, 0.0, cost))
+        if isinstance(change, Move):
+            self._settled_at(subquery, lambda settled: {**settled, change.group: PINNED})
+        return None
+
+    def _settled_at(self, subquery: int, changed: Callable[[Mapping[Group, int]], Mapping[Group, int]]) -> None:
+        """Change which groups of a subquery are settled."""
+        if (known := self._controllers.get(subquery)) is not None:
+            self._controllers[subquery] = replace(known, settled=changed(known.settled))
+
+    def scale(self, epoch: int, subqueries: Sequence[int], sites: int, states: Sequence[SubqueryState]) -> bool:
+        """Give some subqueries a number of sites, all or none. Gives whether they have it; otherwise they get it as
+        soon as that can be, unless somebody wants something else of them before."""
+        self._wanted = [wanted for wanted in self._wanted if wanted.subqueries.isdisjoint(subqueries)]
+        done = self.scaled(epoch, subqueries, sites, states)
+        if not done:
+            self._wanted.append(Wanted(frozenset(subqueries), sites))
+        return done
+
+    def scaled(self, epoch: int, subqueries: Collection[int], sites: int, states: Sequence[SubqueryState]) -> bool:
+        """Give subqueries a number of sites, unless something is spread over more of them: that is gathered first.
+        Gives whether they have it."""
+        for number in subqueries:
+            self._change(number, gathering_for(self.directories[number], sites))
+        possible = not any(too_wide(self.directories[number].spread, sites) for number in subqueries)
+        for number in sorted(subqueries):
+            if possible and self.directories[number].sites != sites:
+                self.by_hand(epoch, number, Scale(sites), states[number])
+        return possible
+
+    def settle(self, epoch: int, states: Sequence[SubqueryState]) -> None:
+        """Gather what is to be gathered and can be, between two epochs of which the second is not routed yet; and do
+        what had to wait for that. Grids follow the number of sites."""
+        for number, state in enumerate(states):
+            self._change(number, settled(self.directories[number], state))
+        self._wanted = [w for w in self._wanted if not self.scaled(epoch, w.subqueries, w.sites, states)]
+        for number, (operator, state) in enumerate(zip(self._operators, states, strict=True)):
+            self._change(number, with_wanted_grid(operator, self.directories[number], state))
+
+    @property
+    def settling(self) -> bool:
+        """Whether something is still to be gathered, or a grid is to change. That can only be judged when an epoch is
+        over, so that none may be routed ahead."""
+        gathering = any(cells.gathering for directory in self.directories for cells in directory.spread)
+        return gathering or any(map(wants_grid, self._operators, self.directories))
+
+    def _change(self, subquery: int, directory: Directory) -> None:
+        if directory is not self.directories[subquery]:
+            self.directories = (*self.directories[:subquery], directory, *self.directories[subquery + 1 :])
+
+    def _tell_of(self, epoch: int, subquery: int, verdict: Verdict) -> None:
+        if (measured := verdict.measured) is not None:
+            self._tell(ChangeMeasured(epoch, subquery, measured.predicted, measured.measured))
+        for made in verdict.accepted:
+            self._tell(DirectoryChanged(epoch, subquery, str(made.change), made.reason, made.gain, made.cost))
+        for refused in verdict.refused:
+            wanted = refused.decision
+            self._tell(ChangeRefused(epoch, subquery, str(wanted.change), wanted.reason, refused.rule))
+
+
+def _asked_to_decide(controller: Controller) -> tuple[Controller, Verdict]:
+    try:
+        return controller.decide()
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise PolicyError(
+            f"the policy `{controller.policy.name}` failed",
+            detail=told(error),
+            hint="correct it, or choose another policy, and start the query again: the checkpoint is intact",
+        ) from error
+
+
+def _without_pins(settled: Mapping[Group, int]) -> Mapping[Group, int]:
+    return {group: until for group, until in settled.items() if until != PINNED}

@@ -1,0 +1,125 @@
+"""From the reports of an epoch to the manifest that makes it true. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from penstock.checkpoint.manifest import Manifest, SiteState, SourceState, SubqueryState, Totals
+from penstock.connectors.source import Offer
+from penstock.engine.driver.effort import Reports, whole_backlog
+from penstock.engine.marks import behind, least, starting_marks
+from penstock.engine.wire.job import EpochJob, RouteReport, SiteReport
+from penstock.events import EpochCommitted
+from penstock.operators.protocol import Marks
+from penstock.plan.program import Feed, Program, Subquery
+from penstock.progress.mark import END, Mark, at
+from penstock.progress.substreams import advance, low_water_mark, stream_mark
+from penstock.state.directory import Directory
+
+
+def next_manifest(
+    before: Manifest, job: EpochJob, offers: Sequence[Offer], reports: Sequence[RouteReport | SiteReport]
+) -> Manifest:
+    routes = [r for r in reports if isinstance(r, RouteReport)]
+    sites = [r for r in reports if isinstance(r, SiteReport)]
+    after = before.next(
+        sources=source_states(job, offers, routes),
+        subqueries=tuple(_subquery_state(job, number, sites) for number in range(len(job.directories))),
+        staged=tuple(file for report in reports for file in report.staged),
+        totals=before.totals.plus(epoch_totals(routes, sites)),
+    )
+    return replace(after, finished=is_finished(after))
+
+
+def source_states(job: EpochJob, offers: Sequence[Offer], routes: Sequence[RouteReport]) -> tuple[SourceState, ...]:
+    """The sources after the epoch; that much is known as soon as its splits have been read."""
+    return tuple(_source_state(job, index, offer, routes) for index, offer in enumerate(offers))
+
+
+def _source_state(job: EpochJob, index: int, offer: Offer, routes: Sequence[RouteReport]) -> SourceState:
+    mine, known = [r for r in routes if r.input == index], job.sources[index]
+    seen = [r.seen for r in mine if r.seen is not None]
+    marks = advance(job.program.inputs[index].progress, known.marks, seen, known.finished)
+    floor = stream_mark(marks, False, known.floor)
+    return SourceState(offer.progress, marks, offer.ended, floor, known.rows + sum(r.numbered for r in mine))
+
+
+def _subquery_state(job: EpochJob, number: int, reports: Sequence[SiteReport]) -> SubqueryState:
+    states = {r.site: r.state for r in reports if r.subquery == number}
+    return SubqueryState(job.directories[number], tuple(states[site] for site in range(job.directories[number].sites)))
+
+
+def epoch_totals(routes: Sequence[RouteReport], sites: Sequence[SiteReport]) -> Totals:
+    return Totals(
+        rows_in=sum(r.rows_read for r in routes),
+        rows_out=sum(r.rows_out for r in routes) + sum(r.rows_out for r in sites),
+        late_rows=sum(r.rows_late for r in routes),
+        bad_rows=sum(r.rows_bad for r in routes),
+    )
+
+
+def source_marks(sources: Sequence[SourceState]) -> list[Mark]:
+    return [stream_mark(source.marks, source.ended, source.floor) for source in sources]
+
+
+def is_finished(manifest: Manifest) -> bool:
+    """Whether nothing can come any more and nothing is left to do."""
+    sites = [site for sub in manifest.subqueries for site in sub.sites]
+    done = [mark for site in sites for part in site.marks for mark in part.marks]
+    return low_water_mark([*source_marks(manifest.sources), *done]).ended and not any(site.pending for site in sites)
+
+
+def has_pending(manifest: Manifest, program: Program) -> bool:
+    """Whether a site is behind the punctuation it has been given: an epoch without input would still do something."""
+    for subquery, state in zip(program.subqueries, manifest.subqueries, strict=True):
+        upto = _marks_into(manifest, program, subquery)
+        for site in state.sites:
+            if site.pending or any(behind(part.marks, upto) for part in site.marks):
+                return True
+    return False
+
+
+def _marks_into(manifest: Manifest, program: Program, subquery: Subquery) -> Marks:
+    """The punctuation that a subquery's producers have come to, track by track."""
+    return subquery.track_marks(
+        (feed.branch, feed.branch.followed(marks))
+        for feed in program.feeds(subquery.number)
+        for marks in _marks_of(manifest, program, feed)
+    )
+
+
+def _marks_of(manifest: Manifest, program: Program, feed: Feed) -> list[Marks]:
+    """The marks of a producer: of an input, or of each site of a subquery."""
+    if feed.is_input:
+        source = manifest.sources[feed.producer]
+        return [(source_marks(manifest.sources)[feed.producer], END if source.ended else at(source.rows))]
+    operator = program.subqueries[feed.producer].operator
+    sites = manifest.subqueries[feed.producer].sites
+    return [operator.output_marks(least(site.marks, operator.tracks)) for site in sites]
+
+
+def nothing_yet(directory: Directory, tracks: int) -> SubqueryState:
+    """The state of a subquery that has not seen anything."""
+    homes = [directory.ranges_of(site) for site in range(directory.sites)]
+    return SubqueryState(directory, tuple(SiteState((), starting_marks(home, tracks)) for home in homes))
+
+
+def epoch_committed(
+    before: Manifest, after: Manifest, waiting: int, seconds: float, pending: bool, reports: Reports
+) -> EpochCommitted:
+    """What is told of an epoch that became true."""
+    mark = low_water_mark(source_marks(after.sources))
+    return EpochCommitted(
+        epoch=after.epoch,
+        rows_in=after.totals.rows_in - before.totals.rows_in,
+        rows_out=after.totals.rows_out - before.totals.rows_out,
+        late_rows=after.totals.late_rows - before.totals.late_rows,
+        bad_rows=after.totals.bad_rows - before.totals.bad_rows,
+        seconds=seconds,
+        waiting=waiting,
+        low_water_mark=None if mark.ended else mark.at,
+        pending=pending,
+        backlog=whole_backlog(reports),
+        sites=max((len(state.sites) for state in after.subqueries), default=0),
+    )

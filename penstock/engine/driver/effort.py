@@ -1,0 +1,64 @@
+"""What the tasks of an epoch came to, for admission: how long they held it, and how fast sites could have been."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+from penstock.balance.flushing import Flushing
+from penstock.engine.wire.job import RouteReport, SiteReport
+
+Reports = Sequence[RouteReport | SiteReport]
+
+
+def held_seconds(reports: Reports) -> float:
+    """About how long an epoch was held by the work of its tasks: each level is as long as its slowest site."""
+    return _routing(reports) + sum(max(site.time.seconds for site in level) for level in _levels(reports))
+
+
+def fastest_seconds(reports: Reports) -> float:
+    """How long it would have been held if every site were as fast as the fastest of its level, and had done all that
+    came to it on average."""
+    return _routing(reports) + sum(_at_the_fastest(level) for level in _levels(reports))
+
+
+def _at_the_fastest(level: Sequence[SiteReport]) -> float:
+    rows = fmean(site.rows_in for site in level)
+    costs = [site.time.seconds / site.rows_done for site in level if site.rows_done]
+    return min(costs) * rows if costs and rows else max(site.time.seconds for site in level)
+
+
+def _routing(reports: Reports) -> float:
+    """Splits are shared out among as many tasks as there are sites."""
+    routes = [report.time.seconds for report in reports if isinstance(report, RouteReport)]
+    widest = max(map(len, _levels(reports)), default=1)
+    return sum(routes) / max(1, min(len(routes), widest))
+
+
+def _levels(reports: Reports) -> Iterable[list[SiteReport]]:
+    levels: dict[int, list[SiteReport]] = {}
+    for report in reports:
+        if isinstance(report, SiteReport):
+            levels.setdefault(report.subquery, []).append(report)
+    return levels.values()
+
+
+def largest_backlog(reports: Reports) -> int:
+    """The rows that wait for work at the site that has most of them."""
+    return max((report.backlog for report in reports if isinstance(report, SiteReport)), default=0)
+
+
+def whole_backlog(reports: Reports) -> int:
+    """The rows that wait for work at all sites."""
+    return sum(report.backlog for report in reports if isinstance(report, SiteReport))
+
+
+def flushed_seconds(reports: Reports) -> float:
+    """How long the sites that took longest spent on what could have been put off, level by level."""
+    return sum(max(site.flushed for site in level) for level in _levels(reports))
+
+
+def only_put_off(flushing: Flushing, reports: Reports) -> bool:
+    """Whether sites have left nothing undone but what they put off on purpose."""
+    left = any(report.pending for report in reports if isinstance(report, SiteReport))
+    return flushing.puts_off and not left

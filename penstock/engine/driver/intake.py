@@ -1,0 +1,183 @@
+"""What the sources give to epochs: how many rows of which source, and from where their marks go on."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from penstock.balance.intake.admission import EPOCH_SECONDS, Admission, FixedAdmission
+from penstock.balance.intake.lead import SourceStanding, Standing, lowest_marks, shares, substream_shares
+from penstock.checkpoint.manifest import SourceState
+from penstock.connectors.source import AcknowledgingReader, Offer, Reader, SubstreamReader
+from penstock.engine.driver.commit import source_marks
+from penstock.engine.driver.effort import Reports, fastest_seconds, held_seconds, largest_backlog
+from penstock.engine.wire.job import RouteTask
+from penstock.plan.logical import Source
+from penstock.progress.idle import active_after, begun, floors, lull_mark
+from penstock.progress.mark import Mark
+from penstock.progress.rules import Slack
+from penstock.progress.substreams import FINISHED
+from penstock.settings import Settings
+from penstock.state.directory import Directory
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What the sources give to an epoch, the tasks that read it, and the directories by which they cut it. `standings`
+    say how the sources stand to each other once they have given it; of the substreams of each that are `held` back
+    nothing was asked. They were asked at the moment `asked_at`, perhaps long before the epoch, when the system time was
+    `system_time`, in microseconds."""
+
+    offers: tuple[Offer, ...]
+    routes: tuple[RouteTask, ...]
+    directories: tuple[Directory, ...]
+    standings: tuple[SourceStanding, ...]
+    held: tuple[frozenset[str], ...]
+    asked_at: float
+    system_time: int
+
+    @property
+    def rows(self) -> int:
+        return sum(split.rows for offer in self.offers for split in offer.splits)
+
+    @property
+    def waiting(self) -> int:
+        """Rows that are known to be there for later epochs."""
+        return sum(offer.waiting for offer in self.offers)
+
+
+class Inlet:
+    """The readers of all sources, and how much they may give. What it remembers would not be missed after a crash."""
+
+    def __init__(self, sources: Sequence[Source], settings: Settings) -> None:
+        self._sources, self._settings = sources, settings
+        self._readers: tuple[Reader, ...] = tuple(s.connector.open(s.schema, s.time) for s in sources)  # type: ignore[attr-defined]
+        self._clocks = [str(source.schema.field(source.time).type) for source in sources]
+        fixed = settings.rows_per_epoch
+        self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds or EPOCH_SECONDS)
+        self._activity = begun(len(sources), time.monotonic())
+        self._backlog = 0
+        self.standings: tuple[SourceStanding, ...] = ()
+
+    def begin(self, states: Sequence[SourceState]) -> None:
+        """Go on from these states."""
+        self.standings = tuple(
+            SourceStanding(mark, state.ended, clock=clock)
+            for mark, state, clock in zip(source_marks(states), states, self._clocks, strict=True)
+        )
+
+    def intake(
+        self,
+        states: Sequence[SourceState],
+        standings: Sequence[SourceStanding],
+        directories: tuple[Directory, ...],
+        on_the_way: int = 0,
+    ) -> Intake:
+        """What comes after these states. Sources share what an epoch may take in, and none leads the others too far.
+        `on_the_way` are the rows of an epoch that is still running: they may come to wait in buffers."""
+        marks, asked_at, system_time = source_marks(states), time.monotonic(), time.time_ns() // 1000
+        now = [self._reached(n, standings[n], marks[n], state) for n, state in enumerate(states)]
+        parts = shares(self._admissible(directories, on_the_way), now, self._settings.max_lead)
+        most = [self._shares_within(standing, part, now) for standing, part in zip(now, parts, strict=True)]
+        offers = tuple(map(_offer, self._readers, states, now, parts, most))
+        splits = [(index, split) for index, offer in enumerate(offers) for split in offer.splits]
+        return Intake(
+            offers,
+            tuple(RouteTask(n, index, split, marks[index]) for n, (index, split) in enumerate(splits)),
+            directories,
+            tuple(map(_asked, now, parts, most, offers)),
+            tuple(map(_held, states, parts, most)),
+            asked_at,
+            system_time,
+        )
+
+    def _reached(self, source: int, standing: SourceStanding, mark: Mark, state: SourceState) -> SourceStanding:
+        """How a source stands now, and its substreams, where its reader can hold them back."""
+        known, marks = standing.substreams, state.marks
+        if self._settings.max_lead is None or not isinstance(self._readers[source], SubstreamReader):
+            marks = {}
+        substreams = {name: known.get(name, Standing(at)).reached(at, at.ended) for name, at in marks.items()}
+        return replace(standing.reached(mark, state.ended), substreams=substreams)
+
+    def _shares_within(self, source: SourceStanding, rows: int, sources: Sequence[SourceStanding]) -> dict[str, int]:
+        lead = self._settings.max_lead
+        if lead is None or not rows:
+            return {}
+        return substream_shares(rows, source.substreams, lowest_marks(sources).get(source.clock), lead)
+
+    def floors(self, intake: Intake, states: Sequence[SourceState]) -> tuple[Mark, ...]:
+        """Return from where the marks of the sources go on, also where some are idle. What is held back counts as
+        active: otherwise its rows would come to be late."""
+        now = intake.asked_at  # what has come since was not seen
+        shown = [
+            {split.substream for split in offer.splits} | held
+            for offer, held in zip(intake.offers, intake.held, strict=True)
+        ]
+        self._activity = active_after(self._activity, shown, now, [state.marks.keys() for state in states])
+        return floors(
+            self._activity,
+            [(state.marks, state.floor, state.ended) for state in states],
+            [None if source.idle is None else source.idle / 1e6 for source in self._sources],
+            now,
+            self._clocks,
+            {
+                n: lull_mark(intake.system_time, source.idle, _slack(source))
+                for n, source in enumerate(self._sources)
+                if source.idle is not None and source.idle_advances
+            },
+        )
+
+    def _admissible(self, directories: Sequence[Directory], on_the_way: int) -> int:
+        """What sources may give together, that it fits the buffers of the sites."""
+        capacity = self._settings.buffer_rows
+        if not capacity:
+            return self._admission.rows
+        sites = min((directory.sites for directory in directories), default=1)
+        return self._admission.slowed((self._backlog + on_the_way / sites) / capacity, sites * capacity)
+
+    def concluded(self, rows_in: int, seconds: float, reports: Reports) -> None:
+        """After an epoch that took so long. Where sites have buffers, a slow one does not slow the others down until
+        its own is full."""
+        held, buffered = held_seconds(reports), self._settings.buffer_rows and self._settings.deadline_seconds
+        cost = fastest_seconds(reports) if buffered else held
+        self._admission = self._admission.after(rows_in, seconds, held, cost)
+        self._backlog = largest_backlog(reports)
+
+    def committed(self, states: Sequence[SourceState]) -> None:
+        """Tell the sources that wait for it."""
+        for reader, state in zip(self._readers, states, strict=True):
+            if isinstance(reader, AcknowledgingReader) and state.progress is not None:
+                reader.committed(state.progress)
+
+
+def _offer(reader: Reader, state: SourceState, standing: SourceStanding, rows: int, most: Mapping[str, int]) -> Offer:
+    if state.ended:
+        return Offer((), state.progress or {}, True)
+    if not rows:  # it is too far ahead of others, and a reader that is asked gives at least something
+        return Offer((), state.progress or {}, False, standing.waiting)
+    if most and isinstance(reader, SubstreamReader):
+        return reader.offer_at_most(most, state.progress, rows)
+    return reader.offer(state.progress, rows)
+
+
+def _held(state: SourceState, rows: int, most: Mapping[str, int]) -> frozenset[str]:
+    """Return the substreams that may not give any rows; all of them, and the source itself, where it is not asked."""
+    return frozenset(name for name, share in most.items() if not share) if rows else frozenset({*state.marks, FINISHED})
+
+
+def _slack(source: Source) -> int:
+    return source.progress.span if isinstance(source.progress, Slack) else 0
+
+
+def _asked(standing: SourceStanding, rows: int, most: Mapping[str, int], offer: Offer) -> SourceStanding:
+    """After a source, and its substreams, were to give so many rows."""
+    given = Counter[str]()
+    for split in offer.splits:
+        given[split.substream] += split.rows
+    substreams = {
+        name: known.asked(most[name], given[name], 1) if name in most else known
+        for name, known in standing.substreams.items()
+    }
+    return replace(standing.asked(rows, given.total(), offer.waiting), substreams=substreams)

@@ -1,0 +1,82 @@
+"""What a run shows of its subqueries: of their sites after every epoch, of their groups where sites told of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.balance.stats import Round
+from penstock.checkpoint.manifest import SubqueryState
+from penstock.control.status import GroupStatus, SiteStatus, SubqueryStatus
+from penstock.engine.wire.job import LastEpoch
+from penstock.plan.explain.operator import operator_lines
+from penstock.plan.program import Subquery
+from penstock.state.runs import about_bytes
+
+HOTTEST = 256  # groups that are told of
+
+
+def title(subquery: Subquery) -> str:
+    """Return what a subquery is called where users see it."""
+    return next(iter(operator_lines(subquery.operator)))
+
+
+def subquery_status(subquery: Subquery, figures: Round) -> SubqueryStatus:
+    return SubqueryStatus(
+        title(subquery), _sites(figures), hottest(figures), figures.capacity, len(figures.directory.spread)
+    )
+
+
+def _sites(figures: Round) -> tuple[SiteStatus, ...]:
+    rows, state = figures.of_sites(figures.loads.rows) + figures.cells.rows, figures.of_sites(figures.loads.state_bytes)
+    groups = np.bincount(figures.homes, minlength=figures.directory.sites)
+    return tuple(
+        SiteStatus(
+            rows_per_second=float(rows[site] / figures.seconds),
+            utilisation=float(figures.utilisation[site]),
+            backlog=float(figures.backlog[site]),
+            state_bytes=int(state[site]),
+            groups=int(groups[site]),
+            output_per_second=float(figures.output[site] / figures.seconds),
+            delay=float(figures.site_delay[site]),
+        )
+        for site in range(figures.directory.sites)
+    )
+
+
+def untold_status(subquery: Subquery, state: SubqueryState, last: LastEpoch, capacity: int) -> SubqueryStatus:
+    """What is known of sites after every epoch, and costs them nothing. Without reports there was none in this run."""
+    reports = {report.site: report for report in last.reports if report.subquery == subquery.number}
+    share = max((report.time.seconds for report in reports.values()), default=0.0) + last.rest
+    groups = np.bincount(state.directory.home_of, minlength=state.directory.sites)
+    sites = tuple(
+        SiteStatus(
+            rows_per_second=reports[site].rows_in / last.seconds if site in reports else 0.0,
+            utilisation=_part(reports[site].time.seconds, share) if site in reports else 0.0,
+            backlog=float(reports[site].backlog) if site in reports else 0.0,
+            state_bytes=about_bytes(held.slices, state.directory.sites),
+            groups=int(groups[site]),
+        )
+        for site, held in enumerate(state.sites)
+    )
+    return SubqueryStatus(title(subquery), sites, capacity=capacity, spread_keys=len(state.directory.spread))
+
+
+def hottest(figures: Round) -> tuple[GroupStatus, ...]:
+    """Those with most work first, then those with most rows that wait for it."""
+    loads, seconds = figures.loads, figures.seconds
+    order = np.lexsort((-loads.state_bytes, -loads.pending, -loads.seconds))[:HOTTEST]
+    return tuple(
+        GroupStatus(
+            group=str(figures.directory.groups[place]),
+            site=int(figures.homes[place]),
+            rows_per_second=float(loads.rows[place] / seconds),
+            utilisation=_part(loads.seconds[place], figures.share[figures.homes[place]]),
+            pending=int(loads.pending[place]),
+            state_bytes=int(loads.state_bytes[place]),
+        )
+        for place in order.tolist()
+    )
+
+
+def _part(of: float, whole: float) -> float:
+    return min(1.0, float(of / whole)) if whole else 0.0

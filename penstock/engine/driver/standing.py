@@ -1,0 +1,83 @@
+"""How the record of an output stands to the manifest that a run goes on from. Pure.
+
+The manifest knows up to which epoch all has been published, the record up to which epoch it was published for sure. So
+the record lies between the two: below, published rows are gone, with their folder; above, the checkpoint is an old one.
+Files that readers have taken do not count, for they leave the record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.checkpoint.manifest import Manifest
+from penstock.connectors.sinks.record import Record
+from penstock.errors import CheckpointError, CorruptCheckpointError
+
+RESULTS, LATE, BAD = "results", "late", "bad"
+
+
+def rows_of(output: str) -> str:
+    """What the rows of an output are called in messages."""
+    return "result rows" if output == RESULTS else f"{output} rows"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is there of an output: the record here and, where the query published somewhere else before, its record
+    there; and the newest epoch of which files are seen."""
+
+    output: str
+    folder: Path
+    here: Record | None
+    before: Path
+    there: Record | None = None
+    seen: int = 0
+
+    @property
+    def has_record(self) -> bool:
+        return self.here is not None or self.there is not None
+
+
+def published_upto(found: Found, manifest: Manifest, accept_missing: bool) -> int:
+    """The newest epoch that is published for sure; an error where going on would lose or repeat rows."""
+    _refuse_moved(found, manifest)
+    records = [record.epoch for record in (found.here, found.there) if record is not None]
+    upto, expected = max(records, default=0), manifest.published.get(found.output, 0)
+    if max(upto, found.seen) > manifest.epoch:
+        raise _behind(found, max(upto, found.seen), manifest.epoch)
+    if upto < expected and not accept_missing:
+        raise _missing(found, expected)
+    return max(upto, expected)
+
+
+def _refuse_moved(found: Found, manifest: Manifest) -> None:
+    """Results in two places would be half an answer each, and rows that are staged elsewhere would stay there."""
+    there = found.there
+    if there is not None and (found.output == RESULTS or there.epoch < manifest.last_with_rows(found.output)):
+        raise CheckpointError(
+            f"the {rows_of(found.output)} of this query go to another folder",
+            detail=f"so far it was {found.before}, and now it is {found.folder}",
+            hint="start it in the working folder it was started in before, with the same paths",
+        )
+
+
+def _behind(found: Found, published: int, committed: int) -> CorruptCheckpointError:
+    return CorruptCheckpointError(
+        "the newest manifests of the checkpoint are missing",
+        detail=f"epoch {published} is published in {found.folder}, but the checkpoint ends at epoch {committed}: "
+        "going on from here would repeat rows",
+        hint="restore the newest checkpoint, or start again with a new checkpoint and a new folder; to go back on "
+        "purpose, remove the folder with all that was published after the checkpoint, and start with the setting "
+        "on_missing_results = 'accept'",
+    )
+
+
+def _missing(found: Found, expected: int) -> CheckpointError:
+    return CheckpointError(
+        f"the {rows_of(found.output)} that this query has published are missing",
+        detail=f"it has published up to epoch {expected} in {found.folder}, and the record of that is gone: the folder "
+        "has been removed, emptied, or replaced by an older one",
+        hint="restore the folder with all that is in it; or start with the setting on_missing_results = 'accept' to go "
+        "on without those rows; or remove the checkpoint, too, to begin anew, as `penstock run --fresh` does",
+    )

@@ -1,0 +1,218 @@
+"""Steering: what somebody wants of a running query from outside, and what it shows of itself."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import replace
+from threading import Lock
+
+from penstock.balance.decisions import Change, Move, Split
+from penstock.balance.rules import MOST_DEPTH
+from penstock.control.requests import (
+    Answer,
+    Control,
+    MoveRequest,
+    RebalanceRequest,
+    Request,
+    ScaleRequest,
+    SplitRequest,
+)
+from penstock.control.status import DecisionStatus, Status, SubqueryStatus
+from penstock.engine.driver.format_mark import as_moment
+from penstock.engine.driver.loop import EpochLoop
+from penstock.engine.driver.rebalancing import Asked, came_of
+from penstock.engine.driver.showing import subquery_status, untold_status
+from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, EpochCommitted, Event, Rebalanced
+from penstock.plan.program import Subquery
+from penstock.state.directory import Directory, Group
+
+KEPT_DECISIONS = 50
+_FROM_WHEN = "from the next epoch on that is not routed yet"
+_ENDED = "the run has ended before the next epoch"
+_NO_GROUP = Answer("there is no such group", "`penstock top --json` has those that there are, by their bits")
+LATELY = 5.0  # seconds over which rates are told
+STILL_TRUE = 1.0  # seconds for which what sites told of their groups is shown, where epochs are short
+
+
+class Steering:
+    """Used by the thread that drives the loop, but for `ask`. Nothing in it would be missed after a crash.
+
+    Requests come from the control folder, and from other threads of this process: `_here` has the answers that these
+    wait for, by the name of the request; None: the run has ended."""
+
+    def __init__(self, loop: EpochLoop) -> None:
+        self._loop, self._began = loop, time.time()
+        self._control = Control(loop.checkpoint.root, self._began)
+        self._decisions: deque[DecisionStatus] = deque(maxlen=KEPT_DECISIONS)
+        self._committed: deque[tuple[float, EpochCommitted]] = deque()
+        self._asked: list[Asked] = []
+        self._lock, self._new = Lock(), list[Request]()
+        self._here: dict[str, Future[Answer]] | None = {}
+        self._figures, self._figures_seen = -1, float("-inf")  # of which epoch, and when
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case EpochCommitted():
+                self._committed.append((time.time(), event))
+            case DirectoryChanged(epoch, subquery, what, why, gain):
+                self._decisions.append(DecisionStatus(epoch, subquery, what, why, gain))
+            case ChangeRefused(epoch, subquery, what, why, rule):
+                self._decisions.append(DecisionStatus(epoch, subquery, what, why, refused=rule))
+            case ChangeMeasured(epoch, subquery, predicted, measured):
+                why = "the decisions of the round before"
+                self._decisions.append(DecisionStatus(epoch, subquery, "measured", why, predicted, measured))
+            case Rebalanced(epoch, subquery, changes, refused):
+                self._asked = [asked.after(event) for asked in self._asked]
+                if not changes and not refused:
+                    self._decisions.append(DecisionStatus(epoch, subquery, "rebalance", came_of([event])))
+
+    def ask(self, request: Request) -> Future[Answer]:
+        """Leave a request for the thread that drives the loop; it may be cancelled until that has seen it."""
+        with self._lock:
+            reply = Future[Answer]()
+            if self._here is None:
+                reply.set_result(Answer(_ENDED))
+                return reply
+            named = replace(request, name=f"here-{uuid.uuid4().hex}")
+            self._new.append(named)
+            self._here[named.name] = reply
+            return reply
+
+    def attend(self) -> None:
+        """Do what is asked for, and show how things are."""
+        for request in [*self._control.requests(), *self._asked_here()]:
+            if (done := self._done(request)) is not None:
+                self._answer(request, done)
+        self._answer_asked()
+        if self._control.status_due:
+            self._control.publish(self._status())
+            self._loop.watched |= self._control.watched  # the next epoch tells what the next status shows
+
+    def close(self) -> None:
+        self._answer_asked()
+        for asked in self._asked:
+            self._answer(asked.request, Answer(_ENDED))
+        with self._lock:
+            left, self._here = self._here or {}, None
+        for reply in left.values():
+            if reply.set_running_or_notify_cancel():
+                reply.set_result(Answer(_ENDED))
+        self._control.close()
+
+    def _asked_here(self) -> list[Request]:
+        """Return what other threads ask for, without what they do not wait for any more."""
+        with self._lock:
+            new, self._new, here = self._new, [], self._here or {}
+            return [request for request in new if here[request.name].set_running_or_notify_cancel()]
+
+    def _answer(self, request: Request, answer: Answer) -> None:
+        with self._lock:
+            reply = (self._here or {}).pop(request.name, None)
+        if reply is not None:
+            reply.set_result(answer)
+        else:
+            self._control.answer(request, answer.why_not, answer.detail)
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def _done(self, request: Request) -> Answer | None:
+        """Carry a request out, for all subqueries that it is about or for none. None: what comes of it is not known
+        yet."""
+        count = len(self._loop.directories)
+        subqueries = range(count) if request.subquery is None else [request.subquery]
+        if any(number >= count for number in subqueries):
+            return Answer(f"this query has {count} subqueries, counted from 0")
+        match request:
+            case ScaleRequest(sites):
+                return _scaled(sites, self._loop.scale(subqueries, sites))
+            case MoveRequest(bits, site, subquery):
+                return self._moved(subquery, bits, site)
+            case SplitRequest(bits, subquery):
+                return self._split(subquery, bits)
+            case RebalanceRequest():
+                for number in subqueries:
+                    self._loop.rebalance(number)
+                self._asked.append(Asked(request, subqueries, time.time()))
+                return None
+
+    def _answer_asked(self) -> None:
+        waiting = []
+        for asked in self._asked:
+            if (answer := asked.answer(time.time())) is None:
+                waiting.append(asked)
+            else:
+                self._answer(asked.request, answer)
+        self._asked = waiting
+
+    def _moved(self, subquery: int, bits: str, site: int) -> Answer:
+        change = _move(self._loop.directories[subquery], bits, site)
+        if change is None:
+            return _NO_GROUP
+        why_not = self._loop.change(subquery, change)
+        detail = f"{bits} lives at site {site}, {_FROM_WHEN}, until `penstock rebalance`"
+        return Answer(why_not, "" if why_not else detail)
+
+    def _split(self, subquery: int, bits: str) -> Answer:
+        group = Group.of_bits(bits)
+        if group.depth >= MOST_DEPTH:
+            return Answer("it is a group of one key, or next to nothing", "split one with fewer bits")
+        if self._loop.change(subquery, Split(group)) is not None:
+            return _NO_GROUP
+        first, second = group.halves
+        return Answer(None, f"{bits} is {first} and {second}, {_FROM_WHEN}")
+
+    # -- status --------------------------------------------------------------------------------------------------
+
+    def _status(self) -> Status:
+        now, query = time.time(), self._loop.query
+        while self._committed and self._committed[0][0] < now - LATELY:
+            self._committed.popleft()
+        last = self._committed[-1][1] if self._committed else None
+        over = min(LATELY, max(0.1, now - self._began))
+        told = self._groups_told(now)
+        return Status(
+            query=self._loop.checkpoint.root.name,
+            fingerprint=self._loop.manifest.fingerprint,
+            epoch=self._loop.manifest.epoch,
+            began=self._began,
+            at=now,
+            rows_in_per_second=sum(event.rows_in for _, event in self._committed) / over,
+            rows_out_per_second=sum(event.rows_out for _, event in self._committed) / over,
+            waiting=last.waiting if last else 0,
+            low_water_mark=as_moment(last.low_water_mark, query.sources[0]) if last else None,
+            subqueries=tuple(self._subquery(subquery, told) for subquery in query.program.subqueries),
+            decisions=tuple(self._decisions),
+            groups_told=told,
+        )
+
+    def _groups_told(self, now: float) -> bool:
+        """Whether what sites told of their groups last is still true."""
+        loop = self._loop
+        if loop.figures_epoch != self._figures:
+            self._figures, self._figures_seen = loop.figures_epoch, now
+        here = [state.directory for state in loop.manifest.subqueries]
+        same = [figures.directory for figures in loop.figures] == here
+        return same and (self._figures == loop.manifest.epoch or now - self._figures_seen < STILL_TRUE)
+
+    def _subquery(self, subquery: Subquery, told: bool) -> SubqueryStatus:
+        loop, number = self._loop, subquery.number
+        if told:
+            return subquery_status(subquery, loop.figures[number])
+        return untold_status(subquery, loop.manifest.subqueries[number], loop.last, loop.capacity(number))
+
+
+def _scaled(sites: int, now: bool) -> Answer:
+    if now:
+        return Answer(None, f"{sites} sites, {_FROM_WHEN}")
+    return Answer(None, f"{sites} sites, as soon as a key that is spread over more of them has been gathered")
+
+
+def _move(directory: Directory, bits: str, site: int) -> Change | None:
+    group = Group.of_bits(bits)
+    try:
+        return Move(group, directory.home(group), site)
+    except KeyError:
+        return None

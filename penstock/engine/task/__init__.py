@@ -1,0 +1,1 @@
+"""The tasks of an epoch: read and route a split, or run the step of a site."""

@@ -1,0 +1,124 @@
+"""Delivery: rows leave a stage either to the sites of a subquery, cut by its directory, or to the sink's staging."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.checkpoint.store import staged_name
+from penstock.connectors.sinks.sink import RowWriter
+from penstock.engine.wire.blob import Blob, Header
+from penstock.engine.wire.job import EpochJob, Message
+from penstock.operators.arrange import hashes_of
+from penstock.operators.protocol import Copying, Operator
+from penstock.plan.program import Subquery
+from penstock.state.directory import Directory
+from penstock.state.hash_ranges import HashRange, Places, point
+from penstock.state.hot_keys import Cells
+from penstock.state.runs import TIME
+from penstock.state.site_order import SiteOrder
+from penstock.storage.durable import Sync, sync_file
+
+FEW_STRETCHES = 4  # per site, on average: more slices than these cost more than a copy of the rows
+OfCells = Sequence[tuple[int, slice]]  # parts of the rows, each with the site of the cell that it goes to
+
+
+def are_scattered(directory: Directory) -> bool:
+    """Whether rows in order of hash fall into very many pieces."""
+    return len(directory.stretches[0]) > FEW_STRETCHES * directory.sites
+
+
+def blobs_for_sites(
+    rows: pa.Table | None, directory: Directory, subquery: Subquery, header: Header, order: SiteOrder | None = None
+) -> Iterator[Message]:
+    """One message for every site of the subquery, each with its share of the rows, which are sorted by hash, or in this
+    order."""
+    shares: Iterable[pa.Table | None] = [None] * directory.sites
+    if rows is not None and rows.num_rows:
+        shares = _shares(rows, directory, subquery.operator, header.port, order)
+    for site, share in enumerate(shares):
+        yield Message(subquery.number, site, Blob(header, share))
+
+
+def _shares(
+    rows: pa.Table, directory: Directory, operator: Operator, port: int, order: SiteOrder | None
+) -> Iterator[pa.Table | None]:
+    """For every site the rows that it is sent, in order of hash."""
+    if order is not None:
+        return (rows[part] for part in order.cuts(hashes_of(rows)))
+    copies, of_cells = operator if isinstance(operator, Copying) else None, _of_cells(rows, directory, port)
+    if copies is None and are_scattered(directory):
+        return _gathered(rows, directory, of_cells)
+    homes = [directory.stretches_of(site) for site in range(directory.sites)]
+    return _slices(rows, homes if copies is None else [copies.sent(port, list(home)) for home in homes], of_cells)
+
+
+def _of_cells(rows: pa.Table, directory: Directory, port: int) -> OfCells:
+    """What the cells of spread hashes are sent."""
+    found = ((cells, point(cells.hash).rows(hashes_of(rows))) for cells in directory.spread)
+    return [
+        sent
+        for cells, part in found
+        if part.start < part.stop
+        for sent in zip(cells.sites, _dealt_or_copied(rows, cells, part, port), strict=True)
+    ]
+
+
+def _dealt_or_copied(rows: pa.Table, cells: Cells, part: slice, port: int) -> Sequence[slice]:
+    """The rows of a spread hash for each of its cells."""
+    if port != cells.cut:
+        return [part] * len(cells.sites)
+    return cells.dealt(part, turn=rows.column(TIME)[part.start].as_py())
+
+
+def _slices(rows: pa.Table, ranges: Sequence[Sequence[HashRange]], of_cells: OfCells) -> Iterator[pa.Table | None]:
+    """Without a copy."""
+    hashes = hashes_of(rows)
+    for site, own in enumerate(ranges):
+        parts = [part.rows(hashes) for part in own] + [part for to, part in of_cells if to == site]
+        parts.sort(key=lambda part: part.start)
+        yield pa.concat_tables([rows[part] for part in parts]) if parts else None
+
+
+def _gathered(rows: pa.Table, directory: Directory, of_cells: OfCells) -> Iterator[pa.Table]:
+    """With one copy of all rows, whatever the number of stretches."""
+    begins, counts, homes = _by_home(rows, directory, of_cells)
+    by_home = pc.take(rows, pa.array(_places(begins, counts)), boundscheck=False)
+    first = 0
+    for count in np.bincount(homes, weights=counts, minlength=directory.sites).astype(np.int64).tolist():
+        yield by_home.slice(first, count)
+        first += count
+
+
+def _by_home(rows: pa.Table, directory: Directory, of_cells: OfCells) -> tuple[Places, Places, Places]:
+    """Where the parts of the rows begin, how many rows they have, and their sites: first those of the first site, each
+    in order of hash."""
+    lows, homes = directory.stretches
+    begins, order = np.searchsorted(hashes_of(rows), lows), directory.stretches_by_home
+    counts = np.diff(begins, append=rows.num_rows)
+    parts = begins[order], counts[order], homes[order]
+    if not of_cells:
+        return parts
+    sent = np.asarray([(part.start, part.stop - part.start, site) for site, part in of_cells], np.int64)
+    begins, counts, homes = (np.concatenate(both) for both in zip(parts, sent.T, strict=True))
+    order = np.lexsort((begins, homes))
+    return begins[order], counts[order], homes[order]
+
+
+def _places(begins: Places, counts: Places) -> npt.NDArray[np.int32]:
+    """The places of rows, part by part."""
+    shifts = (begins - np.cumsum(counts) + counts).astype(np.int32)
+    return np.arange(counts.sum(), dtype=np.int32) + np.repeat(shifts, counts)
+
+
+def writer_for(job: EpochJob, output: str, part: str, schema: pa.Schema, sync: Sync = sync_file) -> RowWriter:
+    """A writer of one staged file of an output; `part` tells the tasks of an epoch apart, and `sync` is how the file is
+    made durable."""
+    place = job.outputs[output]
+    path = place.folder / staged_name(job.epoch, part, uuid.uuid4().hex, place.extension)
+    return RowWriter(path, schema, place.compression, sync)

@@ -1,0 +1,120 @@
+"""Merging the blobs of all producers at a site, and deriving the site's marks from their punctuation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from penstock.engine.task.exchange.branches import together
+from penstock.engine.wire.blob import Blob, Header
+from penstock.engine.wire.job import EpochJob, branch_name, producers_of
+from penstock.operators.protocol import Copying, Marks
+from penstock.plan.program import Feed, Subquery
+from penstock.progress.mark import BEGIN, END, at
+from penstock.progress.substreams import advance, low_water_mark, stream_mark
+from penstock.state.directory import Directory
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """What came to a site in an epoch: `rows[port]` are tables in the form in which they travel, each of them sorted;
+    one at most, unless the operator keeps times apart.
+
+    `read` maps each branch of a producer to the attempt that was read: to several, joined by a plus sign, where blobs
+    of more than one attempt came, which the driver will not commit.
+    """
+
+    read: dict[str, str]
+    rows: tuple[tuple[pa.Table, ...], ...]
+    headers: tuple[Header, ...]
+
+
+def merge(job: EpochJob, subquery: Subquery, site: int, blobs: Iterable[Blob]) -> Arrived:
+    # The result must not depend on the order of arrival.
+    ordered = sorted(blobs, key=lambda blob: (blob.header.producer, blob.header.branch))
+    read: dict[str, str] = {}
+    for blob in ordered:
+        name, attempt = branch_name(blob.header.producer, blob.header.branch), blob.header.attempt
+        read[name] = f"{read[name]}+{attempt}" if name in read else attempt
+    headers = tuple(blob.header for blob in ordered)
+    tables = _tables_by_port(job, subquery, ordered, headers)
+    directory = job.directories[subquery.number]
+    rows = tuple(_received(subquery, port, part, directory, site) for port, part in enumerate(tables))
+    return Arrived(read, rows, headers)
+
+
+def _received(
+    subquery: Subquery, port: int, tables: Sequence[pa.Table], directory: Directory, site: int
+) -> tuple[pa.Table, ...]:
+    operator = subquery.operator
+    if not tables or (operator.keeps_times_apart and not subquery.takes_rows):
+        return tuple(tables)
+    rows = together(subquery, port, tables)
+    return (operator.received(port, rows, directory.ranges_of(site)) if isinstance(operator, Copying) else rows,)
+
+
+def _tables_by_port(
+    job: EpochJob, subquery: Subquery, blobs: Iterable[Blob], headers: Sequence[Header]
+) -> list[list[pa.Table]]:
+    first_numbers = _first_numbers(job, headers) if subquery.numbers else {}
+    tables: list[list[pa.Table]] = [[] for _ in range(subquery.operator.ports)]
+    for blob in blobs:
+        if blob.rows is not None:
+            rows = blob.rows
+            if subquery.numbers is not None:
+                rows = _renumbered(rows, subquery.numbers, first_numbers[blob.header.ordinal])
+            tables[blob.header.port].append(rows)
+    return tables
+
+
+def _first_numbers(job: EpochJob, headers: Iterable[Header]) -> dict[int, int]:
+    """The number of the first row of each split: rows are numbered without gaps, in the order of the splits."""
+    used = {header.ordinal: header.numbered for header in headers if header.ordinal >= 0}
+    following = [source.rows for source in job.sources]
+    first: dict[int, int] = {}
+    for ordinal in sorted(used):
+        index = job.route_inputs[ordinal]
+        first[ordinal] = following[index]
+        following[index] += used[ordinal]
+    return first
+
+
+def _renumbered(rows: pa.Table, column: str, first: int) -> pa.Table:
+    place = rows.column_names.index(column)
+    numbers = rows.column(place).to_numpy() + first
+    return rows.set_column(place, rows.schema.field(place), pa.array(numbers))
+
+
+def site_marks(job: EpochJob, subquery: Subquery, headers: Sequence[Header]) -> Marks:
+    """The bounds, track by track, up to which no more rows can come to the site, by the punctuation of this epoch."""
+    return subquery.track_marks((f.branch, _told(job, f, headers)) for f in job.program.feeds(subquery.number))
+
+
+def _told(job: EpochJob, feed: Feed, headers: Iterable[Header]) -> Marks:
+    """What a branch tells of the tracks that it feeds."""
+    producers = set(producers_of(job, feed))
+    heard = [h for h in headers if h.producer in producers and h.branch == feed.branch_number]
+    return feed.branch.followed(_input_marks(job, feed.producer, heard)) if feed.is_input else _least(feed, heard)
+
+
+def _input_marks(job: EpochJob, index: int, headers: Sequence[Header]) -> Marks:
+    """By time, and by the numbers of rows: all that were given out have come."""
+    known, rule = job.sources[index], job.program.inputs[index].progress
+    seen = [h.seen for h in headers if h.seen is not None]
+    by_time = stream_mark(advance(rule, known.marks, seen, known.finished), known.ended, known.floor)
+    return (by_time, END if known.ended else at(known.rows + sum(h.numbered for h in headers)))
+
+
+def _least(feed: Feed, headers: Sequence[Header]) -> Marks:
+    """The least over the sites of the subquery that feeds this one; nothing is known while none has been heard."""
+    told = zip(*(h.marks for h in headers), strict=True)
+    return tuple(map(low_water_mark, told)) if headers else (BEGIN,) * len(feed.branch.tracks)
+
+
+def state_rows(subquery: Subquery, port: int, tables: Iterable[pa.Table]) -> list[pa.Table]:
+    """Rows that travelled, as state rows."""
+    if not subquery.takes_rows:
+        return list(tables)
+    return [subquery.operator.prepare_arranged(port, rows) for rows in tables]

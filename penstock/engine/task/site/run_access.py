@@ -1,0 +1,124 @@
+"""How a site gets at its runs: where they are, or through the cache of its host."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from penstock.engine.wire.job import EpochJob
+from penstock.state.runs import Slice
+from penstock.storage.cache.fetch import Fetcher, Fetching
+from penstock.storage.cache.host import HostCache, cache_root
+from penstock.storage.run_files import Copy, OpenRuns
+
+OPEN_RUNS = OpenRuns()  # one per process: a worker that is used again finds its runs open
+
+
+class RunAccess(Protocol):
+    """The runs that one site reads in one epoch."""
+
+    @property
+    def copy(self) -> Copy | None:
+        """Who wants the content of new runs, too."""
+        ...
+
+    def is_here(self, piece: Slice) -> bool:
+        """Whether it can be read without waiting."""
+        ...
+
+    def read(self, piece: Slice) -> pa.Table:
+        """The rows of a slice, without a copy; waits for them where they are not here."""
+        ...
+
+    def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
+        """Until they are here, at most so long (None: however long it takes)."""
+        ...
+
+    def brought(self) -> int:
+        """The bytes that were fetched for this site since it was last asked."""
+        ...
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """No other runs are named any more."""
+        ...
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """Runs are mapped into memory where the checkpoint is."""
+
+    folder: Path
+    copy: None = None
+
+    def is_here(self, piece: Slice) -> bool:
+        return True
+
+    def read(self, piece: Slice) -> pa.Table:
+        return OPEN_RUNS.read(self.folder, piece)
+
+    def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
+        """Nothing is ever on its way."""
+
+    def brought(self) -> int:
+        return 0
+
+    def keep_only(self, names: Collection[str]) -> None:
+        OPEN_RUNS.keep_only(self.folder, names)
+
+
+@dataclass(frozen=True)
+class HostRuns:
+    """The cache of a host as this process sees it, for one checkpoint."""
+
+    cache: HostCache
+    fetcher: Fetcher
+
+
+class ThroughCache:
+    """Whatever of the slices of a site is not in the cache begins to be fetched at once."""
+
+    def __init__(self, host: HostRuns, site: str, epoch: int, slices: Sequence[Slice]) -> None:
+        self._cache, self._fetcher, self._epoch, self._slices = host.cache, host.fetcher, epoch, slices
+        self._cache.needs(site, epoch, slices)
+        self._fetcher.begin([piece for piece in slices if not self._cache.is_here(piece)])
+
+    @property
+    def copy(self) -> Copy:
+        return self._cache.put
+
+    def is_here(self, piece: Slice) -> bool:
+        return self._cache.is_here(piece)
+
+    def read(self, piece: Slice) -> pa.Table:
+        while (rows := self._cache.read(piece)) is None:
+            self._fetcher.begin([piece])
+            self._fetcher.wait([piece], None)
+        return rows
+
+    def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
+        self._fetcher.wait(slices, seconds)
+
+    def brought(self) -> int:
+        return self._fetcher.brought(self._slices)
+
+    def keep_only(self, names: Collection[str]) -> None:
+        self._cache.keep_only(names, self._epoch)
+        self._fetcher.keep_only(names)
+
+
+HOSTS: dict[tuple[Path, Path], HostRuns] = {}  # by the folders of the cache and of the runs; one each per process
+
+
+def run_access(job: EpochJob, site: str, slices: Sequence[Slice]) -> RunAccess:
+    """For a site that needs these slices, in the order in which it would like to have them."""
+    root = cache_root(job.cache)
+    if root is None:
+        return InPlace(job.runs)
+    if (root, job.runs) not in HOSTS:
+        cache = HostCache(root, job.runs, job.cache_bytes)
+        HOSTS[root, job.runs] = HostRuns(cache, Fetching(cache.fetch))
+    return ThroughCache(HOSTS[root, job.runs], site, job.epoch, slices)

@@ -1,0 +1,175 @@
+"""The site step: take the blobs in, work through the list until the deadline, write state, report.
+
+Intake is never deferred: what has arrived is in files at the end of the step, whatever work is left for later epochs.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from penstock.balance.stats import Told
+from penstock.checkpoint.manifest import SiteState
+from penstock.engine.marks import least
+from penstock.engine.stopwatch import Stopwatch
+from penstock.engine.task.exchange.branches import Branches
+from penstock.engine.task.site.merge import Arrived, merge, site_marks, state_rows
+from penstock.engine.task.site.ordered import Held, release
+from penstock.engine.task.site.respread import spread_anew
+from penstock.engine.task.site.run_access import run_access
+from penstock.engine.task.site.run_schemas import RunSchemas
+from penstock.engine.task.site.storing import Storage, alive, of_port
+from penstock.engine.task.site.telling import Telling
+from penstock.engine.task.site.view import StateView
+from penstock.engine.task.site.working import AllMarks, Work
+from penstock.engine.wire.blob import Blob, Header
+from penstock.engine.wire.job import CONTROL, EpochJob, Message, SiteReport, site_producer
+from penstock.operators.arrange import hashes_of
+from penstock.operators.protocol import Gridded, Marks
+from penstock.progress.substreams import low_water_mark
+from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, remaining
+from penstock.state.runs import Slice, about, restrict
+from penstock.storage.faults import FaultPoint, reach
+from penstock.storage.syncing import Syncing
+
+MOST_PENDING = 16  # pieces of a port's pending rows: every item looks for its rows in all of them
+
+
+def site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob]) -> Iterator[Message]:
+    """All messages of one site: blobs for the subqueries behind it, and last its report. The files that it names are
+    durable when the messages have come to their end, not before."""
+    return _Step(job, subquery, site).run(blobs)
+
+
+class _Step:
+    def __init__(self, job: EpochJob, subquery: int, site: int) -> None:
+        self._job, self._subquery, self._site = job, job.program.subqueries[subquery], site
+        self._operator = self._subquery.operator
+        self._state, self._directory = job.sites[subquery][site], job.directories[subquery]
+        self._producer, self._attempt = site_producer(subquery, site), uuid.uuid4().hex
+        self._syncing = Syncing()
+        self._branches = Branches(job, self._subquery.branches, self._producer, self._syncing.later)
+        part = f"q{subquery}-s{site}"
+        access = run_access(job, part, self._state.needed_slices())
+        schemas = RunSchemas(job.program, self._subquery, self._state)
+        self._storage = Storage(job.runs, job.epoch, part, access, self._syncing.later, schemas.of)
+        self._watch = Stopwatch()
+        if subquery in job.regridded and isinstance(self._operator, Gridded):
+            self._state = spread_anew(self._storage, self._operator, self._state, self._directory.ranges_of(site))
+        urgent = self._directory.cells_of(site, gathering=True)
+        self._work = Work(
+            self._operator, site, job.limits, self._branches, self._storage, self._watch, urgent, self._state.turn,
+            job.told_keys[subquery] if job.told_keys else (),
+        )  # fmt: skip
+
+    def run(self, blobs: Iterable[Blob]) -> Iterator[Message]:
+        watch = self._watch
+        arrived = merge(self._job, self._subquery, self._site, blobs)
+        upto = site_marks(self._job, self._subquery, arrived.headers)
+        reach(FaultPoint.SITE_MERGED)
+        rows, held = self._let_through(arrived, upto)
+        watch.lap("merge")
+        fresh = [state_rows(self._subquery, port, part) for port, part in enumerate(rows)]
+        view = StateView(self._storage, self._operator, self._state, fresh)
+        marks = self._work.run(view, self._state.marks, upto)
+        staged = self._branches.staged()
+        watch.lap("emit")
+        reach(FaultPoint.SITE_WORKED)
+        state = self._new_state(view, marks, upto, held)
+        watch.lap("keep")
+        reach(FaultPoint.SITE_DONE)
+        reached = least(marks, self._operator.tracks)
+        rows_in, backlog = sum(t.num_rows for tables in fresh for t in tables), self._rows_of(state.pending)
+        header = Header(self._producer, self._attempt, marks=self._operator.output_marks(reached))
+        yield from self._branches.messages(header)
+        watch.lap("exchange")
+        report = SiteReport(
+            producer=self._producer,
+            attempt=self._attempt,
+            subquery=self._subquery.number,
+            site=self._site,
+            read=arrived.read,
+            state=state,
+            staged=staged,
+            rows_in=rows_in,
+            rows_done=self._rows_of(self._state.pending) + rows_in - backlog,
+            rows_out=self._branches.rows_out,
+            items=self._work.deadline.done,
+            pending=bool(self._work.left(marks, upto) or state.pending),
+            backlog=backlog,
+            time=watch.task_time(),
+            told=self._told(view, state, upto) if self._job.tell_loads else None,
+            fetched=self._storage.brought(),
+            flushed=self._work.flushed,
+            explosions=tuple(self._work.explosions),
+        )
+        yield Message(CONTROL, self._site, report)
+        self._syncing.settle()
+
+    def _let_through(self, arrived: Arrived, upto: Marks) -> tuple[Sequence[Sequence[pa.Table]], Held]:
+        """What the merger gives to the operator, and what it holds back."""
+        if not self._subquery.ordered:
+            return arrived.rows, Held()
+        return release(self._storage, self._state, arrived.rows, low_water_mark(upto), self._work.deadline.allows)
+
+    def _new_state(self, view: StateView, marks: AllMarks, upto: Marks, held: Held) -> SiteState:
+        """The state after the step: expired runs dropped, the rows that are still needed added, compacted."""
+        reached = least(marks, self._operator.tracks)
+        slices: list[Slice] = []
+        pending: list[Slice] = []
+        for port in range(self._operator.ports):
+            slices += self._settled(port, view.fresh[port], self._operator.expired_below(port, reached))
+            pending += self._unworked(port, view)
+        turn = self._work.turn if pending or self._work.left(marks, upto) else 0
+        state = SiteState(tuple(slices), marks, tuple(pending), held.slices, held.released, turn)
+        self._storage.keep_open(self._names_in_use(state))
+        return state
+
+    def _settled(self, port: int, fresh: Sequence[pa.Table], expired_below: int) -> list[Slice]:
+        operator = self._operator
+        new = [*self._work.kept[port]] if operator.probes else [*fresh, *self._work.kept[port]]
+        if operator.keeps_times_apart:
+            new = [alive(rows, expired_below) for rows in new]
+        rows = alive(operator.combine(port, new), expired_below)
+        slices = of_port(self._state.slices, port) + self._storage.write(port, rows)
+        return self._storage.compacted(
+            slices, port, expired_below, operator.span(port), operator.combine, self._work.deadline.allows
+        )
+
+    def _unworked(self, port: int, view: StateView) -> list[Slice]:
+        """The rows whose ranges were not reached: what was pending before, and what has just arrived. Where that is in
+        too many pieces, they are written anew as one run."""
+        if not self._operator.probes:
+            return []
+        cells = self._directory.cells_of(self._site)
+        undone = apart(remaining([EVERYTHING], self._work.done), cells)
+        slices = of_port(self._state.pending, port)
+        old = [piece for piece in restrict(slices, undone) if self._storage.may_have_rows(piece)]
+        if len(old) < MOST_PENDING + 2 * len(cells) or not all(map(self._storage.is_here, old)):
+            return [*old, *self._written_apart(port, view.fresh_inside(port, undone), cells)]
+        return self._written_apart(port, self._operator.combine(port, view.unworked(port, undone)), cells)
+
+    def _written_apart(self, port: int, rows: pa.Table, cells: Sequence[HashRange]) -> list[Slice]:
+        """A new run of pending rows, in slices that tell whether it has any of a spread hash."""
+        written = self._storage.write(port, rows)
+        if not (written and cells):
+            return written
+        hashes = hashes_of(rows)
+        pieces = restrict(written, apart([EVERYTHING], cells))
+        return [piece for piece in pieces if len(hashes[piece.range.rows(hashes)])]
+
+    def _told(self, view: StateView, state: SiteState, upto: Marks) -> Told:
+        telling = Telling(self._job, self._subquery, self._site, self._storage, view, self._work)
+        return telling.told(state, upto)
+
+    def _rows_of(self, slices: Iterable[Slice]) -> int:
+        """The rows of slices; a guess where they have yet to be fetched."""
+        here, sites = self._storage.is_here, len(self._job.sites[self._subquery.number])
+        return sum(self._storage.rows_of(piece) if here(piece) else about(piece, sites) for piece in slices)
+
+    def _names_in_use(self, state: SiteState) -> set[str]:
+        """The runs that this process may be asked for again: its sites change, so those of all sites count."""
+        committed = {p.run.name for sites in self._job.sites for site in sites for p in site.all_slices()}
+        return committed | {piece.run.name for piece in state.all_slices()}

@@ -1,0 +1,121 @@
+"""A site's state as one thing: what is stored, what waits for work, and what has just arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.checkpoint.manifest import SiteState
+from penstock.engine.task.site.cutting import cut
+from penstock.engine.task.site.storing import Storage, of_port
+from penstock.operators.arrange import hashes_of
+from penstock.operators.protocol import Marks, Operator, Portion, Stored
+from penstock.state.hash_ranges import Hashes, HashRange
+from penstock.state.runs import TIME, Slice, restrict
+
+
+class StateView:
+    """`fresh[port]` are the state rows that have just arrived, in tables that are sorted; one at most where the
+    operator probes. Invariant: `_arrived[port]` are these tables with their hashes, `_pending` the slices that wait for
+    work and are here, each read once."""
+
+    def __init__(
+        self, storage: Storage, operator: Operator, state: SiteState, fresh: Sequence[Sequence[pa.Table]]
+    ) -> None:
+        self._storage, self._operator, self._state = storage, operator, state
+        self.fresh = fresh
+        self._arrived = [[(rows, hashes_of(rows)) for rows in tables] for tables in fresh]
+        self._pending: dict[Slice, tuple[pa.Table, Hashes]] = {}
+
+    def least_times(self) -> tuple[int | None, ...]:
+        """For each port the least time of any row that closing work could be about; None where there is no row."""
+        return tuple(self._least(port) for port in range(self._operator.ports))
+
+    def _least(self, port: int) -> int | None:
+        times = [piece.run.min_time for piece in of_port(self._state.slices, port)]
+        if not self._operator.probes:
+            times += [pc.min(rows.column(TIME)).as_py() for rows in self.fresh[port] if rows.num_rows]
+        return min(times, default=None)
+
+    def has_unworked(self, part: HashRange) -> bool:
+        """Whether rows of this range wait to be worked on."""
+        if not self._operator.probes:
+            return False
+        return any(len(_inside(hashes, part)) for hashes in self._all_hashes()) or any(
+            not self._storage.is_here(piece) for piece in restrict(self._state.pending, [part])
+        )
+
+    def unworked_rows(self) -> int:
+        """How many rows wait to be worked on; all of a slice that has yet to be fetched count as one."""
+        if not self._operator.probes:
+            return 0
+        away = sum(not self._storage.is_here(piece) for piece in self._state.pending)
+        return sum(map(len, self._all_hashes())) + away
+
+    def on_their_way(self) -> list[Slice]:
+        """The slices that have yet to be fetched."""
+        return [p for p in (*self._state.pending, *self._state.slices) if not self._storage.is_here(p)]
+
+    def cuts(self, part: HashRange, most_rows: int) -> Iterator[HashRange]:
+        """The range cut into parts of at most `most_rows` rows each, but never inside one hash. An item of an operator
+        that probes goes through its unworked rows one by one, and looks up only a few of those stored."""
+        columns = [_inside(hashes, part) for hashes in self._all_hashes()]
+        if not self._operator.probes:
+            columns += [hashes_of(self._storage.read(piece)) for piece in restrict(self._state.slices, [part])]
+        return cut(part, columns, most_rows)
+
+    @property
+    def has_fresh(self) -> bool:
+        """Whether any rows have just arrived."""
+        return any(rows.num_rows for tables in self.fresh for rows in tables)
+
+    def _all_hashes(self) -> Iterator[Hashes]:
+        return (hashes for port in range(self._operator.ports) for _, hashes in self._waiting(port))
+
+    def _waiting(self, port: int) -> Iterator[tuple[pa.Table, Hashes]]:
+        """All tables whose rows wait for work, with their hashes, but for slices that have yet to be fetched."""
+        for piece in of_port(self._state.pending, port):
+            if piece not in self._pending and self._storage.is_here(piece):
+                rows = self._storage.read(piece)
+                self._pending[piece] = (rows, hashes_of(rows))
+            if piece in self._pending:
+                yield self._pending[piece]
+        yield from self._arrived[port]
+
+    def hashes_inside(self, ranges: Iterable[HashRange]) -> list[Hashes]:
+        """Those of unworked rows, in columns that are in order."""
+        return [_inside(hashes, part) for part in ranges for hashes in self._all_hashes()]
+
+    def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:
+        """All that the operator has on a range of hashes."""
+        ports = range(self._operator.ports)
+        stored = [[self._storage.stored(p) for p in restrict(of_port(self._state.slices, n), [part])] for n in ports]
+        waiting = [self.unworked(n, [part]) for n in ports]
+        if self._operator.probes:
+            unworked = [self._operator.combine(n, waiting[n]) for n in ports]
+            return Portion(tuple(stored), tuple(unworked), after, upto)
+        for n in ports:
+            stored[n] += [_as_stored(rows) for rows in waiting[n] if rows.num_rows]
+        nothing = tuple(self._operator.state_schema(n).empty_table() for n in ports)
+        return Portion(tuple(stored), nothing, after, upto)
+
+    def unworked(self, port: int, ranges: Iterable[HashRange]) -> list[pa.Table]:
+        """The rows of some ranges that wait for work, in tables that are sorted."""
+        tables = list(self._waiting(port))
+        return [rows[part.rows(hashes)] for part in ranges for rows, hashes in tables]
+
+    def fresh_inside(self, port: int, ranges: Iterable[HashRange]) -> pa.Table:
+        """The rows of some ranges, in order of their hashes, that have just arrived."""
+        parts = [rows[part.rows(hashes)] for part in ranges for rows, hashes in self._arrived[port]]
+        return pa.concat_tables([self._operator.state_schema(port).empty_table(), *parts])
+
+
+def _as_stored(rows: pa.Table) -> Stored:
+    bounds = pc.min_max(rows.column(TIME))
+    return Stored(rows, bounds["min"].as_py(), bounds["max"].as_py())
+
+
+def _inside(hashes: Hashes, part: HashRange) -> Hashes:
+    return hashes[part.rows(hashes)]

@@ -1,0 +1,153 @@
+"""The work of a site in an epoch: items until the deadline, and what came of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from penstock.checkpoint.manifest import RangeMark
+from penstock.engine.drag import current_drag
+from penstock.engine.marks import behind, moved_to, restricted
+from penstock.engine.stopwatch import Stopwatch
+from penstock.engine.task.exchange.branches import Branches
+from penstock.engine.task.site.flushing import flush, in_idle_time
+from penstock.engine.task.site.storing import Storage
+from penstock.engine.task.site.view import StateView
+from penstock.engine.task.site.worklist import Deadline, Item, items, nothing_due, stretches
+from penstock.engine.wire.job import Limits
+from penstock.operators.protocol import Exploding, Explosion, Marks, Operator, Portion
+from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, remaining
+from penstock.state.runs import Slice, restrict, united
+
+AllMarks = tuple[RangeMark, ...]
+
+
+@dataclass(frozen=True)
+class Worked:
+    """What an item came to: the seconds that it took, and the rows that the operator put out for it."""
+
+    range: HashRange
+    seconds: float
+    output: int
+
+
+class Work:
+    """Invariant: `done` are the ranges of the items that were done, `worked` is what each of them came to, and
+    `kept[port]` the state rows that they want to keep. `put_off` was left for later on purpose, and `flushed` is
+    the seconds spent on what could have been. `urgent` are hashes that come first, and `turn` is the hash from
+    which on all others do that have come equally far: the one behind the last item, so that each has its turn
+    although marks may stand still. `explosions` are the keys that were found to give very many rows: they are left for
+    the next epoch once, so that they are told of before. `_unworked` is how many rows wait for work."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        site: int,
+        limits: Limits,
+        branches: Branches,
+        storage: Storage,
+        watch: Stopwatch,
+        urgent: Sequence[HashRange] = (),
+        turn: int = 0,
+        told_keys: Collection[int] = (),
+    ) -> None:
+        self._operator, self._site, self._limits, self._urgent = operator, site, limits, urgent
+        self._branches, self._storage, self._watch = branches, storage, watch
+        self._drag = current_drag()
+        self.deadline = Deadline(limits)
+        self.turn = turn
+        self.done: list[HashRange] = []
+        self.worked: list[Worked] = []
+        self.kept: list[list[pa.Table]] = [[] for _ in range(operator.ports)]
+        self.put_off: list[HashRange] = []
+        self.explosions: list[Explosion] = []
+        self._told_keys, self._unworked = told_keys, 0
+        self.flushed = 0.0
+
+    def run(self, view: StateView, marks: AllMarks, upto: Marks) -> AllMarks:
+        """Do what is due until the deadline; gives the marks of all ranges afterwards. What needs rows that have yet
+        to be fetched comes last."""
+        coming = view.on_their_way()
+        self._unworked = view.unworked_rows()
+        marks, waiting = self._run_inside([EVERYTHING], marks, view, upto, coming)
+        if waiting:
+            nothing_else = not self.done and not view.has_fresh
+            needed = [piece for piece in coming if any(restrict([piece], waiting))]
+            self._storage.wait_for(needed, self.deadline.patience(nothing_else, self._overfull))
+            self._watch.lap("fetch")
+            marks, _ = self._run_inside(waiting, marks, view, upto, view.on_their_way())
+        return marks
+
+    def left(self, marks: Iterable[RangeMark], upto: Marks) -> list[HashRange]:
+        """What is behind although it was not put off."""
+        return remaining([m.range for m in marks if behind(m.marks, upto)], self.put_off)
+
+    def _run_inside(
+        self, ranges: Sequence[HashRange], marks: AllMarks, view: StateView, upto: Marks, coming: Sequence[Slice]
+    ) -> tuple[AllMarks, list[HashRange]]:
+        """The same in some ranges, in order, of which nothing has been worked on yet; also gives those that wait for
+        slices that are coming."""
+        inside = restricted(marks, ranges)
+        work = stretches(inside, upto, view, self._operator, united(coming), self._urgent, self.turn)
+        marks = moved_to(marks, nothing_due(inside, work, upto), upto)
+        ready = [stretch for stretch in work if not stretch.waits]
+        plan = flush(ready, marks, upto, view, self._operator, self._limits)
+        self.put_off += [stretch.range for stretch in plan.later]
+        marks = self._run_items(items(plan.now, view, self._limits.item_rows), marks, view, upto)
+        began = time.perf_counter()
+        marks = self._run_items(in_idle_time(plan.later, view, self._limits), marks, view, upto)
+        self.flushed += time.perf_counter() - began
+        self._watch.lap("work")
+        return marks, sorted(stretch.range for stretch in work if stretch.waits)
+
+    def _run_items(self, work: Iterable[Item], marks: AllMarks, view: StateView, upto: Marks) -> AllMarks:
+        done = []
+        for item in work:
+            if not (self.deadline.allows() or self._overfull):
+                break
+            portion = view.portion(item.range, item.after, upto)
+            if self._is_to_be_told_first(portion):
+                continue
+            self._do(item, portion)
+            done.append(item.range)
+            self.deadline.done += 1
+        return moved_to(marks, done, upto)
+
+    @property
+    def _overfull(self) -> bool:
+        """Whether more rows wait for work than may be left."""
+        return self._limits.buffer_rows is not None and self._unworked > self._limits.buffer_rows
+
+    def _is_to_be_told_first(self, portion: Portion) -> bool:
+        """Whether it is news that a key of the portion gives very many rows, and the portion can wait for an epoch."""
+        if not isinstance(self._operator, Exploding):
+            return False
+        found = self._operator.explosion(portion, self._told_keys)
+        if found is not None:
+            self.explosions.append(found)
+        return found is not None and not self._overfull
+
+    def _do(self, item: Item, portion: Portion) -> None:
+        began, output = time.perf_counter(), 0
+        self._unworked -= portion.rows_to_do(True)
+        done = self._operator.work(portion)
+        for results in done.results:  # made one by one, so that they are not all held at once
+            self._watch.lap("work")
+            output += results.num_rows
+            self._branches.take(results)
+            self._watch.lap("emit")
+        for kept, rows in zip(self.kept, done.keep, strict=True):
+            kept.append(rows)
+        self._drag_along(portion, time.perf_counter() - began)
+        self.done.append(item.range)
+        if item.range not in self._urgent:  # what comes out of turn takes nobody else's
+            self.turn = item.range.high % HASH_END
+        self.worked.append(Worked(item.range, time.perf_counter() - began, output))
+
+    def _drag_along(self, portion: Portion, took: float) -> None:
+        if self._drag is not None:
+            rows = portion.rows_to_do(self._operator.probes)
+            time.sleep(self._drag.pause(self._site, rows, took, time.time()))

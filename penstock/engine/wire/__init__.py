@@ -1,0 +1,1 @@
+"""What travels between driver and tasks: jobs, reports, and blobs of rows."""

@@ -1,0 +1,1 @@
+"""Evaluate expressions over Arrow tables: by DuckDB, or on fast paths that need no DuckDB."""

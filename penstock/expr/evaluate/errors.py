@@ -1,0 +1,114 @@
+"""What DuckDB says about an expression, in the words of the query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import duckdb
+
+from penstock.errors import EvaluationError, QueryError, did_you_mean
+from penstock.expr.text import text
+from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal
+from penstock.types import arrow_type
+
+TypeOf = Callable[[Expr], str]  # the SQL type of an expression, or a duckdb.Error
+
+_CLASS = re.compile(r"^[A-Za-z -]+ Error: ")
+_OUR_COLUMN = re.compile(r" when casting from source column c\d+| in expression .*|\. In order to select one.*")
+_ADVICE = re.compile(r"\s*You might need to add explicit type casts\.?")
+
+_UNFIT = {
+    "+": "do not add up", "-": "cannot be subtracted", "*": "cannot be multiplied", "/": "cannot be divided",
+    "//": "cannot be divided", "%": "cannot be divided", "=": "cannot be compared", "<>": "cannot be compared",
+    "<": "cannot be compared", "<=": "cannot be compared", ">": "cannot be compared", ">=": "cannot be compared",
+}  # fmt: skip
+_CAST_HINT = "a time becomes a number by epoch_us(...), and a number a time by make_timestamp(...)"
+_HINTS = (
+    ("division by zero", "divide by nullif(..., 0) to get NULL there"),
+    ("overflow", "cast an operand to a wider type, such as DOUBLE"),
+    ("out of range", "use a wider type, or TRY_CAST to get NULL for such values"),
+    ("could not convert", "use TRY_CAST to get NULL for such values"),
+)
+
+
+def unfit(expression: Expr, type_of: TypeOf, error: duckdb.Error) -> QueryError:
+    """Why an expression cannot be computed for its columns: it names the smallest part that is at fault."""
+    part, reason = _culprit(expression, type_of, error)
+    match part:
+        case Call("struct_extract", (operand, Literal(field))):
+            return _no_field(operand, str(field), type_of(operand), _plain(reason))
+    return QueryError(_sentence(part, type_of, reason), detail=_plain(reason), hint=_hint_for_types(part, reason))
+
+
+def _no_field(operand: Expr, field: str, type_: str, detail: str) -> QueryError:
+    if not type_.startswith("STRUCT("):
+        hint = "a field is one of a STRUCT; an entry of a MAP is written m['key'], an element of an array a[1]"
+        return QueryError(f"`{text(operand)}` is of type {type_}, and has no field `{field}`", hint=hint)
+    known = [known.name for known in arrow_type(type_)]
+    return QueryError(f"`{text(operand)}` has no field `{field}`", detail=detail, hint=did_you_mean(field, known))
+
+
+def failure(expression: Expr, error: duckdb.Error) -> EvaluationError:
+    """Why an expression failed on the data."""
+    detail = _plain(error)
+    hint = next((advice for sign, advice in _HINTS if sign in detail.lower()), "")
+    return EvaluationError(f"`{text(expression)}` failed on the data", detail=detail, hint=hint)
+
+
+def _culprit(expression: Expr, type_of: TypeOf, error: duckdb.Error) -> tuple[Expr, duckdb.Error]:
+    for child in children(expression):
+        try:
+            type_of(child)
+        except duckdb.Error as deeper:
+            return _culprit(child, type_of, deeper)
+    return expression, error
+
+
+def children(expression: Expr) -> Iterator[Expr]:
+    """The expressions directly below one."""
+    match expression:
+        case Column() | Literal():
+            return
+        case Call(_, arguments):
+            yield from arguments
+        case Cast(operand):
+            yield operand
+        case Case(branches, default):
+            for condition, value in branches:
+                yield condition
+                yield value
+            yield default
+
+
+def _sentence(part: Expr, type_of: TypeOf, error: duckdb.Error) -> str:
+    if not _is_about_types(error):
+        return f"`{text(part)}` cannot be computed"
+    match part:
+        case Cast(operand, type_):
+            return f"`{text(part)}`: {type_of(operand)} cannot be cast to {type_.upper()}"
+        case Case(branches, default):
+            types = dict.fromkeys(type_of(value) for value in [*(v for _, v in branches), default])
+            return f"`{text(part)}`: the branches have types that do not fit together, {' and '.join(types)}"
+        case Call(function, (left, right)) if function in _UNFIT:
+            return f"`{text(part)}`: {type_of(left)} and {type_of(right)} {_UNFIT[function]}"
+        case Call(function, arguments):
+            types = ", ".join(map(type_of, arguments))  # type: ignore[assignment]
+            return f"`{text(part)}`: `{function}` does not take ({types})"
+    return f"`{text(part)}` cannot be computed"
+
+
+def _is_about_types(error: duckdb.Error) -> bool:
+    return isinstance(error, duckdb.BinderException) or "Unimplemented type for cast" in str(error)
+
+
+def _hint_for_types(part: Expr, error: duckdb.Error) -> str:
+    if not _is_about_types(error):
+        return ""
+    return _CAST_HINT if isinstance(part, Cast) else "cast to a type that fits, with CAST(... AS ...)"
+
+
+def _plain(error: duckdb.Error) -> str:
+    """The first line of DuckDB's message, without the names that columns have only inside the evaluator."""
+    lines = str(error).strip().splitlines() or [""]
+    return _ADVICE.sub("", _OUR_COLUMN.sub("", _CLASS.sub("", lines[0]))).strip()

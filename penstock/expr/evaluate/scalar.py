@@ -1,0 +1,170 @@
+"""Evaluates expression trees over Arrow tables, by DuckDB.
+
+A plain column passes through untouched, and the plainest expressions are computed here (`plain_numbers`); all others
+reach DuckDB, with the columns they read. The order of rows is kept. Results have the types of `penstock.types`: a
+wider or foreign type is cast, and a value that does not fit is an EvaluationError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import EvaluationError, QueryError
+from penstock.expr.evaluate import connection as duck
+from penstock.expr.evaluate.duckdb_tree import Duck, build
+from penstock.expr.evaluate.errors import failure
+from penstock.expr.evaluate.fast_paths import Compute, plain
+from penstock.expr.evaluate.types import column_type, inputs_of, positions
+from penstock.expr.text import text
+from penstock.expr.tree import Call, Case, Column, Expr, Literal, Named, columns_of
+from penstock.types import arrow_type, require_column, sql_type
+
+
+def evaluate(table: pa.Table, columns: Sequence[Named]) -> pa.Table:
+    """A table of these columns, row for row."""
+    if not columns:
+        return table.select([])
+    compiled = _compile(_task(table.schema, columns))
+    computed = _compute(table, compiled)
+    arrays = [computed[c.name] if c.name in computed else table.column(_source(c)) for c in columns]
+    return pa.table(arrays, schema=compiled.schema)
+
+
+def keep(table: pa.Table, predicate: Expr) -> pa.Table:
+    """The rows for which the predicate is true.
+
+    The parts of an AND are tried from left to right, each only on rows that passed those before it, so the left ones
+    may guard the right ones (`b <> 0 AND a // b > 1`).
+    """
+    check_predicate(table.schema, predicate)
+    try:
+        mask = evaluate(table, (Named("kept", _guarded(predicate)),)).column(0)
+    except EvaluationError as error:
+        what = f"`{text(predicate)}` failed on the data"
+        raise EvaluationError(what, detail=error.detail, hint=error.hint) from error
+    return table if pc.sum(mask).as_py() == table.num_rows else table.filter(mask)
+
+
+def result_schema(schema: pa.Schema, columns: Sequence[Named]) -> pa.Schema:
+    """The schema `evaluate` gives for tables of `schema`; raises QueryError for an expression that does not fit it."""
+    return _compile(_task(schema, columns)).schema
+
+
+def check_predicate(schema: pa.Schema, predicate: Expr) -> None:
+    """Raises QueryError unless the predicate fits the schema and is a BOOLEAN."""
+    found = result_schema(schema, (Named("predicate", predicate),)).field(0).type
+    if not pa.types.is_boolean(found):
+        raise QueryError(
+            f"the condition `{text(predicate)}` is of type {sql_type(found)}, not BOOLEAN",
+            hint=f"compare it with something, as in `{text(Call('<>', (predicate, Literal(0))))}`",
+        )
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is to be compiled. Compared by text: the trees hold Python values, of which 1, True and 1.0 are equal."""
+
+    schema: pa.Schema
+    key: tuple[tuple[str, str], ...]
+    columns: tuple[Named, ...] = field(compare=False)
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """By result name, what is computed here is `plain`; what DuckDB computes is in `trees` and `expressions`, and needs
+    the columns `reads`."""
+
+    schema: pa.Schema
+    plain: dict[str, Compute]
+    reads: tuple[str, ...]
+    expressions: dict[str, Duck]
+    trees: dict[str, Expr]
+
+
+def _task(schema: pa.Schema, columns: Sequence[Named]) -> _Task:
+    try:
+        return _Task(schema, tuple((c.name, text(c.expression)) for c in columns), tuple(columns))
+    except RecursionError as error:
+        raise QueryError("an expression is nested too deeply", hint="use IN instead of a chain of OR") from error
+
+
+@lru_cache(maxsize=512)
+def _compile(task: _Task) -> _Compiled:
+    _check_names(task.schema, task.columns)
+    trees: dict[str, Expr] = {c.name: c.expression for c in task.columns if not isinstance(c.expression, Column)}
+    types = {name: column_type(task.schema, tree) for name, tree in trees.items()}
+    here = {name: compute for name, tree in trees.items() if (compute := plain(task.schema, tree)) is not None}
+    left = {name: tree for name, tree in trees.items() if name not in here}
+    reads = tuple(dict.fromkeys(name for tree in left.values() for name in columns_of(tree)))
+    expressions = {name: build(tree, positions(reads)).cast(types[name]) for name, tree in left.items()}
+    fields = [pa.field(c.name, _field_type(task.schema, c, types)) for c in task.columns]
+    return _Compiled(pa.schema(fields), here, reads, expressions, left)
+
+
+def _field_type(schema: pa.Schema, column: Named, computed: dict[str, str]) -> pa.DataType:
+    return arrow_type(computed[column.name]) if column.name in computed else schema.field(_source(column)).type
+
+
+def _check_names(schema: pa.Schema, columns: tuple[Named, ...]) -> None:
+    seen: set[str] = set()
+    for column in columns:
+        if column.name in seen:
+            raise QueryError(f"two result columns are called `{column.name}`", hint="rename one of them")
+        seen.add(column.name)
+        context = "the query" if isinstance(column.expression, Column) else f"`{text(column.expression)}`"
+        for name in columns_of(column.expression):
+            require_column(schema, name, context)
+
+
+def _source(column: Named) -> str:
+    assert isinstance(column.expression, Column)
+    return column.expression.name
+
+
+def _compute(table: pa.Table, compiled: _Compiled) -> dict[str, pa.Array | pa.ChunkedArray]:
+    return {name: compute(table) for name, compute in compiled.plain.items()} | _by_duckdb(table, compiled)
+
+
+def _by_duckdb(table: pa.Table, compiled: _Compiled) -> dict[str, pa.ChunkedArray]:
+    if not compiled.expressions:
+        return {}
+    inputs = inputs_of(table, compiled.reads)
+    try:
+        _, result = duck.select(inputs, list(compiled.expressions.values()))
+    except duckdb.Error as error:
+        raise _blame(inputs, compiled, error) from error
+    return dict(zip(compiled.expressions, result.columns, strict=True))
+
+
+def _blame(inputs: pa.Table, compiled: _Compiled, error: duckdb.Error) -> EvaluationError:
+    """The failure of the first expression that also fails by itself."""
+    for name, expression in compiled.expressions.items():
+        try:
+            duck.select(inputs, [expression])
+        except duckdb.Error as alone:
+            return failure(compiled.trees[name], alone)
+    return failure(next(iter(compiled.trees.values())), error)
+
+
+def _guarded(predicate: Expr) -> Expr:
+    """The predicate with its AND as nested CASEs: a CASE leaves alone the rows that its conditions exclude."""
+    parts = _conjuncts(predicate)
+    if len(parts) == 1:
+        return predicate
+    guarded: Expr = Literal(True)
+    for part in reversed(parts):
+        guarded = Case(((part, guarded),), Literal(False))
+    return guarded
+
+
+def _conjuncts(predicate: Expr) -> list[Expr]:
+    match predicate:
+        case Call(function, arguments) if function.lower() == "and":
+            return [part for argument in arguments for part in _conjuncts(argument)]
+    return [predicate]

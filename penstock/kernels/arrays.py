@@ -1,0 +1,11 @@
+"""Names for the arrays that kernels take and give."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]  # places of rows
+Times = npt.NDArray[np.int64]  # event times, in the unit of their column
+Words = npt.NDArray[np.uint64]  # hashes, and whatever else sorts as unsigned numbers

@@ -1,0 +1,214 @@
+"""The key hash: 64 bits per row, pinned forever, for it is part of the checkpoint format.
+
+A partition group is a prefix of the hash, so the top bits must depend on every bit of the key. Each key value becomes
+one or two 64-bit words; words are folded into the hash one after another through a mixer that is a bijection. Hence a
+single fixed-width key has no two values with one hash. Equal hashes are still only candidates: kernels compare keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import QueryError
+from penstock.kernels.arrays import Words
+from penstock.kernels.in_cache import blocks
+from penstock.types import sql_type
+
+Column: TypeAlias = pa.Array | pa.ChunkedArray
+
+_SEED = np.uint64(0x70656E73746F636B)
+_NULL = np.uint64(0xA5C3_96E1_5B7D_2F09)
+_STRIDE = np.uint64(0x9E3779B97F4A7C15)
+_TEXTS = 1 << 16  # strings laid out at a time, so that the scratch space stays bounded
+
+
+def hash_columns(columns: Sequence[Column], bits: int = 64, *, length: int | None = None) -> Words:
+    """The hash of the key that each row of `columns` forms. `length` is the number of rows where there is no column.
+
+    Only the top `bits` bits are kept, the rest is zero. A value hashes alike in every integer type, in both float
+    types, in string and large_string, and whether dictionary-encoded or not.
+    """
+    rows = len(columns[0]) if columns else length
+    if rows is None:
+        raise ValueError("a key without columns needs `length`")
+    hashes = np.full(1 if columns else rows, _SEED, dtype=np.uint64)
+    for words in (words for column in columns for words in _hash_words(column)):
+        hashes = hashes ^ words
+        _mix(hashes)
+    return hashes if bits == 64 else hashes & np.uint64(-1 << (64 - bits) & (1 << 64) - 1)
+
+
+def canonical_keys(columns: Sequence[Column]) -> list[pa.Array]:
+    """The columns with each key written in one way only: zero without a sign, one NaN. Others are left as they are."""
+    return [_canonical_key(as_array(column)) for column in columns]
+
+
+def key_words(column: Column) -> list[Words]:
+    """Words that are equal for two rows of this column exactly where their keys are; not comparable across calls."""
+    array = as_array(column)
+    words = [_text_codes(array)] if is_text(array.type) or _is_dictionary(array.type) else _fixed_words(array)
+    return [*words, _null_mask(array).astype(np.uint64)] if array.null_count else words
+
+
+def tells_apart(columns: Sequence[pa.Array], bits: int = 64) -> bool:
+    """Whether no two keys have one hash: of a single word without nulls the hash is a bijection."""
+    if len(columns) != 1 or bits < 64:
+        return False
+    (column,) = columns
+    return _is_fixed(column.type) and not pa.types.is_decimal(column.type) and not column.null_count
+
+
+def check_key_type(type_: pa.DataType, name: str) -> None:
+    """An error if values of this type cannot be a key."""
+    if not (is_text(type_) or _is_fixed(type_) or (_is_dictionary(type_) and is_text(type_.value_type))):
+        nested = pa.types.is_nested(type_)
+        raise QueryError(
+            f"column `{name}` cannot be a key",
+            detail=f"its type is {sql_type(type_)}; DISTINCT, GROUP BY and joins compare keys",
+            hint="use a field of it, or its text by to_json(...)"
+            if nested
+            else "group or join by numbers, text, dates, timestamps or booleans",
+        )
+
+
+def as_array(column: Column) -> pa.Array:
+    """The column as one piece; copies only where it is in several."""
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column
+
+
+def is_text(type_: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_string(type_) or t.is_large_string(type_) or t.is_binary(type_) or t.is_large_binary(type_))
+
+
+def _is_dictionary(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(type_))
+
+
+def _is_fixed(type_: pa.DataType) -> bool:
+    t = pa.types
+    integral = t.is_integer(type_) or t.is_boolean(type_) or t.is_date32(type_)
+    return bool(integral or t.is_timestamp(type_) or t.is_floating(type_) or t.is_decimal128(type_))
+
+
+def _hash_words(column: Column) -> list[Words]:
+    """The words by which a column enters the hash; a null is one constant."""
+    array = as_array(column)
+    check_key_type(array.type, "key")
+    words = [_text_words(array)] if is_text(array.type) or _is_dictionary(array.type) else _fixed_words(array)
+    if array.null_count:
+        nulls = _null_mask(array)
+        words = [np.where(nulls, _NULL, w) for w in words]
+    return words
+
+
+def _null_mask(array: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _fixed_words(array: pa.Array) -> list[Words]:
+    """Fixed-width values as words; what stands for a null is zero."""
+    t = pa.types
+    if t.is_decimal(array.type):
+        both = decimal_words(array)
+        return [both[:, 0], both[:, 1]]
+    if t.is_floating(array.type):
+        return [_canonical_floats(_filled(array.cast(pa.float64()))).view(np.uint64)]
+    if t.is_uint64(array.type):
+        return [_filled(array).view(np.uint64)]
+    if t.is_date32(array.type):
+        array = array.cast(pa.int32())
+    return [_filled(array.cast(pa.int64())).view(np.uint64)]
+
+
+def decimal_words(array: pa.Array) -> Words:
+    """The low and the high word of each 128-bit decimal, as an n x 2 array; zero for a null."""
+    both = np.frombuffer(array.buffers()[1] or b"", dtype="<u8").reshape(-1, 2)
+    both = both[array.offset : array.offset + len(array)]
+    return np.where(_null_mask(array)[:, None], np.uint64(0), both) if array.null_count else both
+
+
+def _filled(array: pa.Array) -> npt.NDArray[np.generic]:
+    plain = array.fill_null(0) if array.null_count else array
+    return np.ascontiguousarray(plain.to_numpy(zero_copy_only=False))
+
+
+def _canonical_floats(values: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
+    floats = np.asarray(values, dtype=np.float64) + 0.0  # turns -0.0 into 0.0
+    floats[np.isnan(floats)] = np.nan
+    return floats
+
+
+def _canonical_key(array: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(array.type):
+        return array
+    values = pa.array(_canonical_floats(_filled(array.cast(pa.float64())))).cast(array.type)
+    return pc.if_else(array.is_null(), pa.scalar(None, array.type), values) if array.null_count else values
+
+
+def _mix(words: Words) -> None:
+    """Scrambles the words in place: every bit of the input reaches every bit of the result, and nothing is lost."""
+    for rows in blocks(len(words)):
+        block = words[rows]
+        other = np.empty_like(block)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            np.right_shift(block, np.uint64(shift), out=other)
+            np.bitwise_xor(block, other, out=block)
+            np.multiply(block, np.uint64(factor), out=block)
+        np.right_shift(block, np.uint64(31), out=other)
+        np.bitwise_xor(block, other, out=block)
+
+
+def _as_dictionary(array: pa.Array) -> pa.DictionaryArray:
+    return array if _is_dictionary(array.type) else array.dictionary_encode()
+
+
+def _indices(encoded: pa.DictionaryArray) -> npt.NDArray[np.int64]:
+    return np.asarray(_filled(encoded.indices), dtype=np.int64)
+
+
+def _text_codes(array: pa.Array) -> Words:
+    encoded = _as_dictionary(array)
+    return _indices(encoded).view(np.uint64)
+
+
+def _text_words(array: pa.Array) -> Words:
+    """One word per string: each distinct one is hashed once."""
+    encoded = _as_dictionary(array)
+    distinct = encoded.dictionary
+    if len(distinct) == 0:
+        return np.zeros(len(array), dtype=np.uint64)
+    blocks = [_distinct_text_words(distinct.slice(at, _TEXTS)) for at in range(0, len(distinct), _TEXTS)]
+    return np.concatenate(blocks)[_indices(encoded)]
+
+
+def _distinct_text_words(texts: pa.Array) -> Words:
+    """Bytes padded to words, each mixed with its place in the string, summed, and mixed again with the length."""
+    lengths, data = _text_bytes(texts)
+    counts = np.maximum((lengths + 7) // 8, 1)
+    firsts = np.cumsum(counts) - counts
+    padded = np.zeros(int(counts.sum()) * 8, dtype=np.uint8)
+    padded[np.arange(len(data)) + np.repeat(firsts * 8 - (np.cumsum(lengths) - lengths), lengths)] = data
+    places = np.arange(len(padded) // 8) - np.repeat(firsts, counts) + 1
+    words = padded.view("<u8") + places.astype(np.uint64) * _STRIDE
+    _mix(words)
+    sums = np.add.reduceat(words, firsts) + lengths.astype(np.uint64) * _STRIDE
+    _mix(sums)
+    return np.asarray(sums, dtype=np.uint64)
+
+
+def _text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """The length of each string, and the bytes of all of them in a row."""
+    large = texts.cast(pa.large_binary())
+    _, offsets, data = large.buffers()
+    borders = np.frombuffer(offsets, dtype=np.int64)[large.offset : large.offset + len(large) + 1]
+    flat = np.frombuffer(data or b"", dtype=np.uint8)[borders[0] : borders[-1]]
+    return np.diff(borders), flat

@@ -1,0 +1,126 @@
+"""Groups of many rows each: few keys, few panes. Their rows are numbered and tallied, and nothing is sorted.
+
+The first bits of the hash tell few keys apart, so a small table turns them into numbers. That every row agrees with its
+group in the whole hash and in the key is verified; where one does not, the rows are grouped by sorting after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.kernels.arrays import Indices, Words
+from penstock.kernels.in_cache import blocks
+from penstock.kernels.order import group_by_pane
+from penstock.kernels.pane_ranks import Ranking
+from penstock.kernels.segments import Segments, Values
+
+_LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 21  # sums of halves of that many numbers are exact as doubles
+_MOST_KEYS = 512
+_ROWS_PER_GROUP = 8
+_SAMPLE = 1 << 11
+_PREFIX_BITS = 16
+_HALF = np.int64(32)
+_LOWER = np.int64(2**32 - 1)
+
+
+def group(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -> Segments:
+    """The rows of each key and pane, in order of hash and pane: the same as `group_by_pane`."""
+    return _tallied(hashes, panes, width, keys) or group_by_pane(hashes, panes, width, keys)
+
+
+class Tallies(Segments):
+    """Invariant: row n belongs to range `numbers[n]`, and no range is empty. `order` is made where it is asked for."""
+
+    def __init__(self, numbers: Indices, sizes: Indices) -> None:
+        ends = np.cumsum(sizes)
+        self.__dict__.update(numbers=numbers, sizes=sizes, lo=ends - sizes, hi=ends)
+
+    numbers: Indices
+
+    @cached_property
+    def order(self) -> Indices:
+        return np.argsort(self.numbers.astype(np.uint16 if len(self) < 1 << 16 else np.int64), kind="stable")
+
+    @cached_property
+    def first_rows(self) -> Indices:
+        """Some row of each range: they all have the same key and pane."""
+        rows = np.empty(len(self), dtype=np.int64)
+        rows[self.numbers] = np.arange(len(self.numbers))
+        return rows
+
+    def add(self, values: Values) -> Values:
+        if values.dtype.kind == "f":
+            return self._tally(values)
+        upper, lower = self._tally(values >> _HALF), self._tally(values & _LOWER)
+        return np.asarray((upper.astype(np.int64) << _HALF) + lower.astype(np.int64))
+
+    def any(self, flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        return self._tally(flags) > 0
+
+    def _tally(self, values: Values) -> Values:
+        return np.bincount(self.numbers, weights=values, minlength=len(self))
+
+
+def _tallied(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -> Tallies | None:
+    if not _LEAST_ROWS <= len(hashes) < _MOST_ROWS:
+        return None
+    known = np.unique(hashes[:: len(hashes) // _SAMPLE])
+    if len(known) > _MOST_KEYS:
+        return None
+    strange = hashes[_unlike(hashes, known)]
+    known = np.union1d(known, strange) if len(strange) else known
+    ranking = Ranking.of(panes, width)
+    few = ranking.many * len(known) * _ROWS_PER_GROUP <= len(hashes)
+    if not few or len(np.unique(_prefixes(known))) < len(known):
+        return None
+    tallies = _numbered(_places(hashes, panes, known, ranking))
+    return tallies if all(_same(column, tallies) for column in keys) else None
+
+
+def _prefixes(hashes: Words) -> Indices:
+    return (hashes >> np.uint64(64 - _PREFIX_BITS)).view(np.int64)
+
+
+def _table(known: Words, values: Values) -> Values:
+    """The values by the prefixes of the known hashes. Elsewhere is something with another prefix than the place has."""
+    table = np.zeros(1 << _PREFIX_BITS, dtype=values.dtype)
+    table[:1] = ~table[:1]
+    table[_prefixes(known)] = values
+    return table
+
+
+def _unlike(hashes: Words, known: Words) -> Indices:
+    """The rows whose hash is not the known one with its prefix."""
+    table = _table(known, known)
+    found = [
+        rows.start + np.flatnonzero(table.take(_prefixes(hashes[rows])) != hashes[rows]) for rows in blocks(len(hashes))
+    ]
+    return np.concatenate(found)
+
+
+def _places(hashes: Words, panes: Indices, known: Words, ranking: Ranking) -> Indices:
+    """A number for each row by its key and pane, in the order of hash and pane."""
+    table = _table(known, np.arange(len(known)) * ranking.many)
+    places = np.empty(len(hashes), np.int64)
+    for rows in blocks(len(hashes)):
+        ranking.ranks(panes[rows], out=places[rows])
+        places[rows] += table.take(_prefixes(hashes[rows]))
+    return places
+
+
+def _numbered(places: Indices) -> Tallies:
+    """Ranges for the places that have a row."""
+    sizes = np.bincount(places)
+    filled = sizes > 0
+    if filled.all():
+        return Tallies(places, sizes)
+    return Tallies((np.cumsum(filled) - 1).take(places), sizes[filled])
+
+
+def _same(column: Words, tallies: Tallies) -> bool:
+    """Whether all rows of a range have one value."""
+    return bool(np.array_equal(column[tallies.first_rows].take(tallies.numbers), column))

@@ -1,0 +1,76 @@
+"""Partials of `count_distinct`: the list of distinct values of each group.
+
+Windows that overlap are counted without spelling out their rows. A value counts once per window, at its last
+occurrence in it; an occurrence is the last one in exactly those windows that hold it but not the next occurrence, and
+these follow one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.kernels.arrays import Indices
+from penstock.kernels.codes import Coded, distinct, encode, pair
+from penstock.kernels.segments import Segments, valid_mask
+
+
+@dataclass(frozen=True)
+class Distinct:
+    type: pa.DataType
+
+    @property
+    def parts(self) -> dict[str, pa.DataType]:
+        return {"values": pa.list_(pa.field("item", self.type))}
+
+    def of_rows(self, column: pa.Array | None, times: Indices, groups: Segments) -> list[pa.Array]:
+        assert column is not None
+        valid = valid_mask(column)
+        rows = np.arange(len(column)) if valid is None else np.flatnonzero(valid)
+        return [self._lists(groups.places(len(column))[rows], encode(column.drop_null()), groups)]
+
+    def merge(self, parts: Sequence[pa.Array], groups: Segments) -> list[pa.Array]:
+        places, coded = _occurrences(parts[0], groups)
+        return [self._lists(places, coded, groups)]
+
+    def _lists(self, places: Indices, coded: Coded, groups: Segments) -> pa.Array:
+        """The distinct values of each group; here the groups follow one another without gaps or overlap."""
+        owners = groups.spread(np.arange(len(groups)))[places]
+        pairs = pair(owners, coded.codes)
+        owners, codes = pairs.split(distinct(pairs.codes))
+        offsets = np.append(0, np.cumsum(np.bincount(owners, minlength=len(groups))))
+        values = coded.decode(codes)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=self.parts["values"])
+
+    def final(self, parts: Sequence[pa.Array], windows: Segments) -> list[pa.Array]:
+        """The number of distinct values of each window."""
+        rows = len(parts[0])
+        places, following = _next_occurrences(*_occurrences(parts[0], windows), none=rows)
+        # Neither border of the windows ever falls, so those that hold a row are a range.
+        ended = np.searchsorted(windows.hi, np.arange(rows + 1), side="right")
+        begun = np.searchsorted(windows.lo, np.arange(rows), side="right")
+        first, behind = ended[places], np.minimum(begun[places], ended[following])
+        some = first < behind
+        changes = np.bincount(first[some], minlength=len(windows) + 1)
+        changes -= np.bincount(behind[some], minlength=len(windows) + 1)
+        return [pa.array(np.cumsum(changes)[: len(windows)])]
+
+
+def _occurrences(lists: pa.Array, groups: Segments) -> tuple[Indices, Coded]:
+    """Every value of every list, and the position of the row it is from."""
+    lengths = lists.value_lengths().to_numpy()
+    return np.repeat(groups.places(len(lists)), lengths), encode(lists.flatten())
+
+
+def _next_occurrences(places: Indices, coded: Coded, none: int) -> tuple[Indices, Indices]:
+    """The occurrences by value, each with the position of the next one of its value, or `none`. That one may belong to
+    another key: then it lies behind all windows of this one, as if there were none."""
+    pairs = pair(coded.codes, places)
+    codes, places = pairs.split(np.sort(pairs.codes))
+    following = np.full(len(places), none)
+    same = codes[1:] == codes[:-1]
+    following[:-1][same] = places[1:][same]
+    return places, following

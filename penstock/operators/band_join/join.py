@@ -1,0 +1,148 @@
+"""The band join: rows of several inputs with equal keys whose times lie within bands of each other, in any order.
+
+A fresh row meets all stored rows and, once, all other fresh ones; then it is stored if rows that are still to come can
+need it. So a combination is found when the last of its rows comes, and never again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from penstock.expr.tree import Expr, columns_of
+from penstock.operators.arrange import arranged, merged
+from penstock.operators.band_join.checks import check_join
+from penstock.operators.band_join.explosion import explosion
+from penstock.operators.band_join.lifetimes import JUDGED, PRESERVED, Lifetimes, reach
+from penstock.operators.band_join.match import Matcher
+from penstock.operators.band_join.pieces import Port, with_keys
+from penstock.operators.band_join.work import JoinWork
+from penstock.operators.bands import Band, Leads, leads
+from penstock.operators.protocol import Done, Explosion, Marks, Portion
+from penstock.progress.mark import saturate
+
+
+@dataclass(frozen=True)
+class BandJoin:
+    """A join of m >= 2 inputs, port i with rows of `schemas[i]`, key `keys[i]` and time `times[i]`, never null.
+
+    `payload[i]` are the columns of port i in the result; all names differ. The condition may use all columns of all
+    ports. Kinds other than inner have two inputs. `hash_bits` below 64 makes keys collide, for tests.
+    """
+
+    kind: str
+    schemas: tuple[pa.Schema, ...]
+    keys: tuple[tuple[str, ...], ...]
+    times: tuple[str, ...]
+    payload: tuple[tuple[str, ...], ...]
+    bands: tuple[Band, ...]
+    condition: Expr | None = None
+    hash_bits: int = 64
+
+    def __post_init__(self) -> None:
+        check_join(self.kind, self.schemas, self.keys, self.times, self.payload)
+
+    @property
+    def ports(self) -> int:
+        return len(self.schemas)
+
+    @property
+    def tracks(self) -> int:
+        return len(self.schemas)
+
+    @property
+    def probes(self) -> bool:
+        return True
+
+    @property
+    def keeps_times_apart(self) -> bool:
+        return False
+
+    @property
+    def may_cut(self) -> tuple[int, ...]:
+        """Of an inner join any port. A row that is judged by whether it has a partner must see all it could have, so of
+        the other kinds only the port of these rows; a full join has two."""
+        ports = JUDGED[self.kind] if self.kind != "inner" else tuple(range(self.ports))
+        return ports if self.kind != "full" else ()
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        sides = range(1 if self.kind in ("semi", "anti") else self.ports)
+        return pa.schema([self.schemas[side].field(name) for side in sides for name in self.payload[side]])
+
+    @property
+    def reach(self) -> int:
+        return reach(self._leads)
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        names = tuple(time if time in kept else "" for time, kept in zip(self.times, self.payload, strict=True))
+        match self.kind:
+            case "inner":
+                return *names, *("" for _ in names)
+            case "full":
+                return ("",)
+            case "right":
+                return names[1:]
+            case _:
+                return names[:1]
+
+    def output_marks(self, marks: Marks) -> Marks:
+        return self._lifetimes.output_marks(marks)
+
+    def state_schema(self, port: int) -> pa.Schema:
+        return self._port(port).state_schema
+
+    def prepare(self, port: int, rows: pa.Table) -> pa.Table:
+        return self._port(port).prepare(self._useful(port, rows))
+
+    def arrange(self, port: int, rows: pa.Table) -> pa.Table:
+        return arranged(rows, self.keys[port], self.times[port], self.hash_bits)
+
+    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
+        return self._port(port).prepare_arranged(self._useful(port, arranged))
+
+    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        return merged(tables, self.state_schema(port))
+
+    def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
+        """Preserved rows may become decided by punctuation alone."""
+        return any(
+            (stored := least[port]) is not None
+            and (times := self._lifetimes.to_decide(port, after, upto)).start < times.stop
+            and stored < times.stop
+            for port in PRESERVED[self.kind]
+        )
+
+    def expired_below(self, port: int, marks: Marks) -> int:
+        return saturate(self._lifetimes.needed_from(port, marks))
+
+    def span(self, port: int) -> int:
+        return self._lifetimes.span(port)
+
+    def work(self, portion: Portion) -> Done:
+        matcher = Matcher(tuple(map(self._port, range(self.ports))), self._leads, self.condition)
+        return JoinWork(self.kind, matcher, self._lifetimes, self.result_schema, self.payload, portion).done()
+
+    def explosion(self, portion: Portion, known: Collection[int]) -> Explosion | None:
+        """A key that is about to give very many rows. Semi and anti joins give each row once at most."""
+        return None if self.kind in ("semi", "anti") else explosion(portion, self.keys, self._leads, known)
+
+    def _port(self, number: int) -> Port:
+        used = {*self.result_schema.names, *(() if self.condition is None else columns_of(self.condition))}
+        values = tuple(name for name in self.schemas[number].names if name in used)
+        return Port(number, self.schemas[number], self.keys[number], self.times[number], values, self.hash_bits)
+
+    def _useful(self, port: int, rows: pa.Table) -> pa.Table:
+        """Rows with a null in the key stand in no result, unless they are preserved."""
+        return rows if port in PRESERVED[self.kind] else with_keys(rows, self.keys[port])
+
+    @property
+    def _leads(self) -> Leads:
+        return leads(self.ports, self.bands)
+
+    @property
+    def _lifetimes(self) -> Lifetimes:
+        return Lifetimes(self.kind, self._leads)

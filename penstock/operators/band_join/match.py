@@ -1,0 +1,202 @@
+"""Joining input by input: rows that belong together so far, and their partners in a piece of the next input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.expr.evaluate.scalar import keep
+from penstock.expr.tree import Expr, columns_of
+from penstock.kernels.arrays import Flags, Indices, Times, Words
+from penstock.operators.band_join.keys import same_keys
+from penstock.operators.band_join.pieces import Piece, Port
+from penstock.operators.band_join.probes import Probes, probes
+from penstock.operators.band_join.search import Ranges, candidates
+from penstock.operators.bands import Leads
+
+_BLOCK = 1 << 17  # rows that look for partners at a time
+_ROWS = 1 << 17  # combinations that are brought together before they look for the next input
+_POSITION, _ROW = "#position", "#row"
+
+Columns = dict[str, pa.Array]
+
+
+@dataclass(frozen=True)
+class Combined:
+    """Combinations of rows of some inputs: their common hash and key, the time of each input, and columns by name.
+
+    Invariant: sorted by hash; all columns of one length. Keys have no nulls.
+    """
+
+    hashes: Words
+    keys: tuple[pa.Array, ...]
+    times: dict[int, Times]
+    columns: Columns
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def blocks(self) -> Iterator[Combined]:
+        """The same in blocks that stay in the cache, without a copy."""
+        return (self._slice(start, start + _BLOCK) for start in range(0, len(self), _BLOCK))
+
+    def _slice(self, start: int, stop: int) -> Combined:
+        columns = {name: column[start:stop] for name, column in self.columns.items()}
+        times = {port: times[start:stop] for port, times in self.times.items()}
+        return Combined(self.hashes[start:stop], tuple(key[start:stop] for key in self.keys), times, columns)
+
+    def take(self, rows: Indices) -> Combined:
+        indices = pa.array(rows)
+        columns = {name: column.take(indices) for name, column in self.columns.items()}
+        times = {port: times[rows] for port, times in self.times.items()}
+        return Combined(self.hashes[rows], tuple(key.take(indices) for key in self.keys), times, columns)
+
+
+def single(port: Port, piece: Piece, names: Iterable[str]) -> Combined:
+    """The rows of one input, with some of their columns."""
+    columns = {name: port.column(piece, name) for name in names}
+    return Combined(piece.hashes, port.key_columns(piece), {port.number: piece.times}, columns)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Pairs of a combination, by its position in a block, and a row of a piece of the next input."""
+
+    block: Combined
+    positions: Indices
+    port: Port
+    piece: Piece
+    rows: Indices
+
+    def with_same_keys(self) -> Matches:
+        same = same_keys(self.block.keys, self.positions, self.port.key_columns(self.piece), self.rows)
+        return self if same.all() else replace(self, positions=self.positions[same], rows=self.rows[same])
+
+    def where(self, condition: Expr) -> Matches:
+        """The pairs for which a condition holds."""
+        if not len(self.rows):
+            return self
+        columns = {_POSITION: pa.array(self.positions), _ROW: pa.array(self.rows)}
+        columns |= {name: self._column(name) for name in columns_of(condition)}
+        kept = keep(pa.table(columns), condition)
+        return replace(self, positions=kept.column(_POSITION).to_numpy(), rows=kept.column(_ROW).to_numpy())
+
+    def _column(self, name: str) -> pa.Array:
+        known = self.block.columns.get(name)
+        if known is None:
+            return self.port.column(self.piece, name, self.rows)
+        return known.take(pa.array(self.positions))
+
+    def columns(self) -> Columns:
+        return {name: self._column(name) for name in (*self.block.columns, *self.port.values)}
+
+    def combined(self) -> Combined:
+        positions = pa.array(self.positions)
+        keys = tuple(key.take(positions) for key in self.block.keys)
+        times = {port: times[self.positions] for port, times in self.block.times.items()}
+        times[self.port.number] = self.piece.times[self.rows]
+        return Combined(self.block.hashes[self.positions], keys, times, self.columns())
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """What makes rows belong together: equal keys, times within the bands, the condition."""
+
+    ports: tuple[Port, ...]
+    leads: Leads
+    condition: Expr | None
+
+    def combinations(self, start: int, piece: Piece, others: Sequence[Sequence[Piece]]) -> Iterator[Columns]:
+        """The columns of all combinations of a row of the piece, which is of input `start`, with one row of each other
+        input, out of the pieces of `others[input]`; in blocks."""
+        first, *between, last = [self.ports[n] for n in self._order(start)]
+        blocks: Iterable[Combined] = single(first, piece, first.values).blocks()
+        for port in between:
+            blocks = _gathered(self._extended(blocks, port, others[port.number]))
+        for found in self._matches(blocks, last, others[last.number]):
+            yield found.columns()
+
+    def _order(self, start: int) -> list[int]:
+        """The nearest inputs first: their bands leave the fewest combinations."""
+        widths = {j: (there, self.leads[j][start]) for j, there in enumerate(self.leads[start]) if j != start}
+        bounded = {j: there + back for j, (there, back) in widths.items() if there is not None and back is not None}
+        return [start, *sorted(widths, key=lambda j: (j not in bounded, bounded.get(j, 0), j))]
+
+    def _extended(self, blocks: Iterable[Combined], port: Port, pieces: Sequence[Piece]) -> Iterator[Combined]:
+        return (found.combined() for found in self._matches(blocks, port, pieces))
+
+    def _matches(self, blocks: Iterable[Combined], port: Port, pieces: Sequence[Piece]) -> Iterator[Matches]:
+        for block in blocks:
+            wanted = self._probes(block, port)
+            for piece in pieces:
+                for positions, rows in candidates(piece, wanted).pairs():
+                    yield self._verified(Matches(block, positions, port, piece, rows))
+
+    def have_partner(self, port: int, piece: Piece, others: Iterable[Piece]) -> Flags:
+        """Which rows of a piece have a partner in one of the pieces of the other of two inputs."""
+        block, other = single(self.ports[port], piece, self._condition_columns(port)), self.ports[1 - port]
+        found, wanted = np.zeros(len(piece), dtype=np.bool_), self._probes(block, other)
+        for candidate in others:
+            self._find(block, wanted, other, candidate, found)
+            wanted = wanted.at(~found[wanted.positions])
+        return found
+
+    def touched(self, port: int, piece: Piece, target: Piece) -> Iterator[Indices]:
+        """The rows of `target` that may have a partner in the piece of the other input, each once, in blocks."""
+        found = candidates(target, self._probes(single(self.ports[port], piece, ()), self.ports[1 - port]))
+        first = found.first.copy()  # in the order of hash and time, ranges begin and end ever later
+        first[1:] = np.maximum(first[1:], found.end[:-1])
+        for _, rows in Ranges(found.positions, first, found.end).pairs():
+            yield rows
+
+    def _probes(self, block: Combined, port: Port) -> Probes:
+        """Where the partners of combinations lie among the rows of another input."""
+        to = port.number
+        bands = [(times, self.leads[to][b], self.leads[b][to]) for b, times in block.times.items()]
+        return probes(block.hashes, bands)
+
+    def _find(self, block: Combined, wanted: Probes, port: Port, piece: Piece, found: Flags) -> None:
+        """Sets the flag of each position that has a partner in the piece. Looks at few rows first, then at ever more:
+        most positions have their first candidate for a partner."""
+        left, width = candidates(piece, wanted), 1
+        while len(left):
+            stop = np.minimum(left.first + width, left.end)
+            for positions, rows in replace(left, end=stop).pairs():
+                found[self._verified(Matches(block, positions, port, piece, rows)).positions] = True
+            left = replace(left, first=stop).at(np.flatnonzero((stop < left.end) & ~found[left.positions]))
+            width *= 4
+
+    def _verified(self, found: Matches) -> Matches:
+        """The pairs with equal keys for which the condition holds, if all inputs are there to judge it."""
+        found = found.with_same_keys()
+        complete = len(found.block.times) + 1 == len(self.ports)
+        return found if self.condition is None or not complete else found.where(self.condition)
+
+    def _condition_columns(self, port: int) -> tuple[str, ...]:
+        used = set() if self.condition is None else set(columns_of(self.condition))
+        return tuple(name for name in self.ports[port].values if name in used)
+
+
+def _gathered(blocks: Iterable[Combined]) -> Iterator[Combined]:
+    """The same combinations in larger blocks."""
+    waiting: list[Combined] = []
+    for block in blocks:
+        waiting.append(block)
+        if sum(map(len, waiting)) >= _ROWS:
+            yield _together(waiting)
+            waiting = []
+    if waiting:
+        yield _together(waiting)
+
+
+def _together(blocks: Sequence[Combined]) -> Combined:
+    if len(blocks) == 1:
+        return blocks[0]
+    keys = tuple(pa.concat_arrays(parts) for parts in zip(*(b.keys for b in blocks), strict=True))
+    times = {port: np.concatenate([b.times[port] for b in blocks]) for port in blocks[0].times}
+    columns = {name: pa.concat_arrays([b.columns[name] for b in blocks]) for name in blocks[0].columns}
+    whole = Combined(np.concatenate([b.hashes for b in blocks]), keys, times, columns)
+    return whole.take(np.argsort(whole.hashes, kind="stable"))

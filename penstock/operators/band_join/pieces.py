@@ -1,0 +1,122 @@
+"""The inputs of a join as the kernels see them: which columns a port has, and its rows in pieces of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.kernels.arrays import Flags, Indices, Times, Words
+from penstock.kernels.hash import as_array, hash_columns
+from penstock.operators.arrange import arranged_schema, sorted_with
+from penstock.operators.protocol import Stored
+from penstock.progress.mark import MAX_TIME, MIN_TIME
+from penstock.state.runs import HASH, TIME
+from penstock.types import time_array, time_values
+
+
+@dataclass(frozen=True)
+class Piece:
+    """State rows in one stretch of memory, sorted by hash and time. `least` and `largest` bound the times."""
+
+    rows: pa.RecordBatch
+    hashes: Words
+    times: Times
+    least: int = MIN_TIME
+    largest: int = MAX_TIME
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def take(self, rows: Indices | Flags) -> Piece:
+        """Some of the rows, by number in rising order or by flag; without a copy if that is all of them."""
+        indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return self if len(indices) == len(self) else piece_of(self.rows.take(pa.array(indices)))
+
+
+def pieces_of(stored: Sequence[Stored]) -> Iterator[Piece]:
+    """Stored tables without a copy: one piece for each stretch of memory they lie in."""
+    for table in stored:
+        for batch in table.rows.to_batches():
+            if batch.num_rows:
+                yield piece_of(batch, table.least, table.largest)
+
+
+def piece_of(rows: pa.RecordBatch, least: int = MIN_TIME, largest: int = MAX_TIME) -> Piece:
+    return Piece(rows, rows.column(0).to_numpy(), rows.column(1).to_numpy(), least, largest)
+
+
+def fresh_piece(table: pa.Table) -> Piece:
+    """A table as one piece, with the bounds of its times."""
+    columns = [as_array(column) for column in table.columns]
+    piece = piece_of(pa.RecordBatch.from_arrays(columns, schema=table.schema))
+    if not len(piece):
+        return piece
+    return Piece(piece.rows, piece.hashes, piece.times, int(piece.times.min()), int(piece.times.max()))
+
+
+@dataclass(frozen=True)
+class Port:
+    """The columns of an input: those of its key, its time, and the values that conditions or results need.
+
+    The time is stored as #time only, unless it is part of the key.
+    """
+
+    number: int
+    schema: pa.Schema
+    keys: tuple[str, ...]
+    time: str
+    values: tuple[str, ...]
+    hash_bits: int
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        wanted = {*self.keys, *self.values} - ({self.time} - set(self.keys))
+        return tuple(name for name in self.schema.names if name in wanted)
+
+    @property
+    def state_schema(self) -> pa.Schema:
+        return arranged_schema(pa.schema([self.schema.field(name) for name in self.stored]))
+
+    def prepare(self, rows: pa.Table) -> pa.Table:
+        """Rows as state rows."""
+        keys = [as_array(rows.column(key)) for key in self.keys]
+        hashes = hash_columns(keys, self.hash_bits)
+        return sorted_with(hashes, time_values(rows.column(self.time)), rows.select(self.stored)).cast(
+            self.state_schema
+        )
+
+    def prepare_arranged(self, arranged: pa.Table) -> pa.Table:
+        return arranged.select([HASH, TIME, *self.stored]).cast(self.state_schema)
+
+    def key_columns(self, piece: Piece) -> tuple[pa.Array, ...]:
+        return tuple(piece.rows.column(key) for key in self.keys)
+
+    def column(self, piece: Piece, name: str, rows: Indices | None = None) -> pa.Array:
+        """A column of the port, of all rows or of some."""
+        if name in piece.rows.schema.names:
+            column = piece.rows.column(name)
+            return column if rows is None else column.take(pa.array(rows))
+        times = piece.times if rows is None else piece.times[rows]
+        return time_array(times, self.schema.field(name).type)
+
+
+def with_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The rows whose key has no null in it."""
+    for key in keys:
+        if table.column(key).null_count:
+            table = table.filter(table.column(key).is_valid())
+    return table
+
+
+def without_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The rows whose key has a null in it."""
+    if not any(table.column(key).null_count for key in keys):
+        return table.slice(0, 0)
+    missing = table.column(keys[0]).is_null()
+    for key in keys[1:]:
+        missing = pc.or_(missing, table.column(key).is_null())
+    return table.filter(missing)

@@ -1,0 +1,140 @@
+"""Finding the partners of many rows at once among rows that are sorted by hash and time.
+
+The cost grows with the number of probes, and with that of the rows only as a binary search does. Probes come sorted, so
+that neighbours look at neighbouring memory, and they are taken in blocks that stay in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.kernels.arrays import Flags, Indices, Times, Words
+from penstock.operators.band_join.pieces import Piece
+from penstock.operators.band_join.probes import Probes
+
+_PROBES = 1 << 13  # probes searched for at a time
+_SAMPLED = 64  # of so many hashes one is in the sample: they fill a few lines of the cache
+_SPARSE = 32  # rows for each probe, from which on the sample pays
+_PAIRS = 1 << 17  # pairs made at a time: all memory of a join beyond its input is in proportion to this
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Position `positions[n]` has the rows `first[n]` to just before `end[n]` for candidates: at least one."""
+
+    positions: Indices
+    first: Indices
+    end: Indices
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def at(self, which: Indices) -> Ranges:
+        return Ranges(self.positions[which], self.first[which], self.end[which])
+
+    def pairs(self) -> Iterator[tuple[Indices, Indices]]:
+        """Each position with each of its rows, in blocks."""
+        ends = np.cumsum(self.end - self.first)
+        starts = ends - (self.end - self.first)
+        total = int(ends[-1]) if len(ends) else 0
+        for low in range(0, total, _PAIRS):
+            high = min(low + _PAIRS, total)
+            part = slice(int(np.searchsorted(ends, low, side="right")), int(np.searchsorted(starts, high)))
+            counts = np.minimum(ends[part], high) - np.maximum(starts[part], low)
+            rows = np.repeat(self.first[part] - starts[part], counts)
+            rows += np.arange(low, high)
+            yield np.repeat(self.positions[part], counts), rows
+
+
+def candidates(piece: Piece, probes: Probes) -> Ranges:
+    """The rows of the piece with the hash of each probe and a time in its interval."""
+    near = probes.within(piece)
+    starts = np.searchsorted(piece.hashes, near.hashes[::_PROBES])
+    lasts = np.append(near.hashes[_PROBES - 1 :: _PROBES], near.hashes[-1:])[: len(starts)]
+    stops = np.searchsorted(piece.hashes, lasts, side="right")
+    found = [_NONE]
+    for number, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
+        block = near.at(slice(number * _PROBES, (number + 1) * _PROBES))
+        found.append(_in_block(piece.hashes[start:stop], piece.times[start:stop], block, start))
+    return Ranges(
+        *(np.concatenate(parts) for parts in zip(*((r.positions, r.first, r.end) for r in found), strict=True))
+    )
+
+
+_NONE = Ranges(*(np.zeros(0, dtype=np.int64) for _ in range(3)))
+
+
+def _in_block(hashes: Words, times: Times, probes: Probes, offset: int) -> Ranges:
+    first, end = _groups(hashes, probes.hashes)
+    hits = np.flatnonzero(first < end)
+    if len(hits) < len(probes):
+        first, end, probes = first[hits], end[hits], probes.at(hits)
+    if not len(hits):
+        return _NONE
+    first = _advanced(times, first, end, probes.least, np.less)
+    end = _advanced(times, first, end, probes.most, np.less_equal)
+    ranges = Ranges(probes.positions, first + offset, end + offset)
+    hits = np.flatnonzero(first < end)
+    return ranges if len(hits) == len(ranges) else ranges.at(hits)
+
+
+def _groups(hashes: Words, wanted: Words) -> tuple[Indices, Indices]:
+    """The rows that have each of the wanted hashes; each different hash is searched for once."""
+    heads = np.ones(len(wanted), dtype=np.bool_)
+    np.not_equal(wanted[1:], wanted[:-1], out=heads[1:])
+    if heads.all():
+        return _groups_of_different(hashes, wanted)
+    numbers = np.cumsum(heads) - 1
+    first, end = _groups_of_different(hashes, wanted[heads])
+    return first.take(numbers), end.take(numbers)
+
+
+def _groups_of_different(hashes: Words, wanted: Words) -> tuple[Indices, Indices]:
+    first = first_at_or_above(hashes, wanted)
+    if not len(hashes):
+        return first, first
+    steps = 0  # doubled until they lead out of every group: most groups are small, and their rows are near
+    while _is_in_group(hashes, wanted, first + ((1 << steps) - 1)).any():
+        steps += 1
+    end = first.copy()
+    for step in _halving(steps):
+        end += np.multiply(_is_in_group(hashes, wanted, end + (step - 1)), step, dtype=np.int64)
+    return first, end
+
+
+def first_at_or_above(hashes: Words, wanted: Words) -> Indices:
+    """Where each of the wanted hashes would stand. Among many more hashes than can be cached, a sample of them is
+    searched first, and then the few rows between two of the sample, which lie side by side."""
+    if len(hashes) < _SPARSE * len(wanted):
+        return np.searchsorted(hashes, wanted)
+    low = np.searchsorted(np.ascontiguousarray(hashes[_SAMPLED - 1 :: _SAMPLED]), wanted) * _SAMPLED
+    for step in _halving(_SAMPLED.bit_length() - 1):
+        behind = hashes.take(low + (step - 1), mode="clip") < wanted
+        low += np.multiply(behind, step, dtype=np.int64)
+    return np.minimum(low, len(hashes))
+
+
+def _is_in_group(hashes: Words, wanted: Words, rows: Indices) -> Flags:
+    inside: Flags = hashes.take(rows, mode="clip") == wanted
+    inside &= rows < len(hashes)
+    return inside
+
+
+def _halving(steps: int) -> Iterator[int]:
+    """The steps of a binary search that needs so many, the largest first. All searches of a block take the same ones,
+    so that they need no branches."""
+    return (1 << bit for bit in reversed(range(steps)))
+
+
+def _advanced(times: Times, first: Indices, end: Indices, bounds: Times, before: np.ufunc) -> Indices:
+    """In each range the first row whose time is not before its bound; the end of the range if there is none."""
+    low = first.copy()
+    for step in _halving(int((end - first).max()).bit_length()):
+        last = low + (step - 1)
+        skip = before(times.take(last, mode="clip"), bounds)
+        skip &= last < end
+        low += np.multiply(skip, step, dtype=np.int64)
+    return low

@@ -1,0 +1,1 @@
+"""Aggregates over sessions: rows of a key that follow each other in less than a gap."""

@@ -1,0 +1,245 @@
+"""The group-by over sessions: rows of a key that follow each other in less than a gap.
+
+State rows are fragments of sessions. A fragment is spent once no session that ends at its own last time could still be
+open; runs of spent fragments are dropped. The session of a spent fragment may live on through a later one: then what
+the fragment contributes is carried, that is, stored again under the last time of the session.
+
+    invariant, for every key, at the mark up to which work is done: the fragments that are not spent hold each row of an
+    open session once, they touch each other, and no row to come touches a session that is over
+
+A row may come below the punctuation of its source as long as the session that it opens would not be over: its time plus
+the gap is above the punctuation. It does not touch what ended a gap before that punctuation, or earlier, although its
+own time might: such a session is over, whether or not it has been emitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.kernels.arrays import Flags, Times, Words
+from penstock.kernels.hash import as_array
+from penstock.kernels.segments import Segments
+from penstock.operators.aggregates.measures import Measure
+from penstock.operators.aggregates.partials import (
+    Arrays,
+    GroupPartials,
+    check_time,
+    hashes_and_words,
+    picked,
+    take,
+    words_of,
+)
+from penstock.operators.arrange import arranged, hashes_of, order_of, times_of
+from penstock.operators.protocol import Done, Marks, Portion, Stored
+from penstock.operators.session.order import cut_where, group_by_session
+from penstock.operators.shapes import OnePort
+from penstock.operators.window.kinds import Session
+from penstock.operators.window.lateness import SINCE
+from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, saturate
+from penstock.state.runs import HASH, TIME
+from penstock.types import time_array, time_values
+
+FIRST = "#first"  # the first time of a fragment; #time is its last one
+JOINS = "#joins"  # a fragment joins those that end less than a gap before this: before its first time, mostly
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The first time of each of some sessions or fragments, the time from which it joins earlier ones, and the last."""
+
+    first: Times
+    joins: Times
+    last: Times
+
+    def of(self, chosen: Flags) -> Bounds:
+        return Bounds(self.first[chosen], self.joins[chosen], self.last[chosen])
+
+
+@dataclass(frozen=True)
+class SessionAggregate(OnePort):
+    """A group-by over sessions of rows of `input_schema`. No time is null, and each is at least `reach` away from the
+    limits of a 64-bit time. `takes_late`: a column SINCE of the rows may tell the punctuation they came behind; they do
+    not join sessions that were over by then. `hash_bits` below 64 makes keys collide, for tests."""
+
+    keys: tuple[str, ...]
+    window: Session
+    measures: tuple[Measure, ...]
+    input_schema: pa.Schema
+    hash_bits: int = 64
+    takes_late: bool = False
+
+    def __post_init__(self) -> None:
+        check_time(self.input_schema, self.window.time, "a session")
+        self._partials.check([*self.keys, "window_start", "window_end", *(m.name for m in self.measures)])
+
+    @property
+    def probes(self) -> bool:
+        return False
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        borders = [pa.field(name, self._time_type) for name in ("window_start", "window_end")]
+        return pa.schema([*self._partials.key_fields, *borders, *self._partials.measure_fields])
+
+    @property
+    def reach(self) -> int:
+        return self.window.gap + 1
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        return ("window_end",)
+
+    def state_schema(self, port: int) -> pa.Schema:
+        """Fragments of sessions: #time is the last time of a fragment."""
+        times = [pa.field(HASH, pa.uint64()), pa.field(TIME, pa.int64())]
+        first = [pa.field(name, pa.int64()) for name in ((FIRST, JOINS) if self.takes_late else (FIRST,))]
+        return pa.schema([*times, *self._partials.stored_key_fields, *first, *self._partials.stored_part_fields])
+
+    def arrange(self, port: int, rows: pa.Table) -> pa.Table:
+        if self.takes_late and SINCE not in rows.column_names:
+            rows = rows.append_column(SINCE, pa.array(np.full(rows.num_rows, MIN_TIME)))
+        return arranged(rows, self.keys, self.window.time, self.hash_bits)
+
+    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
+        return self._prepared(arranged, times_of(arranged))
+
+    def prepare(self, port: int, rows: pa.Table) -> pa.Table:
+        return self._prepared(rows, time_values(rows.column(self.window.time)))
+
+    def _prepared(self, rows: pa.Table, times: Times) -> pa.Table:
+        if not rows.num_rows:
+            return self.state_schema(0).empty_table()
+        keys = self._partials.keys_of_rows(rows)
+        hashes, words = hashes_and_words(keys, self.hash_bits, len(times))
+        joins = np.maximum(times, rows.column(SINCE).to_numpy()) if SINCE in rows.column_names else times
+        groups = group_by_session(hashes, joins, times, words, self.window.gap)
+        bounds = Bounds(groups.least(times), groups.least(joins), groups.greatest(times))
+        return self._fragments(hashes, keys, groups, bounds, self._partials.of_rows(rows, times, groups))
+
+    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        """Merges fragments that touch and are spent together. Others stay apart: one of them may be counted elsewhere
+        already, closed or carried, which only its own last time tells."""
+        table = _together(tables, self.state_schema(0))
+        groups = cut_where(self._sessions(table), times_of(table) // self._pane)
+        if len(groups) == table.num_rows:
+            order = order_of(table)
+            return table if order is None else table.take(pa.array(order))
+        keys, parts = self._partials.stored_keys(table), self._partials.merge(table, groups)
+        return self._fragments(hashes_of(table), keys, groups, self._bounds(table, groups), parts)
+
+    def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
+        return least[0] is not None and after < upto and upto[0].passed(least[0] + self.window.gap)
+
+    def work(self, portion: Portion) -> Done:
+        """Sessions that are over by `upto` and were not by `after` are results. Fragments that are spent by `upto`,
+        of sessions that are not over, are carried."""
+        (after,), (upto,) = portion.after, portion.upto
+        table = self._concerned(portion.stored[0], after, upto)
+        sessions = self._sessions(table)
+        if not len(sessions):
+            return Done([], (self.state_schema(0).empty_table(),))
+        bounds = self._bounds(table, sessions)
+        over = _within(bounds.last, self._over_below(after), self._over_below(upto))
+        results = self._results(table, _some(sessions, over), bounds.of(over))
+        return Done([results], (self._carried(table, sessions, bounds, upto),))
+
+    def expired_below(self, port: int, marks: Marks) -> int:
+        """Fragments with a #time below this are spent. Whole panes of them are, at once."""
+        (mark,) = marks
+        return MAX_TIME if mark.ended else saturate(self._over_below(mark) // self._pane * self._pane)
+
+    def span(self, port: int) -> int:
+        return self.window.gap
+
+    def output_marks(self, marks: Marks) -> Marks:
+        """A session that is still to come ends above the mark."""
+        return (marks[0].shift(1),)
+
+    @property
+    def _pane(self) -> int:
+        """Fragments with a last time in one pane are spent together, so `combine` may merge them at any time. A broad
+        pane makes fewer fragments, which live longer."""
+        return max(1, self.window.gap // 4)
+
+    @property
+    def _partials(self) -> GroupPartials:
+        return GroupPartials(self.keys, self.measures, self.input_schema)
+
+    @property
+    def _time_type(self) -> pa.DataType:
+        return self.input_schema.field(self.window.time).type
+
+    def _over_below(self, mark: Mark) -> int:
+        """Sessions with a last time below this are over at the mark."""
+        return MAX_TIME if mark.ended else saturate(mark.at - self.window.gap + 1)
+
+    def _sessions(self, fragments: pa.Table) -> Segments:
+        hashes, words = hashes_of(fragments), words_of(self._partials.stored_keys(fragments))
+        return group_by_session(hashes, self._joins_of(fragments), times_of(fragments), words, self.window.gap)
+
+    def _joins_of(self, fragments: pa.Table) -> Times:
+        return _times_in(fragments, JOINS if self.takes_late else FIRST)
+
+    def _bounds(self, fragments: pa.Table, groups: Segments) -> Bounds:
+        first, joins = groups.least(_times_in(fragments, FIRST)), groups.least(self._joins_of(fragments))
+        return Bounds(first, joins, groups.greatest(times_of(fragments)))
+
+    def _concerned(self, stored: Sequence[Stored], after: Mark, upto: Mark) -> pa.Table:
+        """The fragments that `after` leaves unspent, of the hashes for which `upto` changes something."""
+        spent, spent_then = (self.expired_below(0, (mark,)) for mark in (after, upto))
+        table = _together([part.rows for part in stored if part.largest >= spent], self.state_schema(0))
+        times, hashes = times_of(table), hashes_of(table)
+        changing = _within(times, self._over_below(after), self._over_below(upto)) | _within(times, spent, spent_then)
+        concerned = (times >= spent) & np.isin(hashes, np.unique(hashes[changing]))
+        return table.filter(pa.array(concerned))
+
+    def _carried(self, table: pa.Table, sessions: Segments, bounds: Bounds, upto: Mark) -> pa.Table:
+        """What spent fragments contribute to sessions that are not over, one fragment as long as the whole session."""
+        spent = sessions.add((times_of(table) < self.expired_below(0, (upto,))).astype(np.int64))
+        chosen = (bounds.last >= self._over_below(upto)) & (spent > 0)
+        if not chosen.any():
+            return self.state_schema(0).empty_table()
+        # The fragments of a session are in order of their last times, so those that are spent are at its beginning.
+        lo = sessions.lo[chosen]
+        part, groups = picked(table, Segments(sessions.order, lo, lo + spent[chosen]))
+        keys, parts = self._partials.stored_keys(part), self._partials.merge(part, groups)
+        return self._fragments(hashes_of(part), keys, groups, bounds.of(chosen), parts)
+
+    def _fragments(self, hashes: Words, keys: Arrays, groups: Segments, bounds: Bounds, parts: Arrays) -> pa.Table:
+        heads = groups.first_rows
+        first = [pa.array(times) for times in ((bounds.first, bounds.joins) if self.takes_late else (bounds.first,))]
+        columns = [pa.array(hashes[heads]), pa.array(bounds.last), *take(keys, heads), *first, *parts]
+        table = pa.table(columns, schema=self.state_schema(0))
+        order = order_of(table)
+        return table if order is None else table.take(pa.array(order))
+
+    def _results(self, table: pa.Table, sessions: Segments, bounds: Bounds) -> pa.Table:
+        if not len(sessions):
+            return self.result_schema.empty_table()
+        part, groups = picked(table, sessions)
+        borders = [time_array(times, self._time_type) for times in (bounds.first, bounds.last + self.window.gap)]
+        keys = take(self._partials.stored_keys(part), groups.first_rows)
+        return pa.table([*keys, *borders, *self._partials.results(part, groups)], schema=self.result_schema)
+
+
+def _together(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    filled = [table for table in tables if table.num_rows]
+    if not filled:
+        return schema.empty_table()
+    return filled[0] if len(filled) == 1 else pa.concat_tables(filled).combine_chunks()
+
+
+def _times_in(fragments: pa.Table, column: str) -> Times:
+    return np.asarray(as_array(fragments.column(column)).to_numpy(), dtype=np.int64)
+
+
+def _within(times: Times, least: int, below: int) -> Flags:
+    return (times >= least) & (times < below)
+
+
+def _some(groups: Segments, chosen: Flags) -> Segments:
+    return Segments(groups.order, groups.lo[chosen], groups.hi[chosen])

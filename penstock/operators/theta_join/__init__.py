@@ -1,0 +1,1 @@
+"""Joins on any condition, spread over a grid of cells."""

@@ -1,0 +1,167 @@
+"""The theta join: pairs of rows of two inputs within a band of time, for which any condition holds.
+
+It is spread over a grid of cells (`theta_grid`), which the engine chooses. Inside a cell fresh rows meet the stored
+ones of the other port and each other (`theta_pairs`), and are then stored as long as a later row may meet them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from penstock.expr.tree import Expr
+from penstock.operators.arrange import merged, order_of, times_of
+from penstock.operators.bands import Band, Leads, leads
+from penstock.operators.protocol import Done, Marks, Portion, Stored
+from penstock.operators.shapes import TwoPorts
+from penstock.operators.theta_join.cells import by_cell, cell_rows_between, together
+from penstock.operators.theta_join.condition import Part, check_condition, parts_of
+from penstock.operators.theta_join.grid import OnGrid, check_grid, codes_of, with_code
+from penstock.operators.theta_join.pairs import Encounter, joined
+from penstock.operators.theta_join.ranges import band_ranges
+from penstock.operators.theta_join.schema import check_inputs, output_time, result_schema, stored_columns
+from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, saturate
+from penstock.state.grid import Grid, grid_for
+from penstock.types import time_values
+
+
+@dataclass(frozen=True)
+class GridJoin(OnGrid, TwoPorts):
+    """The inner join of two inputs on any condition.
+
+    The columns of the two schemas have different names, helpers that begin with # excepted; `payload` are those of each
+    that the result has. `condition` is over columns of both, None if all pairs within the bands are wanted. `grid` is
+    how many rows and columns of cells there are; where it `follows_sites`, the engine sets it.
+    """
+
+    schemas: tuple[pa.Schema, pa.Schema]
+    times: tuple[str, str]
+    payload: tuple[tuple[str, ...], tuple[str, ...]]
+    bands: tuple[Band, ...]
+    condition: Expr | None
+    grid: Grid = (1, 1)
+    hash_bits: int = 64
+    follows_sites: bool = False
+
+    def __post_init__(self) -> None:
+        check_inputs(self.schemas, self.times, self.payload)
+        check_condition(self.condition, self.schemas)
+        check_grid(self.grid)
+
+    @property
+    def probes(self) -> bool:
+        return True
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        return result_schema(self.schemas, self.payload)
+
+    @property
+    def reach(self) -> int:
+        return 0  # its arithmetic saturates
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        """Both times by themselves, then the two joint ones."""
+        return (*map(output_time, self.times, self.payload), "", "")
+
+    def state_schema(self, port: int) -> pa.Schema:
+        return with_code(pa.schema([self.schemas[port].field(name) for name in self._columns(port)]))
+
+    def prepare(self, port: int, rows: pa.Table) -> pa.Table:
+        return self._spread(port, rows, self._columns(port))
+
+    def arrange(self, port: int, rows: pa.Table) -> pa.Table:
+        return self._spread(port, rows, self.schemas[port].names)
+
+    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
+        """The arranged rows are copied to the cells already."""
+        rows = arranged.select(self.state_schema(port).names)
+        order = order_of(rows)
+        return rows if order is None else rows.take(pa.array(order))
+
+    def grid_for(self, sites: int) -> Grid:
+        return grid_for(sites) if self.follows_sites else self.grid
+
+    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        return merged(tables, self.state_schema(port))
+
+    def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
+        return False
+
+    def work(self, portion: Portion) -> Done:
+        keep = tuple(self._alive(port, rows, portion.upto) for port, rows in enumerate(portion.fresh))
+        return Done(self._results(portion), keep)
+
+    def expired_below(self, port: int, marks: Marks) -> int:
+        other, lead = marks[1 - port], self._leads[port][1 - port]
+        if other.ended:
+            return MAX_TIME
+        return MIN_TIME if lead is None else saturate(other.at - lead)
+
+    def span(self, port: int) -> int:
+        lead = self._leads[port][1 - port]
+        return MAX_TIME if lead is None else max(1, lead)
+
+    def output_marks(self, marks: Marks) -> Marks:
+        """A pair to come has a row to come: the joint bounds. Or rather one of port i, or one of the other port that
+        is at most `lead` above a row of port i: the bounds on each time by itself."""
+        alone = (min(marks[i], _behind(marks[1 - i], self._leads[i][1 - i])) for i in (0, 1))
+        return (*alone, *marks)
+
+    @cached_property
+    def _leads(self) -> Leads:
+        return leads(2, self.bands)
+
+    @cached_property
+    def _parts(self) -> tuple[Part, ...]:
+        return parts_of(self.condition, self.schemas)
+
+    def _columns(self, port: int) -> list[str]:
+        return stored_columns(self.schemas[port], self.payload[port], self.condition)
+
+    def _spread(self, port: int, rows: pa.Table, columns: list[str]) -> pa.Table:
+        codes = codes_of(rows.select(self.schemas[port].names), self.hash_bits)
+        return self.cells.spread(port, rows.select(columns), time_values(rows.column(self.times[port])), codes)
+
+    def _alive(self, port: int, fresh: pa.Table, marks: Marks) -> pa.Table:
+        if marks[1 - port].ended:
+            return fresh.slice(0, 0)
+        alive = times_of(fresh) >= self.expired_below(port, marks)
+        return fresh if alive.all() else fresh.filter(pa.array(alive))
+
+    def _results(self, portion: Portion) -> Iterator[pa.Table]:
+        for encounter in self._encounters(portion):
+            yield from joined(encounter, self._parts, self.result_schema)
+
+    def _encounters(self, portion: Portion) -> Iterator[Encounter]:
+        """Fresh rows of port 0 meet all of port 1, fresh rows of port 1 the stored ones of port 0: each pair once."""
+        fresh = tuple(map(by_cell, portion.fresh))
+        for cell in sorted({*fresh[0], *fresh[1]}):
+            for port in (0, 1):
+                if cell in fresh[port]:
+                    also = fresh[1].get(cell) if port == 0 else None
+                    yield from self._meetings(port, fresh[port][cell], cell, portion.stored[1 - port], also)
+
+    def _meetings(
+        self, port: int, probes: pa.Table, cell: int, stored: Sequence[Stored], also: pa.Table | None
+    ) -> Iterator[Encounter]:
+        """The rows of a cell with the stored ones of the other port, and with those in `also`."""
+        before, after = self._leads[1 - port][port], self._leads[port][1 - port]
+        times = times_of(probes)
+        first = MIN_TIME if before is None else saturate(int(times[0]) - before)
+        last = MAX_TIME if after is None else saturate(int(times[-1]) + after)
+        near = cell_rows_between(stored, cell, first, last)
+        for partners in together([*near, *([] if also is None else [also])], self.state_schema(1 - port)):
+            ranges = band_ranges(times, times_of(partners), before, after)
+            yield Encounter(port, probes, partners, ranges.lo, ranges.hi)
+
+
+def _behind(mark: Mark, lead: int | None) -> Mark:
+    """The bound on a time that the mark, on a time at most `lead` above it, gives."""
+    if mark.ended:
+        return END
+    return BEGIN if lead is None else mark.shift(-lead)

@@ -1,0 +1,203 @@
+"""The theta join over the last rows: each row meets the last n rows of the other input that came before it.
+
+"Before" is by time, then by input, then by the number of the row. So rows wait until both marks have passed them, and
+are then joined in that order. Whom a row meets depends on how many others have come in between, so every cell has all
+rows; but in each cell only some of them look back, and each row in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import QueryError
+from penstock.expr.tree import Expr
+from penstock.kernels.hash import as_array
+from penstock.operators.arrange import hashes_of, merged, order_of, times_of
+from penstock.operators.protocol import Done, Marks, Portion, Stored
+from penstock.operators.shapes import TwoPorts
+from penstock.operators.theta_join.condition import Part, check_condition, parts_of
+from penstock.operators.theta_join.grid import CODE, GridCells, OnGrid, codes_of, lanes_of, with_code
+from penstock.operators.theta_join.pairs import Encounter, joined
+from penstock.operators.theta_join.schema import check_inputs, output_time, result_schema, stored_columns
+from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark
+from penstock.state.grid import Grid
+from penstock.state.hash_ranges import point
+from penstock.types import require_column, time_values
+
+ROW = "#row"  # the number of a row within its input
+
+
+@dataclass(frozen=True)
+class LastRowsJoin(OnGrid, TwoPorts):
+    """The inner join of two inputs, of which the last `last_rows` rows each are looked back at, on any condition.
+
+    `schemas`, `times`, `payload` and `condition` are as in GridJoin; both schemas have the number of the row as #row.
+    It closes up to M, the lesser of the two marks. State rows are of two kinds: waiting rows, with their own time as
+    #time, and the last rows that are joined, carried on as copies whose #time is M. So whatever has a #time below M is
+    of no use any more: joined rows, and what was carried on to an earlier M. `grid` is as in GridJoin, but its shape
+    does not matter.
+    """
+
+    schemas: tuple[pa.Schema, pa.Schema]
+    times: tuple[str, str]
+    payload: tuple[tuple[str, ...], tuple[str, ...]]
+    last_rows: tuple[int, int]
+    condition: Expr | None
+    grid: Grid = (1, 1)
+    follows_sites: bool = False
+
+    def __post_init__(self) -> None:
+        check_inputs(self.schemas, self.times, self.payload)
+        check_condition(self.condition, self.schemas)
+        for schema in self.schemas:
+            require_column(schema, ROW, "the inputs of a join over the last rows")
+        if min(self.last_rows) < 0:
+            raise QueryError(
+                "a join cannot look back at fewer than no rows",
+                detail=f"{min(self.last_rows)} rows",
+                hint="give it a number of rows from 0 on, as in last_rows=100 or [ROWS 100]",
+            )
+
+    @property
+    def probes(self) -> bool:
+        return False
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        return result_schema(self.schemas, self.payload)
+
+    @property
+    def reach(self) -> int:
+        return 0
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        """Both times by themselves, then the two joint ones."""
+        return (*map(output_time, self.times, self.payload), "", "")
+
+    def state_schema(self, port: int) -> pa.Schema:
+        needed = {*stored_columns(self.schemas[port], self.payload[port], self.condition), self.times[port], ROW}
+        return with_code(pa.schema([field for field in self.schemas[port] if field.name in needed]))
+
+    def prepare(self, port: int, rows: pa.Table) -> pa.Table:
+        return self.prepare_arranged(port, self.arrange(port, rows))
+
+    def arrange(self, port: int, rows: pa.Table) -> pa.Table:
+        rows, times = rows.select(self.schemas[port].names), time_values(rows.column(self.times[port]))
+        return self.cells.spread(port, rows, times, codes_of(rows.drop_columns([ROW])))
+
+    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
+        rows = arranged.select(self.state_schema(port).names)
+        order = order_of(rows)
+        return rows if order is None else rows.take(pa.array(order))
+
+    @property
+    def cells(self) -> GridCells:
+        return GridCells(self.grid, everywhere=True)
+
+    def grid_for(self, sites: int) -> Grid:
+        return (1, sites) if self.follows_sites else self.grid
+
+    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        return merged(tables, self.state_schema(port))
+
+    def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
+        """Also where no row is complete: what is carried on must be carried further."""
+        return min(after) < min(upto) and any(time is not None for time in least)
+
+    def work(self, portion: Portion) -> Done:
+        after, upto = min(portion.after), min(portion.upto)
+        nothing = tuple(self.state_schema(port).empty_table() for port in (0, 1))
+        if after >= upto:
+            return Done((), nothing)
+        cells = [self._cell(number, portion, after, upto) for number in self._cells_of(portion)]
+        kept = [[nothing[port], *(self._carried(port, cell, upto) for cell in cells)] for port in (0, 1)]
+        return Done((piece for cell in cells for piece in self._results(cell)), tuple(map(pa.concat_tables, kept)))
+
+    def _cells_of(self, portion: Portion) -> list[int]:
+        """The cells with rows, in order of their hashes."""
+        hashes = [np.unique(hashes_of(piece.rows)) for stored in portion.stored for piece in stored]
+        found = np.unique(np.concatenate([np.zeros(0, np.uint64), *hashes]))
+        return np.searchsorted(self.cells.hashes, found).tolist()  # type: ignore[no-any-return]
+
+    def expired_below(self, port: int, marks: Marks) -> int:
+        joined_up_to = min(marks)
+        return MAX_TIME if joined_up_to.ended else joined_up_to.at
+
+    def span(self, port: int) -> int:
+        return 1
+
+    def output_marks(self, marks: Marks) -> Marks:
+        """One row of a pair to come is not below M: the joint bound. The other may be as old as it likes, for nobody
+        knows how far back the last rows reach."""
+        alone = END if min(marks).ended else BEGIN
+        return (alone, alone, min(marks), min(marks))
+
+    @cached_property
+    def _parts(self) -> tuple[Part, ...]:
+        return parts_of(self.condition, self.schemas)
+
+    def _cell(self, number: int, portion: Portion, after: Mark, upto: Mark) -> _Cell:
+        histories = (self._history(port, number, portion.stored[port], after, upto) for port in (0, 1))
+        return _Cell(number, (next(histories), next(histories)))
+
+    def _history(self, port: int, cell: int, stored: Sequence[Stored], after: Mark, upto: Mark) -> _History:
+        """What was carried on to `after`, and the rows from there to `upto`."""
+        here = point(int(self.cells.hashes[cell]))
+        pieces = [piece.rows[here.rows(hashes_of(piece.rows))] for piece in stored if piece.largest >= after.at]
+        useful = [self._useful(port, rows, after, upto) for rows in pieces]
+        rows = pa.concat_tables([self.state_schema(port).empty_table(), *useful]).combine_chunks()
+        times = time_values(rows.column(self.times[port]))
+        order = np.lexsort((as_array(rows.column(ROW)).to_numpy(), times))
+        carried = int(np.count_nonzero(times < times_of(rows)))
+        return _History(rows.take(pa.array(order)), times[order], carried)
+
+    def _useful(self, port: int, rows: pa.Table, after: Mark, upto: Mark) -> pa.Table:
+        useful = times_of(rows) >= after.at
+        if not upto.ended:
+            useful &= time_values(rows.column(self.times[port])) < upto.at
+        return rows.filter(pa.array(useful))
+
+    def _carried(self, port: int, cell: _Cell, upto: Mark) -> pa.Table:
+        """The last rows that are joined, to be looked back at from `upto` on."""
+        if upto.ended:
+            return self.state_schema(port).empty_table()
+        all_rows = cell.histories[port].rows
+        rows = all_rows.slice(max(0, all_rows.num_rows - self.last_rows[port]))
+        return rows.set_column(1, rows.schema.field(1), pa.array(np.full(rows.num_rows, upto.at)))
+
+    def _results(self, cell: _Cell) -> Iterator[pa.Table]:
+        for port in (0, 1):
+            encounter = self._encounter(port, cell.number, cell.histories[port], cell.histories[1 - port])
+            yield from joined(encounter, self._parts, self.result_schema)
+
+    def _encounter(self, port: int, cell: int, own: _History, other: _History) -> Encounter:
+        """Those fresh rows of a port that are the cell's look back. Of equal times, that of port 0 is first."""
+        codes = np.asarray(as_array(own.rows.column(CODE)).to_numpy(), dtype=np.uint16)[own.carried :]
+        mine = np.flatnonzero(lanes_of(codes, len(self.cells.hashes)) == cell) + own.carried
+        times = own.times[mine]
+        before = np.searchsorted(other.times, times, "left" if port == 0 else "right")
+        lo = np.maximum(before - self.last_rows[1 - port], 0)
+        return Encounter(port, own.rows.take(pa.array(mine)), other.rows, lo, before)
+
+
+@dataclass(frozen=True)
+class _History:
+    """Rows of one input in order of (time, number). The first `carried` of them were joined before."""
+
+    rows: pa.Table
+    times: np.ndarray[tuple[int], np.dtype[np.int64]]
+    carried: int
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """What a cell has of both inputs."""
+
+    number: int
+    histories: tuple[_History, _History]

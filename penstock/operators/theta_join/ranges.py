@@ -1,0 +1,107 @@
+"""Ranges: a test on pairs of rows that an order of the partners decides.
+
+A probe row passes the test with the partners at a range of places of the order. The band is such a test, in order of
+time, and so is a comparison of values, in order of the value. The length of the ranges says how many pairs each test
+leaves before any pair is written down; the shortest one is written down, and the others are checked by place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.kernels.arrays import Flags, Indices, Times
+from penstock.kernels.segments import Values
+from penstock.progress.mark import MAX_TIME, MIN_TIME
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Probe row n passes with the partners order[lo[n]], ..., order[hi[n] - 1]; `order` is None where the partners
+    stand in it. Invariant: 0 <= lo <= hi <= the number of partners."""
+
+    order: Indices | None
+    lo: Indices
+    hi: Indices
+
+    @property
+    def sizes(self) -> Indices:
+        return self.hi - self.lo
+
+    def places(self) -> Indices | None:
+        """At which place of the order each partner stands; None where it is its own number."""
+        if self.order is None:
+            return None
+        places = np.empty(len(self.order), dtype=np.int64)
+        places[self.order] = np.arange(len(self.order))
+        return places
+
+
+def band_ranges(probes: Times, partners: Times, before: int | None, after: int | None) -> Ranges:
+    """Pairs with probe - before <= partner <= probe + after, of sorted times; None where there is no such bound."""
+    lo = np.zeros(len(probes), dtype=np.int64)
+    hi = np.full(len(probes), len(partners), dtype=np.int64)
+    if before is not None:
+        lo = _places(partners, probes, -before, "left")
+    if after is not None:
+        hi = _places(partners, probes, after, "right")
+    return Ranges(None, lo, np.maximum(lo, hi))
+
+
+def _places(partners: Times, probes: Times, by: int, side: Literal["left", "right"]) -> Indices:
+    """The place of each probe + by among the partners, also where that is no 64-bit time: before or behind all."""
+    sums = (probes.view(np.uint64) + np.uint64(by % 2**64)).view(np.int64)  # right wherever it is a 64-bit time
+    places = np.searchsorted(partners, sums, side)
+    places[probes > MAX_TIME - by] = len(partners)
+    places[probes < MIN_TIME - by] = 0
+    return places
+
+
+def comparison_ranges(probes: pa.Array, operator: str, partners: pa.Array) -> Ranges:
+    """Pairs with `probe operator partner`, for values that `theta_condition` calls comparable. A null passes with
+    nothing. NaN equals itself and is above all numbers, in numpy's order as in DuckDB's."""
+    probe_valid, partner_valid = _valid(probes), _valid(partners)
+    probe_values, partner_values = _common(probes, partners)
+    known = np.flatnonzero(partner_valid)
+    order = known[np.argsort(partner_values[known], kind="stable")]
+    lo, hi = _bounds(partner_values[order], operator, probe_values)
+    lo[~probe_valid] = hi[~probe_valid] = 0
+    return Ranges(np.concatenate((order, np.flatnonzero(~partner_valid))), lo, hi)
+
+
+def _bounds(ordered: Values, operator: str, values: Values) -> tuple[Indices, Indices]:
+    """From where to where in the ordered values those stand that are on the right of the operator."""
+    none, all_ = np.zeros(len(values), dtype=np.int64), np.full(len(values), len(ordered), dtype=np.int64)
+    match operator:
+        case "<":
+            return np.searchsorted(ordered, values, "right"), all_
+        case "<=":
+            return np.searchsorted(ordered, values, "left"), all_
+        case ">":
+            return none, np.searchsorted(ordered, values, "left")
+        case ">=":
+            return none, np.searchsorted(ordered, values, "right")
+    return np.searchsorted(ordered, values, "left"), np.searchsorted(ordered, values, "right")
+
+
+def _valid(array: pa.Array) -> Flags:
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _common(left: pa.Array, right: pa.Array) -> tuple[Values, Values]:
+    """The values of both as numbers with the same order; those of nulls mean nothing."""
+    t = pa.types
+    if t.is_floating(left.type) or t.is_floating(right.type):
+        return _numbers(left.cast(pa.float64(), safe=False)), _numbers(right.cast(pa.float64(), safe=False))
+    if t.is_integer(left.type) or t.is_timestamp(left.type):
+        return _numbers(left.cast(pa.int64())), _numbers(right.cast(pa.int64()))
+    ranks = pc.rank(pa.concat_arrays([left, right]), tiebreaker="dense").to_numpy()
+    return ranks[: len(left)], ranks[len(left) :]
+
+
+def _numbers(array: pa.Array) -> Values:
+    return np.asarray(array.fill_null(0).to_numpy())

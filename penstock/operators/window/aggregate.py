@@ -1,0 +1,316 @@
+"""The windowed group-by: rows become partials per key and pane, partials become results per key and window.
+
+    rows -> prepare -> combine (any number of times, in any grouping) -> close
+
+A row is touched once, when it falls into its pane, however many windows it is in. Tables of partials are sorted by
+(#hash, #time), so partitions are slices of them. Nothing depends on the order of rows or tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import QueryError
+from penstock.kernels.arrays import Indices, Times, Words
+from penstock.kernels.hash import (
+    as_array,
+    canonical_keys,
+    check_key_type,
+    hash_columns,
+    is_text,
+    key_words,
+    tells_apart,
+)
+from penstock.kernels.order import Grouped, group_by_key, group_by_pane
+from penstock.kernels.segments import Segments, one_by_one
+from penstock.kernels.tallies import group
+from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of
+from penstock.operators.arrange import arranged, times_of
+from penstock.operators.protocol import Done, Marks, Portion, Stored
+from penstock.operators.result_blocks import in_blocks
+from penstock.operators.shapes import OnePort
+from penstock.operators.window.apart import apart, chosen
+from penstock.operators.window.lateness import MISSED
+from penstock.operators.window.panes import closing_starts, in_some_window, windows_over
+from penstock.operators.window.uneven import Missing, in_words, of_same_hash, windows_of_each, with_missed
+from penstock.operators.window.windows import Window
+from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, at, saturate
+from penstock.state.runs import HASH, TIME
+from penstock.state.site_order import Order, by_hash
+from penstock.types import is_time_type, require_column, sql_type, time_array, time_values
+
+__all__ = ["Measure", "WindowAggregate"]
+
+
+@dataclass(frozen=True)
+class WindowAggregate(OnePort):
+    """A windowed group-by over rows of `input_schema`. Rows have times, none of them null, between `window.earliest`
+    and `window.latest`. `takes_late`: a column MISSED of the rows may say how many of their windows are closed already,
+    and partials keep that apart. `hash_bits` below 64 makes keys collide, for tests."""
+
+    keys: tuple[str, ...]
+    window: Window
+    measures: tuple[Measure, ...]
+    input_schema: pa.Schema
+    hash_bits: int = 64
+    takes_late: bool = False
+
+    def __post_init__(self) -> None:
+        for key in self.keys:
+            check_key_type(require_column(self.input_schema, key, "the keys").type, key)
+        time = require_column(self.input_schema, self.window.time, "the window")
+        if not is_time_type(time.type):
+            hint = "use a TIMESTAMP or a BIGINT column"
+            raise QueryError(f"a window cannot be over `{time.name}`", detail=sql_type(time.type), hint=hint)
+        for measure in self.measures:
+            measure.check(self.input_schema)
+        self._check_names()
+
+    def _check_names(self) -> None:
+        names = self.result_schema.names
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise QueryError(f"two columns of the result are called `{twice[0]}`", hint="give one of them another name")
+
+    @property
+    def partial_schema(self) -> pa.Schema:
+        """Tables of partials: sorted by #hash and #time (the start of the pane), one row per key and pane."""
+        keys = [pa.field(f"key.{i}", self.input_schema.field(key).type) for i, key in enumerate(self.keys)]
+        parts = [pa.field(name, type_) for p in self._plan.values() for name, type_ in p.types.items()]
+        missed = [pa.field(MISSED, pa.int32())] if self.takes_late else []
+        return pa.schema([pa.field(HASH, pa.uint64()), pa.field(TIME, pa.int64()), *keys, *parts, *missed])
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        time = self.input_schema.field(self.window.time).type
+        return pa.schema(
+            [
+                *(pa.field(key, self.input_schema.field(key).type) for key in self.keys),
+                pa.field("window_start", time),
+                pa.field("window_end", time),
+                *(pa.field(m.name, m.result_type(self.input_schema)) for m in self.measures),
+            ]
+        )
+
+    @property
+    def probes(self) -> bool:
+        return False
+
+    @property
+    def keeps_times_apart(self) -> bool:
+        return True
+
+    @property
+    def reach(self) -> int:
+        return self.window.size + self.window.slide
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        return ("window_start", "window_end")
+
+    def state_schema(self, port: int) -> pa.Schema:
+        return self.partial_schema
+
+    def arrange(self, port: int, rows: pa.Table) -> pa.Table:
+        rows = with_missed(rows) if self.takes_late else rows
+        return arranged(rows, self.keys, self.window.time, self.hash_bits)
+
+    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
+        time = time_array(times_of(arranged), self.input_schema.field(self.window.time).type)
+        rows = arranged.drop_columns([HASH, TIME])
+        return self.prepare(port, rows.set_column(rows.column_names.index(self.window.time), self.window.time, time))
+
+    def prepare(self, port: int, rows: pa.Table) -> pa.Table:
+        """The partials of some rows."""
+        return self.prepare_by(by_hash, port, rows)
+
+    def prepare_by(self, order: Order, port: int, rows: pa.Table) -> pa.Table:
+        times = time_values(rows.column(self.window.time))
+        if self.window.slide > self.window.size:
+            inside = in_some_window(self.window, times)
+            rows, times = rows.filter(pa.array(inside)), times[inside]
+        if not len(times):
+            return self.partial_schema.empty_table()
+        keys = canonical_keys([rows.column(key) for key in self.keys])
+        encoded = [key.dictionary_encode() if is_text(key.type) else key for key in keys]
+        hashes = hash_columns(encoded, self.hash_bits, length=len(times))
+        panes, missed = self.window.pane_starts(times), self._missed(rows)
+        groups = group(order(hashes), panes, self.window.pane, [*self._words(encoded), *in_words(missed)])
+        columns = {name: None if name is None else as_array(rows.column(name)) for _, name in self._plan}
+        parts = [p.kernel.of_rows(columns[p.column], times, groups) for p in self._plan.values()]
+        return self._partial_table(order, hashes, panes, keys, groups, parts, missed)
+
+    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        """One table of partials from several, each of them sorted."""
+        return self.combine_by(by_hash, port, tables)
+
+    def combine_by(self, order: Order, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        filled = [table for table in tables if table.num_rows]
+        if not filled:
+            return self.partial_schema.empty_table()
+        if len(filled) == 1:
+            return filled[0]
+        table = pa.concat_tables(filled)
+        hashes, panes, keys = self._split(table)
+        missed = self._missed(table)
+        groups = group_by_pane(order(hashes), panes, self.window.pane, [*self._words(keys), *in_words(missed)])
+        if groups.order is None and len(groups) == table.num_rows:
+            return table
+        parts = [p.kernel.merge(p.of(table), groups) for p in self._plan.values()]
+        return self._partial_table(order, hashes, panes, keys, groups, parts, missed)
+
+    def close(self, partials: pa.Table, after: Mark, upto: Mark) -> pa.Table:
+        """The results of all windows that hold a row and have their end in (after, upto]; of all with an end above
+        `after` if `upto` has ended. `partials` is combined."""
+        return pa.concat_tables([self.result_schema.empty_table(), *self.closing(partials, after, upto)])
+
+    def closing(self, partials: pa.Table, after: Mark, upto: Mark) -> Iterator[pa.Table]:
+        """The same in pieces of bounded size, made one by one: a row may be in millions of windows."""
+        starts = closing_starts(self.window, after, upto)
+        if starts is None:
+            return
+        table = _between(partials, starts[0], starts[1] + self.window.size)
+        if (missed := self._missed(table)) is None:
+            yield from self._close_evenly(table, starts)
+            return
+        some_late = of_same_hash(self._split(table)[0], missed > 0)
+        yield from self._close_evenly(chosen(table, ~some_late), starts)
+        yield from self._close_one_by_one(chosen(table, some_late), starts)
+
+    def _close_evenly(self, table: pa.Table, starts: tuple[int, int]) -> Iterator[pa.Table]:
+        """Close windows of partials that are in all windows of their panes."""
+        if not table.num_rows:
+            return
+        hashes, panes, keys = self._split(table)
+        if self.window.size == self.window.slide:  # every partial is a window
+            yield self._result_table(table, keys, one_by_one(table.num_rows), panes)
+            return
+        order, heads = group_by_key(hashes, panes, self._words(keys))
+        arranged = panes if order is None else panes[order]
+        for block in windows_over(self.window, arranged, heads, order, starts):
+            part = table if block.rows is None else table.take(pa.array(block.rows))
+            yield self._result_table(part, self._split(part)[2], block.segments, block.starts)
+
+    def _close_one_by_one(self, table: pa.Table, starts: tuple[int, int]) -> Iterator[pa.Table]:
+        """Close windows of partials each of which may have missed some: it stands once for every window it is in."""
+        for rows, window_starts in windows_of_each(self.window, self._split(table)[1], self._missed(table), starts):
+            part = table.take(pa.array(rows))
+            hashes, _, keys = self._split(part)
+            windows = group_by_pane(hashes, window_starts, self.window.pane, self._words(keys))
+            yield self._result_table(part, keys, windows, window_starts[windows.first_rows])
+
+    def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
+        if least[0] is None or after[0].ended:
+            return False
+        return upto[0].passed(self.first_end(after[0], least[0]))
+
+    @property
+    def period(self) -> int:
+        return self.window.slide
+
+    def first_end(self, after: Mark, least: int) -> int:
+        return self.window.first_start_ending_after(max(after.at, least)) + self.window.size
+
+    def work(self, portion: Portion) -> Done:
+        (after,), (upto,) = portion.after, portion.upto
+        reached = [_below(part, upto) for part in portion.stored[0] if upto.ended or part.least < upto.at]
+        closed = (piece for partials in self._whole_windows(reached) for piece in self.closing(partials, after, upto))
+        return Done(in_blocks(closed), (self.partial_schema.empty_table(),))
+
+    def _whole_windows(self, parts: Sequence[Stored]) -> list[pa.Table]:
+        """The partials as tables that can be closed one by one, for no window has some in two of them. Earlier ones
+        come first: nothing depends on it, but people read results."""
+        if self.window.size != self.window.slide:
+            return [self.combine(0, [part.rows for part in parts])]
+        alone, shared = apart(parts)
+        tables = [*alone, *([self.combine(0, shared)] if shared else [])]
+        return sorted(tables, key=lambda table: times_of(table).min()) or [self.partial_schema.empty_table()]
+
+    def expired_below(self, port: int, marks: Marks) -> int:
+        """Partials with a #time below this are in no window with an end above the mark."""
+        (mark,) = marks
+        return MAX_TIME if mark.ended else saturate(self.window.first_start_ending_after(mark.at))
+
+    def span(self, port: int) -> int:
+        return self.window.size
+
+    def output_marks(self, marks: Marks) -> Marks:
+        """The marks on `window_start` and `window_end` once all windows with an end up to the mark are closed."""
+        (mark,) = marks
+        if mark.ended:
+            return (mark, mark)
+        start = at(self.window.first_start_ending_after(mark.at))
+        return (start, start.shift(self.window.size))
+
+    @property
+    def _plan(self) -> dict[tuple[str, str | None], PartialColumns]:
+        return partials_of(self.measures, self.input_schema)
+
+    def _split(self, table: pa.Table) -> tuple[Words, Times, list[pa.Array]]:
+        """The hashes, panes and keys of a table of partials."""
+        hashes, panes, *keys = (as_array(table.column(i)) for i in range(2 + len(self.keys)))
+        return hashes.to_numpy(), panes.to_numpy(), keys
+
+    def _missed(self, table: pa.Table) -> Missing | None:
+        """How many of their windows rows or partials have missed; None where all are in all of them."""
+        if not self.takes_late or MISSED not in table.column_names:
+            return None
+        missed: Missing = as_array(table.column(MISSED)).to_numpy()
+        return missed if missed.any() else None
+
+    def _words(self, keys: list[pa.Array]) -> list[Words]:
+        """What must be compared beside the hashes to tell keys apart."""
+        return [] if tells_apart(keys, self.hash_bits) else [word for key in keys for word in key_words(key)]
+
+    def _partial_table(
+        self,
+        order: Order,
+        hashes: Words,
+        panes: Times,
+        keys: list[pa.Array],
+        groups: Segments,
+        parts: list[list[pa.Array]],
+        missed: Missing | None,
+    ) -> pa.Table:
+        heads, known = groups.first_rows, groups if isinstance(groups, Grouped) else None
+        columns = [
+            pa.array(known.hashes if known is not None and order is by_hash else hashes[heads]),
+            pa.array(known.panes if known is not None else panes[heads]),
+            *_take(keys, heads),
+        ]
+        columns += [part for group in parts for part in group]
+        if self.takes_late:
+            columns.append(pa.array(np.zeros(len(heads), np.int32) if missed is None else missed[heads]))
+        return pa.table(columns, schema=self.partial_schema)
+
+    def _result_table(self, table: pa.Table, keys: list[pa.Array], windows: Segments, starts: Times) -> pa.Table:
+        if not len(windows):
+            return self.result_schema.empty_table()
+        time = self.input_schema.field(self.window.time).type
+        finals = {which: p.kernel.final(p.of(table), windows) for which, p in self._plan.items()}
+        measures = [m.result([f for p in m.partials for f in finals[p]], self.input_schema) for m in self.measures]
+        borders = [time_array(starts, time), time_array(starts + self.window.size, time)]
+        keys = keys if windows.are_the_rows(table.num_rows) else _take(keys, windows.first_rows)
+        return pa.table([*keys, *borders, *measures], schema=self.result_schema)
+
+
+def _take(arrays: list[pa.Array], rows: Indices) -> list[pa.Array]:
+    indices = pa.array(rows)
+    return [array.take(indices) for array in arrays]
+
+
+def _below(part: Stored, upto: Mark) -> Stored:
+    """The partials that windows with an end up to `upto` can hold."""
+    if upto.ended or part.largest < upto.at:
+        return part
+    return Stored(_between(part.rows, MIN_TIME, upto.at), part.least, upto.at - 1)
+
+
+def _between(partials: pa.Table, least: int, below: int) -> pa.Table:
+    """The partials with a #time from `least` to just before `below`; the table itself if that is all of them."""
+    times = as_array(partials.column(TIME)).to_numpy()
+    inside = (times >= least) & (times < below)
+    return partials if inside.all() else chosen(partials, inside)

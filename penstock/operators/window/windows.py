@@ -1,0 +1,72 @@
+"""Time windows and the panes they are built from.
+
+A window is half-open, `[start, start + size)`, with `start` = `offset` + a multiple of `slide`, rounded downwards also
+before 1970. A pane is the widest stretch of time that no window border cuts; every window is a whole number of panes,
+so a row is touched once, when it falls into its pane, however many windows it is in.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from penstock.errors import QueryError
+from penstock.kernels.arrays import Times
+from penstock.progress.mark import MAX_TIME, MIN_TIME
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window over the time column `time`. Invariant: size > 0, slide > 0, 0 <= offset < slide. Spans are in the unit
+    of the time column (microseconds for a TIMESTAMP)."""
+
+    time: str
+    size: int
+    slide: int
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        if self.size <= 0 or self.slide <= 0:
+            raise QueryError(
+                "a window needs a size and a slide above zero",
+                detail=f"size {self.size}, slide {self.slide}",
+                hint="write the larger one as the size, as in HOP(t, ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE)",
+            )
+        object.__setattr__(self, "offset", self.offset % self.slide)
+
+    @property
+    def per_row(self) -> int:
+        """How many windows a row is in, at most."""
+        return -(-self.size // self.slide)
+
+    @property
+    def pane(self) -> int:
+        """The width of a pane."""
+        return math.gcd(self.size, self.slide)
+
+    @property
+    def earliest(self) -> int:
+        """The least event time whose windows can all be written as 64-bit times."""
+        return MIN_TIME + self.size + self.slide
+
+    @property
+    def latest(self) -> int:
+        """The largest such event time."""
+        return MAX_TIME - self.size - self.slide
+
+    def pane_starts(self, times: Times) -> Times:
+        """The start of the pane of each time. The times lie between `earliest` and `latest`."""
+        shift = self.offset % self.pane
+        starts = times - shift
+        starts //= self.pane  # in place: fresh memory is dearer than the arithmetic
+        starts *= self.pane
+        starts += shift
+        return starts
+
+    def first_start_ending_after(self, time: int) -> int:
+        """The start of the first window whose end is above `time`."""
+        return (time - self.size - self.offset) // self.slide * self.slide + self.slide + self.offset
+
+    def last_start_at_or_before(self, time: int) -> int:
+        """The start of the last window that starts at or before `time`."""
+        return (time - self.offset) // self.slide * self.slide + self.offset

@@ -1,0 +1,95 @@
+"""Streams while a query is cut: the flows that make up a stream, each from one producer through stateless steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from penstock.expr.tree import Column, Named
+from penstock.operators.bands import Leads
+from penstock.operators.protocol import Operator
+from penstock.operators.window.windows import Window
+from penstock.plan.compile.fold import followed_by
+from penstock.plan.program import Apply, Assign, Compute, Following, Step, WindowBorder
+from penstock.plan.schema import WINDOW_END, WINDOW_START
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The times of a join, which punctuation bounds together. `leads` are its bands."""
+
+    names: tuple[str, ...]
+    followings: tuple[Following, ...]
+    leads: Leads
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Rows of one producer behind some steps. `times` says how each progressing attribute follows the producer."""
+
+    is_input: bool
+    producer: int
+    steps: tuple[Step, ...]
+    times: Mapping[str, Following]
+    joint: Joint | None = None
+
+    def then(self, step: Step) -> Flow:
+        return replace(self, steps=followed_by(self.steps, step))
+
+    @property
+    def may_be_late(self) -> bool:
+        """Whether its rows can be late window by window: those of a source, unless a function made others of them."""
+        return self.is_input and not any(isinstance(step, Apply) for step in self.steps)
+
+    @property
+    def end(self) -> Following:
+        """A track that at least tells when the producer has ended."""
+        return next(iter(self.times.values()), Following(0))
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Invariant: at least one flow; all flows have the columns of `schema`."""
+
+    flows: tuple[Flow, ...]
+    schema: pa.Schema
+    numbered: bool = field(default=False)  # whether the flows carry the number of each row
+
+    @property
+    def may_be_late(self) -> bool:
+        return any(flow.may_be_late for flow in self.flows)
+
+    def each(self, change: Callable[[Flow], Flow], schema: pa.Schema | None = None) -> Stream:
+        return replace(self, flows=tuple(map(change, self.flows)), schema=schema or self.schema)
+
+
+def of_operator(number: int, operator: Operator, joint: Joint | None = None) -> Stream:
+    """What comes out of a subquery."""
+    times = {name: Following(i) for i, name in enumerate(operator.output_times) if name}
+    return Stream((Flow(False, number, (), times, joint),), operator.result_schema)
+
+
+def projected(flow: Flow, columns: tuple[Named, ...]) -> Flow:
+    """A flow behind a projection: a time that is passed on unchanged is still one, under its new names."""
+    new_names = {time: [n.name for n in columns if n.expression == Column(time)] for time in flow.times}
+    times = {name: flow.times[time] for time, names in new_names.items() for name in names}
+    return replace(flow.then(Compute(columns)), times=times, joint=_renamed(flow.joint, new_names))
+
+
+def _renamed(joint: Joint | None, new_names: Mapping[str, list[str]]) -> Joint | None:
+    """Joint bounds say nothing once one of the times is gone."""
+    if joint is None or not all(new_names.get(name) for name in joint.names):
+        return None
+    return replace(joint, names=tuple(new_names[name][0] for name in joint.names))
+
+
+def assigned(flow: Flow, window: Window) -> Flow:
+    """A flow behind the assignment of windows: their borders are progressing attributes, and go first."""
+    behind = flow.times[window.time]
+    borders = {
+        name: replace(behind, borders=(*behind.borders, WindowBorder(window, end)))
+        for name, end in ((WINDOW_START, False), (WINDOW_END, True))
+    }
+    return replace(flow.then(Assign(window)), times={**borders, **flow.times})

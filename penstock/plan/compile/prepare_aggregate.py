@@ -1,0 +1,114 @@
+"""Aggregates of all window kinds: the columns they read, and their operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from penstock.expr.text import text
+from penstock.expr.tree import Column, Expr, Named
+from penstock.operators.equal_times import MomentsAggregate
+from penstock.operators.session.session import SessionAggregate
+from penstock.operators.window.aggregate import Measure, WindowAggregate
+from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.lateness import Closing, NeverCloses, SessionCloses, WindowCloses
+from penstock.operators.window.windows import Window
+from penstock.plan.compile.flow import Joint, Stream
+from penstock.plan.compile.numbering import numbered
+from penstock.plan.compile.prepare import (
+    FOLLOWING_NUMBERS,
+    Prepared,
+    closing_as,
+    closing_by,
+    computed,
+    following,
+    following_jointly,
+)
+from penstock.plan.logical import Aggregate
+from penstock.plan.options import CompileOptions
+from penstock.plan.program import ROW_NUMBER
+from penstock.plan.window_bounds import check_aggregated
+from penstock.state.runs import TIME
+
+TIME_COLUMN = "##"  # the name of the progressing attribute inside an operator's input
+
+
+def prepare_aggregate(node: Aggregate, below: Stream, options: CompileOptions) -> Prepared:
+    match node.window:
+        case Window() | Session() as window:
+            if isinstance(window, Window) and window.time in below.schema.names:
+                check_aggregated(window, below.schema.field(window.time).type)
+            stream = computed(below, _columns(node, window.time))
+            operator = _operator(node, stream, window, options, options.late_by_window and below.may_be_late)
+            return Prepared(operator, (stream,), (following(below, window.time),), (closing_as(_closing(operator)),))
+        case RowWindow(size, slide):
+            check_aggregated(Window(ROW_NUMBER, size, slide), pa.int64())
+            rows = numbered(below)
+            stream = computed(rows, _columns(node, ROW_NUMBER))
+            operator = _operator(node, stream, Window(TIME_COLUMN, size, slide), options)
+            return Prepared(operator, (stream,), (FOLLOWING_NUMBERS,), (closing_as(NeverCloses()),), numbers=TIME)
+        case Moments(times):
+            return _moments(node, below, times, options)
+
+
+def _operator(
+    node: Aggregate, stream: Stream, window: Window | Session, options: CompileOptions, may_be_late: bool = False
+) -> WindowAggregate | SessionAggregate:
+    """`may_be_late`: rows may come for which some windows are closed."""
+    keys, measures, bits = tuple(key.name for key in node.keys), _measures(node), options.hash_bits
+    match replace(window, time=TIME_COLUMN):
+        case Window() as time_window:
+            partly = may_be_late and time_window.size > time_window.slide
+            return WindowAggregate(keys, time_window, measures, stream.schema, bits, partly)
+        case Session() as session:
+            return SessionAggregate(keys, session, measures, stream.schema, bits, may_be_late)
+
+
+def _closing(operator: WindowAggregate | SessionAggregate) -> Closing:
+    match operator:
+        case WindowAggregate(window=window, takes_late=shared):
+            return WindowCloses(window, shared)
+        case SessionAggregate(window=session):
+            return SessionCloses(session)
+
+
+def _moments(node: Aggregate, below: Stream, times: Sequence[str], options: CompileOptions) -> Prepared:
+    stream = computed(below, [*(Named(time, Column(time)) for time in times), *node.keys, *_arguments(node)])
+    tracks = following_jointly(below, times)
+    joint = below.flows[0].joint if tracks is not None else None
+    latest = _latest(joint, times)
+    keys = tuple(key.name for key in node.keys)
+    operator = MomentsAggregate(keys, tuple(times), latest, _measures(node), stream.schema, options.hash_bits)
+    # Of times that are bounded one by one, the first alone completes a group; a track that nobody feeds is at its end.
+    return Prepared(operator, (stream,), (tracks or following(below, times[0]),), (closing_by(times[0]),))
+
+
+def _latest(joint: Joint | None, times: Sequence[str]) -> tuple[int | None, ...]:
+    """By how much each time may lie above the first one."""
+    if joint is None:
+        return (0, *[None] * (len(times) - 1))
+    places = [joint.names.index(time) for time in times]
+    return (0, *(joint.leads[places[0]][place] for place in places[1:]))
+
+
+def _measures(node: Aggregate) -> tuple[Measure, ...]:
+    return tuple(
+        Measure(a.name, a.function, None if a.argument is None else _argument_name(a.argument)) for a in node.aggregates
+    )
+
+
+def _columns(node: Aggregate, time: str) -> tuple[Named, ...]:
+    """The columns an aggregate reads: time, keys, and one per different argument."""
+    return (Named(TIME_COLUMN, Column(time)), *node.keys, *_arguments(node))
+
+
+def _arguments(node: Aggregate) -> tuple[Named, ...]:
+    arguments = [Named(_argument_name(a.argument), a.argument) for a in node.aggregates if a.argument is not None]
+    return tuple({named.name: named for named in arguments}.values())
+
+
+def _argument_name(argument: Expr) -> str:
+    """Equal for equal arguments, so that their aggregates share partials; never the name of a key."""
+    return f"#{text(argument)}"

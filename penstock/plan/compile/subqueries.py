@@ -1,0 +1,206 @@
+"""Cutting a query into subqueries: one stateful operator each, with the stateless operators behind it.
+
+What stands before the first stateful operator is run where rows are read; what stands behind one, at its sites. A node
+that is read twice is one producer with two branches, and a source that is read twice is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from penstock.errors import QueryError
+from penstock.expr.evaluate.scalar import check_predicate, result_schema
+from penstock.operators.protocol import Operator
+from penstock.operators.window.lateness import Closing, RowCloses
+from penstock.plan.compile.equal_nodes import EqualNodes
+from penstock.plan.compile.flow import Flow, Stream, of_operator, projected
+from penstock.plan.compile.prepare import Prepared, Tracks
+from penstock.plan.compile.prepare_aggregate import prepare_aggregate
+from penstock.plan.compile.prepare_join import prepare_join
+from penstock.plan.compile.prepare_rows import prepare_distinct, prepare_in_order, prepare_top
+from penstock.plan.compile.stateless import mapped, united, windowed
+from penstock.plan.logical import (
+    Aggregate,
+    Distinct,
+    Filter,
+    InOrder,
+    Join,
+    MapBatches,
+    Node,
+    Project,
+    Sink,
+    Source,
+    Split,
+    TopN,
+    Union,
+    Windows,
+)
+from penstock.plan.options import CompileOptions
+from penstock.plan.passes import passes
+from penstock.plan.passes.narrow import narrowed
+from penstock.plan.program import BY_TIME, SINK, Branch, Divide, Following, Input, Keep, Program, Subquery
+
+
+@dataclass(frozen=True)
+class Query:
+    """A continuous query, ready to run. `sources` stand in the order of `program.inputs`."""
+
+    sink: Sink
+    sources: tuple[Source, ...]
+    program: Program
+    options: CompileOptions
+
+
+def compile_query(sink: Sink, options: CompileOptions = CompileOptions()) -> Query:  # noqa: B008
+    """Check a query, run the passes and cut it into subqueries."""
+    node = sink.input
+    for rewrite in passes(options):
+        node = rewrite(node)
+    cutter = _Cutter(options)
+    stream = cutter.cut(node)
+    cutter.end(stream, SINK)
+    sources = tuple(source for source, _ in cutter.inputs)
+    return Query(sink, sources, narrowed(cutter.program(stream.schema)), options)
+
+
+def node_schema(node: Node) -> pa.Schema:
+    """The schema of a node's result; raises the error of the first expression or operator that does not fit."""
+    return _Cutter(CompileOptions()).cut(node).schema
+
+
+@dataclass
+class _Stage:
+    operator: Operator
+    numbers: str | None
+    branches: list[Branch] = field(default_factory=list)
+
+
+class _Cutter:
+    """Invariant: a subquery stands behind everything that feeds it."""
+
+    def __init__(self, options: CompileOptions) -> None:
+        self._options = options
+        self._equal, self._known = EqualNodes(), dict[int, Stream]()
+        self.inputs: list[tuple[Source, list[Branch]]] = []
+        self.stages: list[_Stage] = []
+
+    def cut(self, node: Node) -> Stream:
+        """The stream that a node gives; the same one for an equal node."""
+        if isinstance(node, Source):
+            _refuse_namesake(node, [source for source, _ in self.inputs])
+        number = self._equal.number(node)
+        if number not in self._known:
+            self._known[number] = self._cut(node)
+        return self._known[number]
+
+    def _cut(self, node: Node) -> Stream:
+        match node:
+            case Source():
+                return self._source(node)
+            case Filter(below, predicate):
+                stream = self.cut(below)
+                check_predicate(stream.schema, predicate)
+                return stream.each(lambda flow: flow.then(Keep(predicate)))
+            case Split(below, predicates, output):
+                stream = self.cut(below)
+                for predicate in predicates:
+                    check_predicate(stream.schema, predicate)
+                return stream.each(lambda flow: flow.then(Divide(predicates, output)))
+            case Project(below, columns):
+                _refuse_empty_name(named.name for named in columns)
+                stream = self.cut(below)
+                return stream.each(lambda flow: projected(flow, columns), result_schema(stream.schema, columns))
+            case MapBatches(below):
+                return mapped(node, self.cut(below))
+            case Union(inputs):
+                return united([self.cut(part) for part in inputs])
+            case Windows(below, window):
+                return windowed(self.cut(below), window)
+            case Aggregate() | Distinct() | TopN() | Join() | InOrder():
+                return self._stateful(node)
+
+    def _source(self, node: Source) -> Stream:
+        _refuse_reserved(node)
+        flow = Flow(True, len(self.inputs), (), {node.time: Following(BY_TIME)})
+        self.inputs.append((node, []))
+        return Stream((flow,), node.schema)
+
+    def _stateful(self, node: Aggregate | Distinct | TopN | Join | InOrder) -> Stream:
+        prepared = self._prepared(node)
+        number = len(self.stages)
+        self.stages.append(_Stage(prepared.operator, prepared.numbers))
+        ports = zip(prepared.streams, prepared.tracks, prepared.closings, strict=True)
+        for port, (stream, tracks, closing) in enumerate(ports):
+            self.end(stream, number, port, tracks, closing)
+        return of_operator(number, prepared.operator, prepared.joint)
+
+    def _prepared(self, node: Aggregate | Distinct | TopN | Join | InOrder) -> Prepared:
+        match node:
+            case Aggregate(below):
+                return prepare_aggregate(node, self.cut(below), self._options)
+            case Distinct(below):
+                return prepare_distinct(node, self.cut(below), self._options)
+            case TopN(below):
+                return prepare_top(node, self.cut(below), self._options)
+            case InOrder(below):
+                return prepare_in_order(node, self.cut(below), self._options)
+            case Join(inputs):
+                return prepare_join(node, [self.cut(part) for part in inputs], self._options)
+
+    def end(
+        self,
+        stream: Stream,
+        target: int,
+        port: int = 0,
+        tracks: Tracks | None = None,
+        closing: Callable[[Following], Closing] | None = None,
+    ) -> None:
+        """Let the flows of a stream end at a port."""
+        for flow in stream.flows:
+            branches = self.inputs[flow.producer][1] if flow.is_input else self.stages[flow.producer].branches
+            followed = () if tracks is None else tracks.of(flow)
+            by_window = closing if self._options.late_by_window and flow.may_be_late else None
+            closes = by_window(followed[0]) if by_window else RowCloses()
+            branches.append(Branch(flow.steps, target, port, tracks.first if tracks else 0, followed, closes))
+
+    def program(self, schema: pa.Schema) -> Program:
+        by_window = self._options.late_by_window
+        inputs = tuple(
+            Input(s.schema, s.time, s.progress, tuple(s.schema.names), False, tuple(branches), by_window)
+            for s, branches in self.inputs
+        )
+        subqueries = tuple(
+            Subquery(n, s.operator, tuple(s.branches), self._options.orders(s.operator), s.numbers)
+            for n, s in enumerate(self.stages)
+        )
+        return Program(inputs, subqueries, schema)
+
+
+def _refuse_reserved(source: Source) -> None:
+    """Names that begin with # are columns of the engine's own."""
+    if reserved := [name for name in source.schema.names if name.startswith("#")]:
+        raise QueryError(
+            f"source `{source.name}` has a column called `{reserved[0]}`",
+            detail="names that begin with # are kept for Penstock itself",
+            hint="give the column another name where the data is written",
+        )
+
+
+def _refuse_empty_name(names: Iterable[str]) -> None:
+    if "" in names:
+        raise QueryError("a column cannot have an empty name", hint="give it a name of at least one letter")
+
+
+def _refuse_namesake(source: Source, others: Iterable[Source]) -> None:
+    """Of a connector that equals only itself (what Spark streams, for one) all that a checkpoint knows is its name."""
+    if type(source.connector).__eq__ is not object.__eq__:
+        return
+    if any(o.name == source.name and o.connector is not source.connector for o in others):
+        raise QueryError(
+            f"two sources are called `{source.name}`",
+            detail="they could not be told apart when the query is started again",
+            hint='give each a name of its own, as in ps.read.spark(..., name="calls")',
+        )

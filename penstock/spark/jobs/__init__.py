@@ -1,0 +1,1 @@
+"""Epochs as jobs of Spark: splits as an RDD, one shuffle per level, and where tasks run."""

@@ -1,0 +1,149 @@
+"""The job of an epoch on Spark: one RDD of splits, one shuffle per level, one action.
+
+Spark schedules, shuffles and retries; it sees few records, each a large binary. A step that fed two exchanges would run
+twice, so there is one chain: blobs for later levels and reports pass through the levels before their own.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from tempfile import TemporaryDirectory
+
+from py4j.protocol import Py4JJavaError
+from pyspark import RDD, SparkContext, cloudpickle
+from pyspark.errors import PySparkException
+
+from penstock.engine.task.level import run_level, run_route
+from penstock.engine.wire.blob import Blob
+from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
+from penstock.plan.program import Program
+from penstock.scratch import scratch_folder
+from penstock.spark.failures import TRIES, TaskFailed, cannot_travel, task_failed
+from penstock.spark.hosts import on_one_host, tries_tasks_once
+from penstock.spark.jobs.addressed import Addressed, addressed, opened
+from penstock.spark.jobs.batch_route import routed_batch, routes_by_batch
+from penstock.spark.jobs.placement import Anchors
+from penstock.spark.jobs.shuffles import forget_shuffles
+from penstock.spark.session import jvm_is_dead, spark_folder
+from penstock.spark.source.adapter import BatchSplit
+from penstock.spark.workers.allocator import keep_freed_memory
+from penstock.spark.workers.transport import Parcel
+from penstock.storage.disk_errors import explained, is_lasting
+
+
+class SparkExecutor:
+    """Runs epochs on a context, which outlives it: the next query of this process uses the same one."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._group = f"penstock-{uuid.uuid4().hex}"
+        self._pickled: Program | None = None  # a program that is known to travel
+        self._scratch = scratch_folder("parcels")
+        self._tries = TRIES if tries_tasks_once(context) else 1
+        self._cancelled = False
+        self._anchors = None if on_one_host(context) else Anchors(context)
+
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        self._cancelled = False
+        self._context.setJobGroup(self._group, f"epoch {job.epoch}", interruptOnCancel=False)
+        self._require_that_it_travels(job.program)
+        for _ in range(self._tries - 1):
+            try:
+                return self._attempt(job, routes)
+            except TaskFailed:
+                if self._cancelled or jvm_is_dead(self._context):
+                    raise
+        return self._attempt(job, routes)
+
+    def _attempt(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
+        if not on_one_host(self._context):
+            return self._run(job, routes, None)
+        with TemporaryDirectory(dir=self._scratch, ignore_cleanup_errors=True) as folder:
+            return self._run(job, routes, folder)
+
+    def _run(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> list[Report]:
+        """`folder` is for parcels: what tasks hand over to tasks of other levels."""
+        try:
+            return _reports(self._chain(job, routes, folder))
+        except (Py4JJavaError, PySparkException) as error:  # the second where there is a SparkSession in this process
+            full = spark_folder(self._context) if on_one_host(self._context) else None
+            raise task_failed(job.epoch, _told(error), full) from error
+        except OSError as error:  # the driver hands the splits over in a file of Spark's
+            if not is_lasting(error):
+                raise
+            raise explained(error, spark_folder(self._context)) from error
+
+    def _chain(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> RDD[Addressed]:
+        chain = self._routed(job, routes, folder)
+        for level in range(len(job.program.subqueries)):
+            exchanged = self._exchanged(chain, job.width)
+            chain = exchanged.mapPartitionsWithIndex(partial(_run_partition, job, folder, level))
+        return chain
+
+    def _exchanged(self, chain: RDD[Addressed], width: int) -> RDD[Addressed]:
+        """The messages by partition; where there are several hosts, each partition where it was before."""
+        return self._anchors.exchanged(chain, width) if self._anchors else chain.partitionBy(width, _identity)
+
+    def _require_that_it_travels(self, program: Program) -> None:
+        """Functions of users are pickled with it. Spark would print a trace before it gives up."""
+        if program is not self._pickled:
+            try:
+                cloudpickle.dumps(program)
+            except Exception as error:  # whatever the values of a closure raise
+                raise cannot_travel(error) from error
+            self._pickled = program
+
+    def _routed(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> RDD[Addressed]:
+        """The messages of all splits: first those of micro-batches, then those that tasks read themselves."""
+        batches, splits = routes_by_batch(routes), [r for r in routes if not isinstance(r.split, BatchSplit)]
+        parts, partitions = [], 0
+        for tasks in batches:
+            parts.append(routed_batch(job, folder, tasks[0], partitions))
+            partitions += len(tasks)
+        if splits or not parts:
+            # A task costs as much as routing some hundred thousand rows, so there is one per core, with several splits.
+            tasks_of_splits = max(1, min(len(splits), self._context.defaultParallelism))
+            spread = self._context.parallelize(splits, tasks_of_splits)
+            parts.append(spread.mapPartitions(partial(_route_all, job, folder)))
+        return parts[0] if len(parts) == 1 else self._context.union(parts)
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._context.cancelJobGroup(self._group)
+
+    def close(self) -> None:
+        """The context stays."""
+        if self._anchors:
+            self._anchors.let_go()
+
+
+def _reports(chain: RDD[Addressed]) -> list[Report]:
+    try:
+        return [m.content for _, m in chain.collect() if isinstance(m, Message) and not isinstance(m.content, Blob)]
+    finally:
+        forget_shuffles(chain)
+
+
+def _identity(partition: int) -> int:
+    return partition
+
+
+def _route_all(job: EpochJob, folder: str | None, tasks: Iterable[RouteTask]) -> Iterator[Addressed]:
+    keep_freed_memory()
+    for task in tasks:
+        yield from addressed(job, folder, run_route(job, task))
+
+
+def _run_partition(
+    job: EpochJob, folder: str | None, level: int, partition: int, inbox: Iterable[Addressed]
+) -> Iterator[Addressed]:
+    keep_freed_memory()
+    passing: list[Parcel] = []
+    yield from addressed(job, folder, run_level(job, level, partition, opened(level, inbox, passing)))
+    yield from addressed(job, folder, passing)
+
+
+def _told(error: Py4JJavaError | PySparkException) -> str:
+    return str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error)

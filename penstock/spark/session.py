@@ -1,0 +1,137 @@
+"""The Spark context that epochs run on: the one that is there, or an embedded one bound to loopback."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import signal
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+
+from penstock.errors import PenstockError
+from penstock.spark.embedded.embedded import Embedded, properties_for, start_embedded
+from penstock.spark.embedded.jvm import Connection, Jvm
+from penstock.spark.failures import first_line
+
+_jvms: dict[int, Jvm] = {}  # those of contexts, by process
+_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+
+_PY4J = f"{os.sep}py4j{os.sep}"
+# Py4J logs the trace of every call to a JVM that has gone, by the root logger: here that is an error of our own.
+logging.getLogger().addFilter(lambda record: _PY4J not in record.pathname)
+
+
+def spark_context(master: str, name: str = "penstock", options: dict[str, str] | None = None) -> SparkContext:
+    """Return the running context if there is one, otherwise a new one on `master`."""
+    running = SparkContext._active_spark_context
+    if running is not None and jvm_is_dead(running):
+        _forget(running)
+    elif running is not None:
+        return running
+    properties = properties_for(master, name, options)
+    if SparkContext._gateway is not None or _PORT in os.environ:  # the JVM of an earlier context, or of somebody else
+        return SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(properties.items())))
+    started = start_embedded(properties)
+    try:
+        return _context_on(started)
+    except BaseException:
+        started.give_up()
+        _forget(SparkContext._active_spark_context)
+        raise
+
+
+def jvm_is_dead(context: SparkContext) -> bool:
+    """Return whether the JVM of the context is known to have ended."""
+    process = getattr(context._gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
+def spark_folder(context: SparkContext) -> Path:
+    """Return a folder of this driver where Spark has its files, or the first of several."""
+    return Path(str(context._temp_dir))
+
+
+def last_words(context: SparkContext) -> str:
+    """Return how the JVM of the context ended, as far as that is known."""
+    process = getattr(context._gateway, "proc", None)
+    jvm = None if process is None else _jvms.get(process.pid)
+    return "its JVM has gone" if jvm is None else jvm.last_words()
+
+
+def _context_on(started: Embedded) -> SparkContext:
+    threading.Thread(target=_first_array, name="penstock-warm-up", daemon=True).start()
+    connection = started.jvm.connection()
+    # The JVM has had its properties since its start; each one more is a round trip.
+    conf = SparkConf(loadDefaults=False).setMaster(started.properties["spark.master"])
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        gateway = _connected(connection)
+        gateway.proc = started.jvm.process
+        _jvms[started.jvm.process.pid] = started.jvm
+        context = SparkContext(conf=conf.setAppName(started.properties["spark.app.name"]), gateway=gateway)
+    except (Py4JError, PySparkException, OSError) as error:
+        raise _not_started(started, error) from error
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)  # PySpark's handler asks a JVM that may have gone
+    context._accumulatorServer.handle_error = lambda *_: None  # it prints a trace when the JVM goes
+    started.jvm.show_errors()
+    atexit.register(_close, context, started)
+    return context
+
+
+def _first_array() -> None:
+    """Make Arrow import what it imports when it makes the first array: pandas, while the JVM is at work."""
+    pa.array([0]).to_numpy()
+
+
+def _connected(connection: Connection) -> Any:
+    """Return PySpark's gateway to a JVM that is there."""
+    os.environ.update({_PORT: str(connection.port), _SECRET: connection.secret})
+    try:
+        return launch_gateway()
+    finally:
+        del os.environ[_PORT], os.environ[_SECRET]
+
+
+def _close(context: SparkContext, started: Embedded) -> None:
+    """End an embedded Spark at the end of the process. What is committed is in files, so it need not end in order,
+    unless somebody else has used it, too."""
+    from pyspark.sql import SparkSession
+
+    others = SparkSession._instantiatedSession is not None or "spark.eventLog.enabled" in started.properties
+    if others and not started.jvm.dead and SparkContext._active_spark_context is context:
+        with suppress(Exception):
+            context.stop()
+    started.close(in_order=others)
+
+
+def _forget(context: SparkContext | None) -> None:
+    """Let PySpark start anew: it knows of one JVM for the life of a process."""
+    from pyspark.sql import SparkSession
+
+    if context is not None and hasattr(context, "_accumulatorServer"):
+        context._accumulatorServer.shutdown()
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+
+
+def _not_started(started: Embedded, error: Exception) -> PenstockError:
+    """Return the error of a context that could not be made. A JVM that has died knows best why."""
+    master = started.properties["spark.master"]
+    if started.jvm.ends_soon():
+        return started.jvm.not_started(f" on {master}")
+    return PenstockError(
+        f"Spark could not be started on {master}",
+        detail=first_line(str(getattr(error, "java_exception", error))),
+        hint="check the master and that it can be reached; `local[*]` needs no cluster, and `inline` needs no Spark",
+    )

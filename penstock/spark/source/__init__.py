@@ -1,0 +1,1 @@
+"""Any streaming DataFrame as a source."""

@@ -1,0 +1,1 @@
+"""Workers that stay: a pool of Spark tasks that serve epoch after epoch."""

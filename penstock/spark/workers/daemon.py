@@ -1,0 +1,23 @@
+"""The daemon that forks Spark's Python workers, with the engine already imported: a new worker is warm at once.
+
+Workers collect garbage after every task. What is imported here is taken out of that, or each task would pay for a walk
+through all modules.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+
+import pandas  # noqa: F401  # what follows is imported for the workers that are forked from here
+import pyarrow.pandas_compat  # noqa: F401  # Arrow imports both when it first makes an array
+import pyspark.worker  # noqa: F401
+from pyspark.daemon import manager
+
+import penstock.engine.task.level  # noqa: F401
+from penstock.spark.workers.worker import Member  # noqa: F401
+
+if __name__ == "__main__":
+    atexit.register(gc.unfreeze)  # or extension modules complain of leaks when the daemon ends
+    gc.freeze()
+    manager()

@@ -1,0 +1,202 @@
+"""A run in the cache of a host: all of it, or those of its blocks that the slices of this host need."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyarrow as pa
+
+from penstock.errors import CorruptCheckpointError
+from penstock.state.hash_ranges import HashRange
+from penstock.state.runs import HASH, Run
+from penstock.storage.blocks import Blocks
+from penstock.storage.plain_file import open_plain, read_plain
+from penstock.storage.run_content import is_sorted, wrong_form
+from penstock.storage.run_files import OpenRun, corrupt, open_run, write_all
+from penstock.storage.slice_bytes import is_flat, offsets_fit, spans_at_once, spans_by_offsets
+
+SOME, HAVE = ".some", ".have"  # the blocks that are here, each at its place, and which these are
+PORTION = 1 << 22  # bytes between two breaths
+Breathe = Callable[[float], None]  # told how long the last portion took
+
+
+class WholeRun:
+    """A run of which nothing is missing."""
+
+    def __init__(self, opened: OpenRun) -> None:
+        self._opened, self.table = opened, opened.table
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the copy is still what was compared with the manifest."""
+        return self._opened.is_intact
+
+    def wanting(self, part: HashRange) -> list[int]:
+        return []
+
+
+class PartialRun:
+    """A run of which some blocks are here, in a file with holes that this process maps into its memory.
+
+    Invariant: a block that is marked in `_have` is in the file, and matched its checksum when it was brought, or when
+    this process first looked at it. Marks are only ever added, by one process at a time, and after the bytes.
+    """
+
+    def __init__(self, path: Path, run: Run) -> None:
+        self._run, self._blocks = run, Blocks.of(run)
+        self._marks = path.with_name(path.name + HAVE)
+        self._file = open_plain(path.with_name(path.name + SOME), os.O_RDWR | os.O_CREAT)
+        os.ftruncate(self._file, run.size)
+        self._map = mmap.mmap(self._file, run.size, mmap.MAP_SHARED, mmap.PROT_READ)
+        self._content = pa.py_buffer(self._map)
+        self._have = bytearray(len(self._blocks))
+        self._table: pa.Table | None = None
+        self._opening = threading.Lock()
+        self._whole = False  # nothing less than all of it can be used
+        self._here: tuple[HashRange, ...] = ()  # never changed in place: two threads look at it
+        self._look_again()
+        self._changed = os.fstat(self._file).st_mtime_ns  # when this process last knew all blocks to be right
+
+    def __del__(self) -> None:
+        with suppress(OSError, AttributeError):  # it may not even have been opened
+            os.close(self._file)
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether all blocks that are here still match: others may add some, and somebody may damage the file, which
+        must not be read beyond its end."""
+        about = os.fstat(self._file)
+        if about.st_size == self._run.size and about.st_mtime_ns != self._changed:
+            self._changed = about.st_mtime_ns
+            return all(self._matches(block) for block, here in enumerate(self._have) if here)
+        return about.st_size == self._run.size
+
+    def _matches(self, block: int) -> bool:
+        first, end = self._blocks.span(block)
+        return self._blocks.matches(block, memoryview(self._content)[first:end])
+
+    @property
+    def table(self) -> pa.Table:
+        assert self._table is not None, "its slices are here"
+        return self._table
+
+    def wanting(self, part: HashRange) -> list[int]:
+        """The blocks to be brought next for the rows of a range; none once all of them are here."""
+        if any(known.low <= part.low and part.high <= known.high for known in self._here):
+            return []
+        for stage in self._stages(part):
+            if absent := [block for block in stage if not self._have[block]]:
+                return absent
+        self._here = (*self._here, part)
+        return []
+
+    def _stages(self, part: HashRange) -> Iterator[list[int]]:
+        """What is needed, step by step: each step can be told once the blocks of those before it are here."""
+        yield sorted({0, len(self._blocks) - 1})
+        self._open()
+        if self._whole:
+            yield list(range(len(self._blocks)))
+            self._open()
+        table, hashes = self.table, self.table.column(HASH)
+        yield self._covering(spans_at_once(table.select([HASH]), slice(0, table.num_rows)))
+        if not is_sorted(hashes.to_numpy()):
+            raise corrupt(Path(self._run.name), "its rows are not in order of their hashes")
+        rows = part.rows(hashes.to_numpy())
+        yield self._covering(spans_at_once(table, rows))
+        if not offsets_fit(table, rows):
+            raise corrupt(Path(self._run.name), "texts in it lie beyond its end")
+        yield self._covering(spans_by_offsets(table, rows))
+
+    def _covering(self, spans: Iterator[tuple[int, int]]) -> list[int]:
+        base = self._content.address
+        return self._blocks.covering((first - base, end - base) for first, end in spans)
+
+    def _open(self) -> None:
+        """Its first and last blocks say where its columns lie; if they do not, all of it is needed. Whoever reads and
+        whoever fetches may come here together."""
+        with self._opening:
+            if self._table is None:
+                complete, table = all(self._have), self._opened()
+                why = "it is not an Arrow file" if table is None else self._wrong(table)
+                if complete and why is not None:
+                    raise corrupt(self._marks.with_name(self._run.name), why)
+                self._whole = table is None or why is not None or not is_flat(table)
+                self._table = table if complete or not self._whole else None
+
+    def _wrong(self, table: pa.Table) -> str | None:
+        if table.num_rows != self._run.rows:
+            return f"it has {table.num_rows} rows, but the manifest says {self._run.rows}"
+        return wrong_form(table)
+
+    def _opened(self) -> pa.Table | None:
+        try:
+            return pa.ipc.open_file(self._content).read_all()
+        except (OSError, pa.ArrowInvalid):
+            return None
+
+    def bring(self, part: HashRange, origin: Path, breathe: Breathe) -> int:
+        """Fetch what is missing for the rows of a range; gives the bytes that came."""
+        brought = 0
+        with self._alone(), os.fdopen(open_plain(origin), "rb", buffering=0) as source:
+            self._look_again()
+            while absent := self.wanting(part):
+                most = max(1, PORTION // self._blocks.length)
+                for at in range(0, len(absent), most):
+                    began = time.perf_counter()
+                    brought += self._bring(absent[at : at + most], source.fileno(), origin)
+                    breathe(time.perf_counter() - began)
+        return brought
+
+    def _bring(self, blocks: list[int], source: int, origin: Path) -> int:
+        brought = 0
+        for block in blocks:
+            first, end = self._blocks.span(block)
+            content = memoryview(os.pread(source, end - first, first))
+            if not self._blocks.matches(block, content):
+                raise corrupt(origin, f"the bytes from {first} to {end} do not match their checksum")
+            os.lseek(self._file, first, os.SEEK_SET)
+            write_all(self._file, content)
+            brought += len(content)
+        for block in blocks:
+            self._have[block] = True
+        with os.fdopen(open_plain(self._marks, os.O_WRONLY | os.O_CREAT), "wb", buffering=0) as marks:
+            marks.write(self._have)
+        self._changed = os.fstat(self._file).st_mtime_ns
+        return brought
+
+    def _look_again(self) -> None:
+        """Take over what other processes of this host have brought. A mark may be there without its bytes: the host may
+        have lost power."""
+        with suppress(OSError):
+            for block, marked in enumerate(read_plain(self._marks, len(self._blocks))):
+                if marked and not self._have[block]:
+                    self._have[block] = self._matches(block)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Others on this host that want the same wait until it is here."""
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+CachedRun = WholeRun | PartialRun
+
+
+def cached_run(path: Path, run: Run) -> CachedRun:
+    """The run as the cache has it; a copy that is not whole any more is dropped."""
+    if os.path.lexists(path):
+        try:
+            return WholeRun(open_run(path, run))
+        except CorruptCheckpointError:
+            path.unlink(missing_ok=True)
+    return PartialRun(path, run)

@@ -1,0 +1,196 @@
+"""The run cache of a host: copies of runs, or of the blocks of them that its slices need, in a local folder.
+
+All processes of a host may share it. Losing any of it loses nothing: what is missing is fetched from the checkpoint,
+and what is not what the manifest says is fetched again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+import uuid
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import xxhash
+
+from penstock.checkpoint.store import epoch_of_name
+from penstock.errors import StorageError
+from penstock.state.runs import HASH, Slice
+from penstock.storage.cache.cached_run import HAVE, SOME, Breathe, CachedRun, PartialRun, WholeRun, cached_run
+from penstock.storage.durable import make_private_folder
+from penstock.storage.plain_file import open_plain
+from penstock.storage.run_files import open_run, write_all
+
+EXECUTOR = "executor"  # instead of a folder: one in the folder that Spark gives to each executor
+_SPARKS_FOLDERS = "SPARK_LOCAL_DIRS"  # what Spark tells its Python workers: the folders of their executor
+_NEW = ".new"
+
+
+def cache_root(setting: str) -> Path | None:
+    """The folder that a setting names; None where runs are read where they are."""
+    if setting != EXECUTOR:
+        return Path(setting) if setting else None
+    folders = os.environ.get(_SPARKS_FOLDERS, "")
+    return Path(folders.split(",")[0]) / "penstock-runs" if folders else None
+
+
+class HostCache:
+    """What this process knows of the cache, for the runs of one checkpoint, which lie in the folder `origin`.
+
+    Invariant: a file under the name of a run was whole when it got that name, and is compared with the manifest when a
+    process opens it. `needed` says which runs each site here needed last; these are not evicted, so the cache takes
+    more than `most_bytes` where sites need more.
+    """
+
+    def __init__(self, root: Path, origin: Path, most_bytes: int) -> None:
+        self._root, self._origin, self._most_bytes = root, origin, most_bytes
+        self._folder = root / xxhash.xxh3_64_hexdigest(os.fsencode(origin))
+        with suppress(OSError, StorageError):  # then runs are read where they are
+            make_private_folder(self._folder)
+        _sweep(self._folder)
+        self._runs: dict[str, CachedRun] = {}
+        self._opening = threading.Lock()  # whoever reads and whoever fetches look at the same object
+        self._needed: dict[str, tuple[int, frozenset[str]]] = {}
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def is_here(self, piece: Slice) -> bool:
+        """Whether its rows can be read at once."""
+        return not self._cached(piece).wanting(piece.range)
+
+    def read(self, piece: Slice) -> pa.Table | None:
+        """The rows of a slice, without a copy; None if it is not here. What is in hand stays, even if it is evicted."""
+        run = self._cached(piece)
+        return None if run.wanting(piece.range) else run.table[piece.range.rows(run.table.column(HASH).to_numpy())]
+
+    def _cached(self, piece: Slice) -> CachedRun:
+        name = piece.run.name
+        with self._opening:
+            found = self._runs.get(name)
+            if found is None or not found.is_intact:
+                found = self._runs[name] = self._opened(piece)
+        return found
+
+    def _opened(self, piece: Slice) -> CachedRun:
+        """Without a disk of its own a host can still read where the runs are."""
+        try:
+            return cached_run(self._folder / piece.run.name, piece.run)
+        except OSError:
+            return self._in_place(piece)
+
+    def _in_place(self, piece: Slice) -> CachedRun:
+        return WholeRun(open_run(self._origin / piece.run.name, piece.run))
+
+    # -- filling -------------------------------------------------------------------------------------------------
+
+    def fetch(self, piece: Slice, breathe: Breathe) -> int:
+        """Bring what is missing of a slice; gives the bytes that came."""
+        self._make_room(piece.run.name)
+        match self._cached(piece):
+            case PartialRun() as run:
+                try:
+                    return run.bring(piece.range, self._origin / piece.run.name, breathe)
+                except OSError:
+                    self._runs[piece.run.name] = self._in_place(piece)
+        return 0
+
+    def put(self, name: str, content: memoryview) -> None:
+        """Keep a copy of a run that this host has just written. It is only a copy: a full disk is no reason to fail."""
+        fresh = self._folder / f"{name}.{uuid.uuid4().hex}{_NEW}"
+        self._make_room(name)
+        try:
+            with fresh.open("xb", buffering=0) as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # until it has its name: whoever comes new sees that it is not left
+                write_all(file.fileno(), content)
+                fresh.rename(self._folder / name)
+        except OSError:
+            with suppress(OSError):
+                fresh.unlink(missing_ok=True)
+
+    # -- emptying ------------------------------------------------------------------------------------------------
+
+    def needs(self, site: str, epoch: int, slices: Iterable[Slice]) -> None:
+        """A site will read these slices in an epoch. What sites need that were elsewhere since does not count."""
+        names = frozenset(piece.run.name for piece in slices)
+        lately = {name: need for name, need in self._needed.items() if need[0] >= epoch - 1}
+        self._needed = {**lately, site: (epoch, names)}  # never changed in place: whoever fetches looks at it, too
+        for name in names:
+            for file in self._files_of(name):
+                with suppress(OSError):  # when it was last used; the other time says when it was written
+                    os.utime(file, ns=(time.time_ns(), os.stat(file).st_mtime_ns))
+
+    def keep_only(self, names: Collection[str], epoch: int) -> None:
+        """Remove the runs of epochs before this one that no manifest names any more. Those of this one may be in the
+        making, in other processes."""
+        for name in list(self._runs):
+            if name not in names:
+                self._runs.pop(name, None)
+        for file in _files(self._folder):
+            name, made = _run_of(file.name), epoch_of_name(file.name)
+            if name not in names and (made is None or made < epoch):
+                _remove(file.path)
+
+    def _make_room(self, coming: str) -> None:
+        """Evict what was used least recently, but not the run that is to come."""
+        files = sorted(file for folder in _folders(self._root) for file in _used(folder))
+        taken = sum(size for _, size, _ in files)
+        needed = {coming, *(name for _, names in self._needed.values() for name in names)}
+        for _, size, path in files:
+            if taken <= self._most_bytes:
+                return
+            if path.parent != self._folder or _run_of(path.name) not in needed:
+                self._runs.pop(_run_of(path.name), None)
+                _remove(path)
+                taken -= size
+
+    def _files_of(self, name: str) -> list[Path]:
+        return [self._folder / (name + ending) for ending in ("", SOME, HAVE)]
+
+
+def _folders(root: Path) -> list[str]:
+    return [entry.path for entry in _files(root) if entry.is_dir(follow_symlinks=False)]
+
+
+def _files(folder: str | Path) -> list[os.DirEntry[str]]:
+    """None where the folder is gone: losing a cache loses nothing."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
+    return []
+
+
+def _used(folder: str) -> Iterator[tuple[float, int, Path]]:
+    """When each file of a folder was last used, and the bytes that it takes. Others may remove files meanwhile."""
+    for entry in _files(folder):
+        with suppress(OSError):
+            found = entry.stat()
+            yield found.st_atime, found.st_blocks * 512, Path(entry.path)
+
+
+def _run_of(file: str) -> str:
+    """The name of the run that a file of the cache is about."""
+    if file.endswith(_NEW):
+        return ""  # it is being written, or was left so
+    return file.removesuffix(SOME).removesuffix(HAVE)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove copies that a process was writing when it was killed. The lock of a living one is held."""
+    for entry in _files(folder):
+        if entry.name.endswith(_NEW):
+            with suppress(OSError):
+                descriptor = open_plain(Path(entry.path))
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _remove(entry.path)
+                finally:
+                    os.close(descriptor)
+
+
+def _remove(path: str | Path) -> None:
+    with suppress(OSError):
+        os.unlink(path)

@@ -1,0 +1,83 @@
+"""Writing files so that a crash leaves them whole or absent: the only place that talks to the disk about durability."""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from penstock.storage.disk_errors import writing
+from penstock.storage.faults import FaultPoint, reach
+
+Sync: TypeAlias = Callable[[Path], None]
+
+
+class NotDurable(OSError):
+    """A file or a folder could not be synced. Another try may claim success for lost pages, so there is none."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(errno.EIO, f"it could not be made durable: {error.strerror or error}", os.fspath(path))
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def sync_file(path: Path) -> None:
+    """Make the content of a finished file durable."""
+    _sync(path, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise NotDurable(path, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def write_new(path: Path, data: bytes | memoryview) -> None:
+    """Write a file that must not exist yet, durably; readable by the owner only."""
+    with writing(path, len(data)):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def create_exclusive(
+    path: Path,
+    data: bytes,
+    staged: FaultPoint = FaultPoint.MANIFEST_STAGED,
+    linked: FaultPoint = FaultPoint.MANIFEST_LINKED,
+) -> bool:
+    """Create `path` with `data` atomically and durably. False where the path exists already: nothing is changed then.
+    `staged` and `linked` are the fault points of whoever writes the file.
+
+    A link is the operation of POSIX that fails on an existing name; a rename would replace it silently.
+    """
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        write_new(temporary, data)
+        reach(staged)
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink(missing_ok=True)
+    reach(linked)
+    sync_folder(path.parent)
+    return True
+
+
+def make_private_folder(path: Path) -> None:
+    """Create a folder, and its parents, that only the owner can enter; an existing one is left as it is."""
+    with writing(path):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,0 +1,53 @@
+"""Checks of what a run file holds. Its checksum guards the bytes; these guard against bytes that were never a run.
+
+A file may fit the checksum in a manifest that was written by whoever damaged it. Arrow trusts the offsets of a file, so
+that reading one with wrong offsets can end the process.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.state.hash_ranges import Hashes
+from penstock.state.runs import HASH, TIME, Run
+
+BLOCK = 1 << 15  # hashes that are compared at once: they and what comes of them stay in the cache of the core
+_FIRST_COLUMNS = pa.schema([(HASH, pa.uint64()), (TIME, pa.int64())])
+
+
+def wrong_content(run: Run, rows: pa.Table) -> str | None:
+    """Say why a table cannot be the rows of a run; None where it can."""
+    if rows.num_rows != run.rows:
+        return f"it has {rows.num_rows} rows, but the manifest says {run.rows}"
+    if (why := wrong_form(rows)) is not None:
+        return why
+    try:
+        rows.validate(full=True)
+    except pa.ArrowInvalid as error:
+        return str(error)
+    if not is_sorted(rows.column(HASH).to_numpy()):
+        return "its rows are not in order of their hashes"
+    times = pc.min_max(rows.column(TIME))
+    found = times["min"].as_py(), times["max"].as_py()
+    if found != (run.min_time, run.max_time):
+        return f"its times are from {found[0]} to {found[1]}, but the manifest says {run.min_time} to {run.max_time}"
+    return None
+
+
+def wrong_form(rows: pa.Table) -> str | None:
+    """Say what is wrong with the columns that every run begins with; None where they are right."""
+    if [*rows.schema][:2] != [*_FIRST_COLUMNS]:
+        return f"it does not begin with the columns {HASH} and {TIME}"
+    first = [rows.column(place) for place in range(2)]
+    if any(column.num_chunks != 1 or column.null_count for column in first):
+        return "its hashes and times are not in one piece without gaps"
+    return None
+
+
+def is_sorted(hashes: Hashes) -> bool:
+    """Tell whether hashes never go down."""
+    lower, upper = hashes[:-1], hashes[1:]
+    blocks = (slice(at, at + BLOCK) for at in range(0, len(lower), BLOCK))
+    return all(bool(np.all(lower[block] <= upper[block])) for block in blocks)

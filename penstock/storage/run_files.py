@@ -1,0 +1,170 @@
+"""Run files: written once, durably, under a name that is never used again, and read through a memory map.
+
+The checksum of a run is kept in the manifest and compared when a process opens the file for the first time, and again
+if the file has changed since: a map shows whatever is written to its file, and one beyond the end of its file ends the
+process.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from penstock.errors import CorruptCheckpointError
+from penstock.state.runs import HASH, TIME, Run, Slice
+from penstock.storage.blocks import block_checksums
+from penstock.storage.disk_errors import writing
+from penstock.storage.durable import Sync, sync_file
+from penstock.storage.faults import FaultPoint, reach
+from penstock.storage.plain_file import open_plain, reason
+from penstock.storage.run_content import wrong_content
+
+Copy = Callable[[str, memoryview], None]
+_MOST_WRITTEN = 10_000
+
+
+def write_run(
+    folder: Path, name: str, rows: pa.Table, port: int = 0, copy: Copy | None = None, sync: Sync = sync_file
+) -> Run:
+    """Write a sorted, non-empty table of state rows of a port as a run. `copy` is given the content, too; `sync` makes
+    the file durable, or begins to."""
+    data = _serialise(rows)
+    _write(folder / name, memoryview(data))
+    sync(folder / name)
+    reach(FaultPoint.RUN_WRITTEN)
+    if copy is not None:
+        copy(name, memoryview(data))
+    times = rows.column(TIME).to_numpy()
+    middle = int(np.partition(times, len(times) // 2)[len(times) // 2])
+    least, most, checksum = int(times.min()), int(times.max()), xxhash.xxh3_64_hexdigest(data)
+    return Run(name, port, len(times), data.size, checksum, least, middle, most, block_checksums(memoryview(data)))
+
+
+def _serialise(rows: pa.Table) -> pa.Buffer:
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_file(out, rows.schema) as writer:
+        writer.write_table(rows.combine_chunks())
+    return out.getvalue()
+
+
+def _write(path: Path, data: memoryview) -> None:
+    with writing(path, len(data)):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            half = len(data) // 2
+            write_all(file.fileno(), data[:half])
+            reach(FaultPoint.RUN_TORN)
+            write_all(file.fileno(), data[half:])
+
+
+def write_all(descriptor: int, data: memoryview) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+Signature = tuple[int, ...]  # of a file: it differs once the file is replaced, written to or cut
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """The rows of a run, and the signature of its file when it was compared with the manifest."""
+
+    path: Path
+    table: pa.Table
+    signature: Signature
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether nobody has changed the file since. A map outlives the name of its file."""
+        return signature_of(self.path) in (self.signature, None)
+
+
+class OpenRuns:
+    """The runs this process has open, by folder and name. Names are never reused, so an entry is never stale.
+
+    Invariant: every table in it matched its checksum when it was opened. What this process has written itself needs no
+    look at its content once the checksum fits.
+    """
+
+    def __init__(self) -> None:
+        self._runs: dict[Path, dict[str, OpenRun]] = {}
+        self._written: dict[Path, str] = {}  # the checksums of the latest, until they are opened
+
+    def wrote(self, folder: Path, run: Run) -> None:
+        """Note that this process has written a run."""
+        self._written[folder / run.name] = run.checksum
+        if len(self._written) > _MOST_WRITTEN:
+            self._written.pop(next(iter(self._written)), None)
+
+    def read(self, folder: Path, piece: Slice) -> pa.Table:
+        """The rows of a slice, without a copy."""
+        opened, run = self._runs.setdefault(folder, {}), piece.run
+        known = opened.get(run.name)
+        if known is None or not known.is_intact:
+            own = self._written.pop(folder / run.name, None) == run.checksum
+            known = opened[run.name] = open_run(folder / run.name, run, own)
+        return known.table[piece.range.rows(known.table.column(HASH).to_numpy())]
+
+    def keep_only(self, folder: Path, names: Iterable[str]) -> None:
+        """Close the runs of `folder` that are no longer part of its state."""
+        opened = self._runs.get(folder, {})
+        for name in set(opened).difference(names):  # a copy: other sites of this process open runs at the same time
+            opened.pop(name, None)
+        if not opened:
+            self._runs.pop(folder, None)
+
+
+def signature_of(path: Path) -> Signature | None:
+    """The signature of a file as it is now; None where there is none."""
+    try:
+        return _signature(os.lstat(path))
+    except OSError:
+        return None
+
+
+def _signature(about: os.stat_result) -> Signature:
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+
+
+def open_run(path: Path, run: Run, own: bool = False) -> OpenRun:
+    """Map the rows of a run into memory; a file that is not the run is an error. `own`: this process has written it."""
+    try:
+        content, signature = _mapped(path, run)
+        _verify(path, run, content)
+        table = pa.ipc.open_file(content).read_all()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise corrupt(path, reason(error) if isinstance(error, OSError) else str(error)) from error
+    if not own and (why := wrong_content(run, table)) is not None:
+        raise corrupt(path, why)
+    return OpenRun(path, table, signature)
+
+
+def _mapped(path: Path, run: Run) -> tuple[pa.Buffer, Signature]:
+    descriptor = open_plain(path)
+    try:
+        about = os.fstat(descriptor)
+        if about.st_size != run.size:
+            raise corrupt(path, f"it has {about.st_size} bytes, but the manifest says {run.size}")
+        return pa.py_buffer(mmap.mmap(descriptor, run.size, mmap.MAP_SHARED, mmap.PROT_READ)), _signature(about)
+    finally:
+        os.close(descriptor)
+
+
+def _verify(path: Path, run: Run, content: pa.Buffer) -> None:
+    if (found := xxhash.xxh3_64_hexdigest(content)) != run.checksum:
+        raise corrupt(path, f"its checksum is {found}, but the manifest says {run.checksum}")
+
+
+def corrupt(path: Path, detail: str) -> CorruptCheckpointError:
+    return CorruptCheckpointError(
+        f"the state file {path.name} of the checkpoint cannot be used",
+        detail=f"{path}: {detail}",
+        hint="restore the file from a backup, or start again with a new checkpoint",
+    )

@@ -1,0 +1,35 @@
+"""Files that become durable while their writer goes on."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from penstock.storage import syncing
+from penstock.storage.syncing import Syncing
+
+
+def test_nothing_is_settled_before_every_file_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    durable, go_on = [], threading.Event()
+
+    def sync(path: Path) -> None:
+        assert go_on.wait(30)
+        durable.append(path.name)
+
+    monkeypatch.setattr(syncing, "sync_file", sync)
+    files = Syncing()
+    for name in "abc":
+        files.later(tmp_path / name)
+    assert not durable
+    threading.Timer(0.05, go_on.set).start()
+    files.settle()
+    assert sorted(durable) == ["a", "b", "c"]
+
+
+def test_a_file_that_cannot_be_made_durable_is_an_error(tmp_path: Path) -> None:
+    files = Syncing()
+    files.later(tmp_path / "absent")
+    with pytest.raises(FileNotFoundError):
+        files.settle()
