@@ -92,8 +92,7 @@ ROOMS["spark.session"] = {"spark", "spark.embedded"}
 ROOMS["spark.source"] = {"connectors"}
 ROOMS["spark.workers"] = {*_ENGINE, "spark"}
 ROOMS["spark.jobs"] = {*_ENGINE, "spark", "spark.session", "spark.source", "spark.workers"}
-ROOMS["spark.guarded"] = {*_ENGINE, "spark", "spark.session"}
-ROOMS["spark.choice"] = {*_ENGINE, *(f"spark{below}" for below in ("", ".guarded", ".jobs", ".session", ".workers"))}
+ROOMS["spark.choice"] = {*_ENGINE, *(f"spark{below}" for below in ("", ".jobs", ".session", ".workers"))}
 ROOMS["spark.prepare"] = {"spark.embedded", "spark.session", "spark.workers"}
 
 ROOMS["api"] = set(ROOMS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections import deque
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -17,7 +18,6 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from penstock.api.above_line import AboveLine
 from penstock.api.handle import Progress
 
 _RATE_SECONDS = 5.0
@@ -180,3 +180,35 @@ class PlainScreen:
 
 def screen_for_stderr() -> Screen:
     return LiveScreen() if sys.stderr.isatty() else PlainScreen()
+
+
+class AboveLine(io.TextIOBase):
+    """Passes whole lines on to the console of the live line. Rich's own redirection does not do: a console that prints
+    to stdout looks through it and writes to the terminal, and tears the line."""
+
+    def __init__(self, console: Console, terminal: TextIO) -> None:
+        self._console, self._terminal, self._unfinished = console, terminal, ""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._terminal.encoding
+
+    def isatty(self) -> bool:
+        return self._terminal.isatty()
+
+    def fileno(self) -> int:
+        return self._terminal.fileno()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        lines, newline, self._unfinished = (self._unfinished + text).rpartition("\n")
+        if newline:
+            self._console.print(Text.from_ansi(lines), soft_wrap=True, highlight=False)
+        return len(text)
+
+    def finish(self) -> None:
+        """Write what did not end in a newline."""
+        if self._unfinished:
+            self.write("\n")

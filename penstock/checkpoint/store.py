@@ -16,12 +16,12 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.lock import FILE, Lock
 from penstock.checkpoint.manifest import Manifest
-from penstock.checkpoint.named import names_in
 from penstock.checkpoint.sound import contradictions
 from penstock.errors import CheckpointError, CorruptCheckpointError, PenstockError, StorageError
 from penstock.paths import local_path
@@ -203,3 +203,39 @@ def has_finished(root: Path) -> bool:
         known = manifests.epochs(folder) if folder.is_dir() else []
         return bool(known) and manifests.read(folder, known[-1]).finished
     return False
+
+
+@dataclass(frozen=True)
+class _File:
+    name: str
+
+
+@dataclass(frozen=True)
+class _Slice:
+    run: _File
+
+
+@dataclass(frozen=True)
+class _Site:
+    slices: tuple[_Slice, ...]
+    pending: tuple[_Slice, ...] = ()
+    held: tuple[_Slice, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Subquery:
+    sites: tuple[_Site, ...]
+
+
+@dataclass(frozen=True)
+class _Names:
+    subqueries: tuple[_Subquery, ...]
+    staged: tuple[_File, ...]
+
+
+def names_in(folder: Path, epoch: int) -> set[str]:
+    """The runs and the staged files of an epoch, as its manifest on disk has them."""
+    found = manifests.read_as(folder, epoch, _Names)
+    sites = [site for subquery in found.subqueries for site in subquery.sites]
+    slices = [piece for site in sites for piece in (*site.slices, *site.pending, *site.held)]
+    return {piece.run.name for piece in slices} | {file.name for file in found.staged}

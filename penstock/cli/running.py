@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 import psutil
@@ -14,12 +16,13 @@ import psutil
 from penstock.api.handle import Run
 from penstock.api.launch import check_together
 from penstock.api.progress_line import Named, Screen
-from penstock.cli.interrupts import Interrupts
 from penstock.cli.target import Job
 from penstock.events import Event, SparkStarting
 
 _LOOK_EVERY = 0.1  # seconds
 _STOPS_WITHIN = 1.5  # seconds after the second Ctrl-C
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_PATIENCE = 2  # after this many, Python's own way
 
 
 @dataclass(frozen=True)
@@ -123,3 +126,32 @@ def _request_stop(runs: Iterable[Run], now: bool = False) -> None:
 def _stop(runs: Iterable[Run], now: bool) -> None:
     for run in runs:
         run.stop(now)
+
+
+class Interrupts:
+    """Counts signals while it is entered."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.signal = signal.SIGINT
+        self._before: dict[signal.Signals, Any] = {}
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.signal if self.count else 0
+
+    def __enter__(self) -> Interrupts:
+        self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.signal = signal.Signals(number)
+        self.count += 1
+        if self.count > _PATIENCE:
+            raise KeyboardInterrupt

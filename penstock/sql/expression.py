@@ -13,13 +13,39 @@ from penstock.expr.functions import require_function
 from penstock.expr.tree import Call, Case, Cast, Expr, Literal
 from penstock.sql import literals
 from penstock.sql.aggregate_names import is_aggregate
-from penstock.sql.operators import BINARY, NOTES, PATTERNS
 from penstock.sql.scope import Scope, field_of
 from penstock.sql.tree import dotted_names, extra_parts, place_of, placing, without_parentheses
 
 _WHERE_AGGREGATES_STAND = "aggregates stand in SELECT and HAVING of a query over a window; in Python, in .agg(...)"
 _SEMI = "write a SEMI or an ANTI JOIN, with a bound on time"
 _MAX_REPEATED = 1_000  # nodes of an operand that has to be written twice; nested, they would double each time
+BINARY: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "//",
+    exp.Mod: "%",
+    exp.Pow: "pow",
+    exp.DPipe: "||",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.And: "and",
+    exp.Or: "or",
+    exp.NullSafeEQ: "is_not_distinct_from",
+    exp.NullSafeNEQ: "is_distinct_from",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+}
+PATTERNS: dict[type[exp.Expr], str] = {exp.Like: "like", exp.ILike: "ilike"}
+# Notes the parser makes about a dialect, which DuckDB's meaning of the operator includes.
+NOTES = ("typed", "safe")
 
 
 def translate(node: exp.Expr, scope: Scope) -> Expr:

@@ -14,14 +14,12 @@ from itertools import chain, count
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expr.tree import Expr
+from penstock.expr.tree import Call, Expr
 from penstock.plan.schema import columns_of_node
 from penstock.sql.conjuncts import conjuncts_of
 from penstock.sql.expression import translate
 from penstock.sql.from_clause import ITEMS, Context, Stream, stream_of
 from penstock.sql.from_tree import From, Joined, Leaf, leaves_of
-from penstock.sql.join_kind import is_comma, kind_of
-from penstock.sql.join_scope import both_scopes, shared_columns, visible_scope
 from penstock.sql.join_windows import join_input, last_rows, window_conjuncts
 from penstock.sql.place import ScriptText
 from penstock.sql.scope import Part, Scope
@@ -29,6 +27,12 @@ from penstock.sql.tree import extra_parts, place_of, placing
 from penstock.sql.window_call import window_call
 
 MAX_STREAMS = 40
+_KINDS = {
+    ("", ""): "inner", ("", "INNER"): "inner", ("", "CROSS"): "inner", ("LEFT", ""): "left", ("RIGHT", ""): "right",
+    ("FULL", ""): "full", ("LEFT", "OUTER"): "left", ("RIGHT", "OUTER"): "right", ("FULL", "OUTER"): "full",
+    ("", "SEMI"): "semi", ("LEFT", "SEMI"): "semi", ("", "ANTI"): "anti", ("LEFT", "ANTI"): "anti",
+}  # fmt: skip
+_KNOWN = "there are inner, LEFT, RIGHT, FULL, SEMI and ANTI joins, with ON or USING"
 
 
 def read_from(select: exp.Select, context: Context) -> From:
@@ -131,3 +135,68 @@ def _alias(table: exp.Expr, text: ScriptText) -> str:
     if isinstance(alias, exp.TableAlias) and any(extra_parts(alias, ("this",))):
         raise text.error("an alias of FROM names the stream only", place_of(alias), hint="name columns in the SELECT")
     return str(table.alias)
+
+
+def kind_of(join: exp.Join) -> str:
+    """Which of the plan's kinds of join this is."""
+    written = join.text("side").upper(), join.text("kind").upper()
+    if (method := join.text("method")) or written not in _KINDS:
+        name = " ".join(filter(None, (method.upper(), *written)))
+        raise QueryError(f"{name} joins are not supported", hint=_KNOWN)
+    if any(extra_parts(join, ("this", "side", "kind", "method", "on", "using"))):
+        raise QueryError("this kind of join is not supported", hint=_KNOWN)
+    kind = _KINDS[written]
+    if kind != "inner" and not (join.args.get("on") or join.args.get("using")):
+        raise QueryError(f"a {kind} join needs ON or USING", hint="as in LEFT JOIN b ON a.k = b.k AND ...")
+    return kind
+
+
+def is_comma(join: exp.Join) -> bool:
+    """Whether the item stands behind a comma, or behind a JOIN that says as little."""
+    return not any(extra_parts(join, ("this",)))
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A column of USING: its name, and what it is on each side."""
+
+    name: str
+    left: Expr
+    right: Expr
+
+    @property
+    def equality(self) -> Expr:
+        return Call("=", (self.left, self.right))
+
+    def value(self, kind: str) -> Expr:
+        """The value behind a join: of the side that is there."""
+        match kind:
+            case "right":
+                return self.right
+            case "full":
+                return Call("coalesce", (self.left, self.right))
+        return self.left
+
+
+def shared_columns(using: Sequence[exp.Expr], left: Scope, right: Scope) -> list[Shared]:
+    """The columns of USING."""
+    return [
+        Shared(name.name, left.column([name.name], place_of(name)), right.column([name.name], place_of(name)))
+        for name in using
+    ]
+
+
+def both_scopes(left: Scope, right: Scope, offset: int) -> Scope:
+    """The streams of both sides."""
+    names = {part.name.lower() for part in left.parts if part.name}
+    twice = next((part.name for part in right.parts if part.name.lower() in names), None)
+    if twice is not None:
+        raise left.text.error(f"two streams are called `{twice}`", offset, hint="give one of them an alias")
+    return replace(left, parts=left.parts + right.parts, merged={**left.merged, **right.merged})
+
+
+def visible_scope(kind: str, left: Scope, both: Scope, shared: Sequence[Shared]) -> Scope:
+    """What can be read behind a join; of a semi or an anti join that is the first side only."""
+    if kind in ("semi", "anti"):
+        return left
+    return replace(both, merged={**both.merged, **{column.name: column.value(kind) for column in shared}})

@@ -8,14 +8,18 @@ from itertools import count
 
 from sqlglot import exp
 
+from penstock.errors import QueryError
 from penstock.expr.tree import Call, Column, Expr, Named
-from penstock.operators.window.kinds import Moments
-from penstock.plan.logical import Aggregate, Aggregation, Filter, Node
+from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Aggregate, Aggregation, Filter, Node, Project, Source
+from penstock.plan.lost_time import why_no_time
 from penstock.plan.naming import aggregate_name, default_name
+from penstock.plan.schema import WINDOW_COLUMNS, times_of
 from penstock.sql.aggregate_call import AggregateCall, aggregate_call
+from penstock.sql.aggregate_names import has_aggregate
 from penstock.sql.expression import translate
-from penstock.sql.group_keys import keys_of
-from penstock.sql.group_window import Groups, groups_of
+from penstock.sql.group_keys import Keys, keys_of
 from penstock.sql.grouped_expression import WINDOW_SCOPE, AggregateSlot, as_written, over_result, same
 from penstock.sql.over import Numbering, NumberSlot, Over
 from penstock.sql.result_columns import Item, free_name, is_star, items_of, names_of, output_names
@@ -23,6 +27,10 @@ from penstock.sql.rows import Rows
 from penstock.sql.scope import Scope
 from penstock.sql.shaped import Shaped, qualify_of
 from penstock.sql.tree import place_of, placing
+
+ToResult = Callable[[Expr], Expr]
+_NEEDS_WINDOW = "a continuous aggregate needs a window: without one it would never be complete"
+_AS_IN = "as in FROM TUMBLE(calls, ts, INTERVAL '1' MINUTE) ... GROUP BY window_start"
 
 
 @dataclass
@@ -46,9 +54,6 @@ class _Names:
 
     keys: tuple[str, ...]
     aggregates: tuple[str, ...]
-
-
-ToResult = Callable[[Expr], Expr]
 
 
 @dataclass(frozen=True)
@@ -162,3 +167,74 @@ def _default_names(item: Item, expression: Expr) -> tuple[str, ...]:
     if item.names and (type(item.expression) is Column or isinstance(item.expression, NumberSlot)):
         return item.names
     return (expression.name,) if isinstance(expression, Column) else (default_name(as_written(item.expression)),)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """`borders` are the columns that the result has for the window, or for the times."""
+
+    keys: tuple[Expr, ...]
+    window: Window | Session | RowWindow | Moments
+    borders: tuple[str, ...]
+
+
+def groups_of(select: exp.Select, rows: Rows, keys: Keys) -> Groups:
+    """The groups of a SELECT."""
+    if rows.window is None:
+        return _moments(select, rows, keys)
+    if not (keys.windowed or rows.implied):
+        raise _window_not_grouped(select, rows)
+    if isinstance(rows.window, RowWindow):
+        _check_numbered(select, rows)
+    if rows.partition is not None:
+        _check_partition(select, rows, keys)
+    return Groups(keys.expressions, rows.window, WINDOW_COLUMNS)
+
+
+def _moments(select: exp.Select, rows: Rows, keys: Keys) -> Groups:
+    """Without a window, groups are complete when the times they are grouped by have passed."""
+    known = times_of(rows.node)
+    times = tuple(key.name for key in keys.expressions if isinstance(key, Column) and key.name in known)
+    if not times:
+        named = " or ".join(f"`{time}`" for time in known)
+        detail, hint = ("", f"or group by {named}") if known else why_no_time(rows.node)
+        hint = f"{_AS_IN}; {hint}"
+        raise rows.scope.text.error(_NEEDS_WINDOW, _aggregate_place(select), detail=detail, hint=hint)
+    return Groups(keys.without(times), Moments(times), times)
+
+
+def _aggregate_place(select: exp.Select) -> int:
+    return place_of(next((e for e in select.expressions if has_aggregate(e)), select))
+
+
+def _window_not_grouped(select: exp.Select, rows: Rows) -> QueryError:
+    return rows.scope.text.error(
+        "the window is not in GROUP BY",
+        place_of(select.args.get("group") or select),
+        detail="an aggregate over all windows together would never be complete",
+        hint="add window_start to GROUP BY",
+    )
+
+
+def _check_numbered(select: exp.Select, rows: Rows) -> None:
+    node: Node = rows.node
+    while isinstance(node, Filter | Project):
+        node = node.input
+    if not isinstance(node, Source):
+        raise rows.scope.text.error(
+            "a window of rows is only possible over a source",
+            place_of(select.args["from_"]),
+            detail="the rows of a join, a union or an aggregate have no numbers that stay the same",
+            hint="use a window of time, as in [RANGE 1 MINUTE]",
+        )
+
+
+def _check_partition(select: exp.Select, rows: Rows, keys: Keys) -> None:
+    grouped = {key.name for key in keys.expressions if isinstance(key, Column)}
+    partition: Sequence[str] = rows.partition or ()
+    if grouped != set(partition) or len(grouped) != len(keys.expressions):
+        raise rows.scope.text.error(
+            "a session is grouped by the columns of its PARTITION BY, and the query by others",
+            place_of(select.args.get("group") or select),
+            hint="GROUP BY " + ", ".join((*partition, "window_start")) + ", or leave PARTITION BY out",
+        )

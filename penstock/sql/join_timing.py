@@ -6,11 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from penstock.expr.tree import Expr
+from penstock.expr.tree import Column, Expr
 from penstock.operators.bands import Band, leads
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Aggregate, Distinct, Filter, Node, Project, TopN, Windows
+from penstock.plan.schema import WINDOW_COLUMNS
 from penstock.sql.time_bounds import Bound
 from penstock.sql.unit import Unit, owner
-from penstock.sql.window_borders import end_together
+
+Pair = tuple[str, str]  # times of two inputs, in the order of the inputs
+Side = tuple[Unit, str, str]  # an input, a time of it, and another one
 
 
 @dataclass(frozen=True)
@@ -26,9 +31,6 @@ class Timing:
         """Whether all times of a combination are equal."""
         tied = {index for band in self.bands if band.before == band.after == 0 for index in (band.left, band.right)}
         return len(tied) == len(self.times) and len(self.times) == 2
-
-
-Pair = tuple[str, str]  # times of two inputs, in the order of the inputs
 
 
 def timing_of(units: Sequence[Unit], bounds: Iterable[Bound]) -> Timing:
@@ -106,3 +108,30 @@ def implied_bounds(units: Sequence[Unit], bounds: Iterable[Bound]) -> list[Bound
         for left, right in combinations(range(len(units)), 2)
         if lead[left][right] is not None or lead[right][left] is not None
     ]
+
+
+def end_together(left: Side, right: Side) -> bool:
+    """Whether inputs that are equal in the first time have to be equal in the second: they are the borders of windows
+    of one size."""
+    borders = _borders(left)
+    return borders == _borders(right) and set(borders[1:]) == set(WINDOW_COLUMNS) and borders[0] is not None
+
+
+def _borders(side: Side) -> tuple[int | None, str, str]:
+    unit, first, second = side
+    own = {row: name for name, row in unit.own_to_row}
+    return window_size(unit.node), own[first], own[second]
+
+
+def window_size(node: Node) -> int | None:
+    """How long the windows are that a node gives rows for; None where it cannot be seen that its columns called like
+    their borders are those."""
+    match node:
+        case Windows(window=window) | Aggregate(window=Window() as window):
+            return window.size
+        case Filter(input=below) | Distinct(input=below) | TopN(input=below):
+            return window_size(below)
+        case Project(input=below, columns=columns):
+            moved = [c for c in columns if c.name in WINDOW_COLUMNS and c.expression != Column(c.name)]
+            return None if moved else window_size(below)
+    return None

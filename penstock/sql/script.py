@@ -9,12 +9,12 @@ from sqlglot.tokens import Token
 
 from penstock.errors import PenstockWarning
 from penstock.plan.logical import Node, Sink, Source
+from penstock.plan.size import MAX_HEIGHT, MAX_NODES, measured
 from penstock.sql.connect import Connectors, sink_node, source_node
-from penstock.sql.dialect import room_for_nesting, tokens_of, tree_of
+from penstock.sql.dialect import room_for_nesting, tokens_of, too_deep, tree_of
 from penstock.sql.from_clause import Context, find_stream
 from penstock.sql.options import Value
 from penstock.sql.place import ScriptText
-from penstock.sql.plan_size import check_size
 from penstock.sql.scope import spelled
 from penstock.sql.select import plan_query, plan_whole
 from penstock.sql.statements import CreateSink, CreateSource, CreateView, Select, Set, Statement, statements
@@ -106,3 +106,13 @@ class _Reader:
         node = plan_whole(tree, self._context())
         check_size(node, self.text, tokens[0].start)
         return node
+
+
+def check_size(node: Node, text: ScriptText, offset: int) -> None:
+    """Refuse a plan that is too high or too large to be walked."""
+    height, count = measured(node)
+    if height > MAX_HEIGHT:
+        raise too_deep(text, offset)
+    if count > MAX_NODES:
+        what = f"the query has more than {MAX_NODES} operators"
+        raise text.error(what, offset, detail="a view that is read twice counts twice", hint="read views less often")

@@ -24,8 +24,7 @@ from penstock.sql.result_columns import is_star, items_of, output_names
 from penstock.sql.rows import Rows, rows_of
 from penstock.sql.set_operation import once, plan_union
 from penstock.sql.shaped import Shaped, qualify_of
-from penstock.sql.tree import extra_parts, placing
-from penstock.sql.with_clause import with_names
+from penstock.sql.tree import extra_parts, place_of, placing
 
 
 def plan_whole(query: exp.Expr, context: Context) -> Node:
@@ -129,3 +128,23 @@ def _distinct(shaped: Shaped, per_window: bool) -> Node:
     border = Named(unique_name(WINDOW_START, columns_of_node(project)), Column(WINDOW_START))
     with_border = once(Project(shaped.node, (border, *shaped.columns)), "SELECT DISTINCT", hint)
     return Project(with_border, tuple(Named(n.name, Column(n.name)) for n in shaped.columns))
+
+
+def with_names(query: exp.Expr, context: Context) -> Context:
+    """The context in which the query behind a WITH is read; its names hide those of sources and views."""
+    clause = query.args.get("with_")
+    if clause is None:
+        return context
+    if clause.args.get("recursive"):
+        raise context.text.error("WITH RECURSIVE is not supported", place_of(clause), hint="leave RECURSIVE out")
+    for table in clause.expressions:
+        context = _named(table, context)
+    return context
+
+
+def _named(table: exp.Expr, context: Context) -> Context:
+    alias = table.args["alias"]
+    if any(extra_parts(alias, ("this",))):
+        raise context.text.error("WITH names the query only", place_of(alias), hint="name columns in the SELECT")
+    others = {name: node for name, node in context.streams.items() if name.lower() != alias.name.lower()}
+    return replace(context, streams={**others, alias.name: context.plan(table.this, context)})

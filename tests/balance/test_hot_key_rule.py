@@ -10,9 +10,8 @@ from even_case import changed, figures_of
 
 from penstock.balance.decisions import Gather, Spread
 from penstock.balance.estimate import demand
-from penstock.balance.hot_keys import gathers, spreads
 from penstock.balance.keys import CellLoads, KeyLoad, heaviest
-from penstock.balance.policies.even import Even
+from penstock.balance.policies.even import Even, gathers, spreads
 from penstock.balance.stats import Round
 from penstock.state.directory import uniform
 from penstock.state.hot_keys import Cells

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.task.site.cutting import cut, shortest_prefix
+from penstock.engine.task.site.view import cut, shortest_prefix
 from penstock.state.hash_ranges import EVERYTHING, HashRange
 
 hashes = st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 9), max_size=30)

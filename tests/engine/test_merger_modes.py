@@ -17,7 +17,7 @@ from small_streams import answer, stream
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.checkpoint.manifest import SiteState
-from penstock.engine.task.site.ordered import Held, release
+from penstock.engine.task.site.merge import Held, release
 from penstock.engine.task.site.storing import Storage
 from penstock.errors import CheckpointError
 from penstock.operators.arrange import times_of

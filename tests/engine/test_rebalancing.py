@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.control.requests import Answer, RebalanceRequest
-from penstock.engine.driver.rebalancing import Asked, came_of
+from penstock.engine.driver.steering import Asked, came_of
 from penstock.events import Rebalanced
 
 

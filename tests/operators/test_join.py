@@ -11,8 +11,8 @@ from join_case import batch_answer, multiset, run
 
 from penstock.expr.tree import Call, Column, Expr, Literal
 from penstock.operators.band_join import match as join_match
-from penstock.operators.band_join import outer as join_outer
 from penstock.operators.band_join import search as join_search
+from penstock.operators.band_join import work as join_work
 from penstock.operators.band_join.join import BandJoin
 from penstock.operators.bands import Band
 
@@ -209,7 +209,7 @@ def test_blocks_of_a_few_pairs(kind: str, random: Random, monkeypatch: pytest.Mo
         (join_search, "_PROBES"),
         (join_search, "_PAIRS"),
         (join_match, "_ROWS"),
-        (join_outer, "_ROWS"),
+        (join_work, "_ROWS"),
     ):
         monkeypatch.setattr(module, name, random.choice([1, 2, 7]))
     inputs = [rows(random, port, 40, [None, 1, 2, 3], INTEGER, 30) for port in (0, 1, 2)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.kernels.arrays import Words
-from penstock.operators.top_cut import Members, first_rows, in_order
+from penstock.operators.top import Members, first_rows, in_order
 
 WORD = np.array([5, 3, 3, 3, 9, 1, 1, 1], dtype=np.uint64)
 MEMBERS = Members(np.arange(8), np.array([0, 0, 0, 0, 0, 1, 1, 2]))

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from math import ceil, sqrt
 
 import numpy as np
 
-from penstock.balance.decisions import Decision, Split
-from penstock.balance.estimate import Demand, demand
-from penstock.balance.hot_keys import gathers, spreads
+from penstock.balance.decisions import Decision, Gather, Split, Spread
+from penstock.balance.estimate import NOISE_ROWS, Demand, demand
+from penstock.balance.keys import KeyLoad
 from penstock.balance.levelling import Evening, Limits, Pieces, Prices, Step, unclear, worthwhile
 from penstock.balance.rules import MOST_DEPTH
 from penstock.balance.stats import Figures, Round
@@ -37,6 +37,10 @@ from penstock.state.directory import Group
 NOISE = 3.0  # times the spread of a count of rows, which is its root: what a gain must exceed to be no chance
 EPOCH_NOISE = 0.1  # of the time of a site in an epoch: where it ends within an item, and what else the machine does
 MOST_LOOKS = 8  # groups that are split in a round only to see what is in them
+HOT_KEY = 1.0  # of what a site does on average: a key with more is spread
+COLD_KEY = 0.5  # a key that would have less at one site is gathered; the gap keeps it from going to and fro
+CELL = 0.5  # of what a site does on average: so much a cell should have, so that it fits beside groups
+MOST_SPREAD = 16  # keys: with more that are too hot there would be other means
 
 
 @dataclass(frozen=True)
@@ -163,3 +167,53 @@ def _look_closer(figures: Round, asked: Demand, site: int, taken: set[Group]) ->
     groups = [figures.directory.groups[n] for n in places[np.argsort(-asked.work[places], kind="stable")]]
     wanted = [group for group in groups if group not in taken and group.depth < MOST_DEPTH][:MOST_LOOKS]
     return [Decision(Split(group), f"site {site} stays slow, and this is much of it") for group in wanted]
+
+
+def spreads(figures: Round, asked: Demand, least_gain: float) -> list[Decision]:
+    """Spreads of keys that are too much for a site, the hottest first, where that gains enough."""
+    directory = figures.directory
+    if directory.sites < 2 or not figures.may_cut or asked.ideal <= 0:
+        return []
+    work = {key: _work(figures, asked, key) for key in figures.keys if directory.cells_at(key.hash) is None}
+    hot = [key for key, part in work.items() if part > HOT_KEY * asked.ideal and key.total > NOISE_ROWS]
+    hot = sorted(hot, key=lambda key: -work[key])[: max(0, MOST_SPREAD - len(directory.spread))]
+    made = [_spread(figures, asked, key, work[key]) for key in hot]
+    return [decision for decision in made if decision.gain > least_gain]
+
+
+def _work(figures: Round, asked: Demand, key: KeyLoad) -> float:
+    """The work of a key: its part of that of its group, by rows."""
+    place = figures.directory.place_at(key.hash)
+    return float(asked.work[place]) * min(1.0, key.total / max(1, int(figures.loads.rows[place])))
+
+
+def _spread(figures: Round, asked: Demand, key: KeyLoad, work: float) -> Decision:
+    """The larger side is cut. The home has a cell, for it keeps what it has; the others are at the fastest sites."""
+    sites, home = figures.directory.sites, figures.directory.home_at(key.hash)
+    cut = max(figures.may_cut, key=lambda port: key.rows[port])
+    count = min(sites, max(2, ceil(work / (CELL * asked.ideal))))
+    load = asked.of_sites(figures)
+    others = [int(site) for site in np.argsort(load / asked.speeds, kind="stable") if site != home]
+    cells = (home, *others[: count - 1])
+    before = float((load / asked.speeds).max())
+    load[home] -= work
+    load[list(cells)] += work * (key.rows[cut] / count + key.total - key.rows[cut]) / key.total
+    gain = 1 - float((load / asked.speeds).max()) / before
+    reason = f"this key has {work / asked.ideal:.0%} of the work that a site has on average"
+    return Decision(Spread(key.hash, cut, cells), reason, max(0.0, gain))
+
+
+def gathers(figures: Round, asked: Demand) -> list[Decision]:
+    """Keys that one site could do again. In a round with hardly any rows all keys look cold."""
+    cells, sites = figures.cells, figures.directory.sites
+    if figures.rows_in < NOISE_ROWS * sites:
+        return []
+    made = []
+    for number, known in enumerate(figures.directory.spread):
+        cut, copied = int(cells.cut[number].sum()), int(cells.copied[number].max())
+        there = max(1, cut + len(known.sites) * copied)
+        work = float(asked.cells[number].sum()) * (cut + copied) / there
+        if work < COLD_KEY * asked.ideal and not known.gathering:
+            reason = f"this key has {work / asked.ideal:.0%} of the work that a site has on average"
+            made.append(Decision(Gather(known.hash), reason))
+    return made

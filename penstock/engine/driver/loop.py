@@ -24,13 +24,12 @@ from penstock.engine.driver.agree import disagreement, successes
 from penstock.engine.driver.commit import epoch_committed, has_pending, next_manifest, nothing_yet, source_states
 from penstock.engine.driver.effort import flushed_seconds, only_put_off
 from penstock.engine.driver.explosions import Explosions
-from penstock.engine.driver.fitting import refuse_unfit
 from penstock.engine.driver.gathering import fits
 from penstock.engine.driver.grids import GriddedProgram, first_directory, under
 from penstock.engine.driver.intake import Inlet, Intake
 from penstock.engine.driver.move_state import rescaled
 from penstock.engine.driver.outputs import Outputs
-from penstock.engine.driver.query_file import another_query, describe_query
+from penstock.engine.driver.query_file import another_query, describe_query, refuse_unfit
 from penstock.engine.driver.room import Room
 from penstock.engine.stopwatch import Stopwatch, epoch_timed
 from penstock.engine.task.site.loads import round_of

@@ -1,12 +1,13 @@
-"""Steering: what somebody wants of a running query from outside, and what it shows of itself."""
+"""Steering: what somebody wants of a running query from outside, what comes of it, and what the query shows."""
 
 from __future__ import annotations
 
 import time
 import uuid
 from collections import deque
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from penstock.balance.decisions import Change, Move, Split
@@ -23,7 +24,6 @@ from penstock.control.requests import (
 from penstock.control.status import DecisionStatus, Status, SubqueryStatus
 from penstock.engine.driver.format_mark import as_moment
 from penstock.engine.driver.loop import EpochLoop
-from penstock.engine.driver.rebalancing import Asked, came_of
 from penstock.engine.driver.showing import subquery_status, untold_status
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, EpochCommitted, Event, Rebalanced
 from penstock.plan.program import Subquery
@@ -35,6 +35,7 @@ _ENDED = "the run has ended before the next epoch"
 _NO_GROUP = Answer("there is no such group", "`penstock top --json` has those that there are, by their bits")
 LATELY = 5.0  # seconds over which rates are told
 STILL_TRUE = 1.0  # seconds for which what sites told of their groups is shown, where epochs are short
+MOST_WAIT = 10.0  # seconds; who asks waits for longer
 
 
 class Steering:
@@ -216,3 +217,46 @@ def _move(directory: Directory, bits: str, site: int) -> Change | None:
         return Move(group, directory.home(group), site)
     except KeyError:
         return None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that was made at some time, about some subqueries, and what has come of it so far."""
+
+    request: RebalanceRequest
+    subqueries: Collection[int]
+    at: float
+    heard: tuple[Rebalanced, ...] = ()
+
+    def after(self, event: Rebalanced) -> Asked:
+        return replace(self, heard=(*self.heard, event)) if event.subquery in self.subqueries else self
+
+    def answer(self, now: float) -> Answer | None:
+        """None while it is to be waited for. Where the input rests, it may take long."""
+        if {event.subquery for event in self.heard} >= set(self.subqueries):
+            return Answer(None, came_of(self.heard))
+        if now - self.at >= MOST_WAIT:
+            return Answer(
+                None,
+                "not known yet: the sites are looked at after the next epochs, `penstock top` shows what comes of it",
+            )
+        return None
+
+
+def came_of(heard: Sequence[Rebalanced]) -> str:
+    if not heard:
+        return "nothing to do: this query has no sites"
+    told = [f"subquery {event.subquery}: {_told(event)}" for event in heard if event.changes or event.refused]
+    if told:
+        return "; ".join(told)
+    apart = f"{100 * max(event.apart for event in heard):.0f} %"
+    return f"nothing to do: no change would help, the sites of {_which(heard)} are within {apart} of each other"
+
+
+def _told(event: Rebalanced) -> str:
+    parts = [(event.changes, "changed"), (event.refused, "refused")]
+    return ", ".join(f"{count:,} {what}" for count, what in parts if count)
+
+
+def _which(heard: Sequence[Rebalanced]) -> str:
+    return f"subquery {heard[0].subquery}" if len(heard) == 1 else "all subqueries"

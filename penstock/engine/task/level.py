@@ -2,26 +2,33 @@
 rest.
 
 An epoch is one job with one shuffle per level: blobs for later levels and reports travel in band to the end of it, so
-that only what winning attempts sent counts.
+that only what winning attempts sent counts. Routing reads a split, runs the stateless steps, pre-aggregates, and cuts
+the rows by the directory.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Iterator
 
-from penstock.engine.task.route import route
+from penstock.engine.stopwatch import Stopwatch
+from penstock.engine.task.exchange.branches import Branches
+from penstock.engine.task.exchange.late_rows import LateRows
+from penstock.engine.task.read import SplitReading
 from penstock.engine.task.site.step import site_step
-from penstock.engine.wire.blob import Blob
+from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import (
     CONTROL,
     EpochJob,
     Message,
+    RouteReport,
     RouteTask,
     TaskFailure,
     route_producer,
     site_producer,
 )
 from penstock.errors import PenstockError
+from penstock.storage.faults import FaultPoint, reach
 
 
 def run_route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
@@ -49,3 +56,39 @@ def _guarded(producer: str, messages: Iterator[Message]) -> Iterator[Message]:
         yield from messages
     except PenstockError as error:
         yield Message(CONTROL, 0, TaskFailure(producer, error))
+
+
+def route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
+    """All messages of one split: a blob for every site of the subqueries it feeds, and its report."""
+    watch = Stopwatch()
+    producer, reading, late = route_producer(task.ordinal), SplitReading(job, task), LateRows(job, task)
+    branches = Branches(job, job.program.inputs[task.input].branches, producer)
+    for rows in reading.taken():
+        watch.lap("read")
+        branches.take(rows.on_time)
+        if rows.behind is not None:
+            late.add(rows.behind, branches.take_behind(rows.behind, task.late_below))
+        watch.lap("prepare")
+    reach(FaultPoint.ROUTE_READ)
+    watch.lap("read")
+    diverted = (*reading.stage_bad(), *late.stage(reading.places))
+    reach(FaultPoint.ROUTE_DIVERTED)
+    header = Header(producer, uuid.uuid4().hex, ordinal=task.ordinal, seen=reading.seen, numbered=reading.numbered)
+    staged = (*diverted, *branches.staged())
+    watch.lap("write")
+    yield from branches.messages(header)
+    watch.lap("exchange")
+    report = RouteReport(
+        producer=header.producer,
+        attempt=header.attempt,
+        input=task.input,
+        seen=reading.seen,
+        rows_read=reading.rows,
+        rows_out=branches.rows_out,
+        rows_late=len(late.places),
+        rows_bad=reading.bad,
+        numbered=reading.numbered,
+        staged=staged,
+        time=watch.task_time(),
+    )
+    yield Message(CONTROL, task.ordinal, report)

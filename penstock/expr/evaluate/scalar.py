@@ -1,6 +1,6 @@
 """Evaluates expression trees over Arrow tables, by DuckDB.
 
-A plain column passes through untouched, and the plainest expressions are computed here (`plain_numbers`); all others
+A plain column passes through untouched, and the plainest expressions are computed here (`fast_paths`); all others
 reach DuckDB, with the columns they read. The order of rows is kept. Results have the types of `penstock.types`: a
 wider or foreign type is cast, and a value that does not fit is an EvaluationError.
 """

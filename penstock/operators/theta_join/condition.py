@@ -1,7 +1,7 @@
 """The condition of a theta join, taken apart.
 
 A condition is a conjunction. A part of it that compares an expression over one input with one over the other can be
-decided by sorting (`theta_ranges`); all other parts are computed for each candidate pair.
+decided by sorting (`ranges`); all other parts are computed for each candidate pair.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOSES_DIGITS = ("strptime", "try_strptime")  # they may give nanoseconds, of wh
 @dataclass(frozen=True)
 class Comparison:
     """`sides[0] operator sides[1]`, where sides[n] reads columns of port n only, and both are compared as values of one
-    kind: see `theta_ranges`."""
+    kind: see `ranges`."""
 
     sides: tuple[Expr, Expr]
     operator: str

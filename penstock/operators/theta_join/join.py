@@ -1,23 +1,23 @@
 """The theta join: pairs of rows of two inputs within a band of time, for which any condition holds.
 
-It is spread over a grid of cells (`theta_grid`), which the engine chooses. Inside a cell fresh rows meet the stored
-ones of the other port and each other (`theta_pairs`), and are then stored as long as a later row may meet them.
+It is spread over a grid of cells (`grid`), which the engine chooses. Inside a cell fresh rows meet the stored
+ones of the other port and each other (`pairs`), and are then stored as long as a later row may meet them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.expr.tree import Expr
-from penstock.operators.arrange import merged, order_of, times_of
+from penstock.operators.arrange import hashes_of, merged, order_of, times_of
 from penstock.operators.bands import Band, Leads, leads
 from penstock.operators.protocol import Done, Marks, Portion, Stored
 from penstock.operators.shapes import TwoPorts
-from penstock.operators.theta_join.cells import by_cell, cell_rows_between, together
 from penstock.operators.theta_join.condition import Part, check_condition, parts_of
 from penstock.operators.theta_join.grid import OnGrid, check_grid, codes_of, with_code
 from penstock.operators.theta_join.pairs import Encounter, joined
@@ -26,6 +26,8 @@ from penstock.operators.theta_join.schema import check_inputs, output_time, resu
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, saturate
 from penstock.state.grid import Grid, grid_for
 from penstock.types import time_values
+
+_TOGETHER = 1 << 16  # rows; smaller tables are brought together up to this size
 
 
 @dataclass(frozen=True)
@@ -165,3 +167,37 @@ def _behind(mark: Mark, lead: int | None) -> Mark:
     if mark.ended:
         return END
     return BEGIN if lead is None else mark.shift(-lead)
+
+
+def by_cell(table: pa.Table) -> dict[int, pa.Table]:
+    """The rows of each cell of a sorted table."""
+    hashes = hashes_of(table)
+    cells, starts = np.unique(hashes, return_index=True)
+    ends = np.append(starts[1:], len(hashes))
+    return {int(c): table.slice(s, e - s) for c, s, e in zip(cells, starts, ends, strict=False)}
+
+
+def cell_rows_between(stored: Iterable[Stored], cell: int, first: int, last: int) -> list[pa.Table]:
+    """The stored rows of a cell with a time from `first` to `last`, each table in order of time."""
+    near = (piece.rows for piece in stored if piece.least <= last and piece.largest >= first)
+    return [rows for table in near if (rows := _between(table, cell, first, last)).num_rows]
+
+
+def _between(table: pa.Table, cell: int, first: int, last: int) -> pa.Table:
+    hashes = hashes_of(table)
+    start, end = (int(np.searchsorted(hashes, np.uint64(cell), side)) for side in ("left", "right"))
+    times = times_of(table)[start:end]
+    skipped = int(np.searchsorted(times, first, "left"))
+    return table.slice(start + skipped, int(np.searchsorted(times, last, "right")) - skipped)
+
+
+def together(tables: list[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The same rows of one cell in fewer tables, neighbours in time together, each in order of time."""
+    waiting: list[pa.Table] = []
+    for table in sorted(tables, key=lambda table: int(times_of(table)[0])):
+        if waiting and sum(t.num_rows for t in waiting) + table.num_rows > _TOGETHER:
+            yield merged(waiting, schema)
+            waiting = []
+        waiting.append(table)
+    if waiting:
+        yield merged(waiting, schema)

@@ -1,7 +1,7 @@
 """The pairs of a theta join, found block by block, so that memory is bounded however many there are.
 
 Partners are taken in blocks, so that a block is a stretch of time; inside it each probe row writes down the pairs that
-its shortest range leaves (`theta_ranges`). Pairs are then checked, about a million at a time.
+its shortest range leaves (`ranges`). Pairs are then checked, about a million at a time.
 """
 
 from __future__ import annotations

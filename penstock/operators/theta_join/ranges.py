@@ -62,7 +62,7 @@ def _places(partners: Times, probes: Times, by: int, side: Literal["left", "righ
 
 
 def comparison_ranges(probes: pa.Array, operator: str, partners: pa.Array) -> Ranges:
-    """Pairs with `probe operator partner`, for values that `theta_condition` calls comparable. A null passes with
+    """Pairs with `probe operator partner`, for values that `condition` calls comparable. A null passes with
     nothing. NaN equals itself and is above all numbers, in numpy's order as in DuckDB's."""
     probe_valid, partner_valid = _valid(probes), _valid(partners)
     probe_values, partner_values = _common(probes, partners)

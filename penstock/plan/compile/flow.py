@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from penstock.expr.tree import Column, Named
+from penstock.expr.tree import Column, Named, columns_of, substitute
 from penstock.operators.bands import Leads
 from penstock.operators.protocol import Operator
 from penstock.operators.window.windows import Window
-from penstock.plan.compile.fold import followed_by
 from penstock.plan.program import Apply, Assign, Compute, Following, Step, WindowBorder
 from penstock.plan.schema import WINDOW_END, WINDOW_START
+from penstock.plan.size import is_too_deep
 
 
 @dataclass(frozen=True)
@@ -93,3 +94,19 @@ def assigned(flow: Flow, window: Window) -> Flow:
         for name, end in ((WINDOW_START, False), (WINDOW_END, True))
     }
     return replace(flow.then(Assign(window)), times={**borders, **flow.times})
+
+
+def followed_by(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
+    """The steps with one more behind them, as few as possible."""
+    match (*steps[-1:], step):
+        case (Compute(lower), Compute(upper)) if _cheap(lower, upper):
+            bindings = {named.name: named.expression for named in lower}
+            together = tuple(Named(n.name, substitute(n.expression, bindings)) for n in upper)
+            if not any(is_too_deep(named.expression) for named in together):
+                return (*steps[:-1], Compute(together))
+    return (*steps, step)
+
+
+def _cheap(lower: tuple[Named, ...], upper: tuple[Named, ...]) -> bool:
+    uses = Counter(name for named in upper for name in columns_of(named.expression))
+    return all(isinstance(named.expression, Column) or uses[named.name] <= 1 for named in lower)

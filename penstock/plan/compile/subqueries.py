@@ -6,22 +6,35 @@ that is read twice is one producer with two branches, and a source that is read 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import pyarrow as pa
 
 from penstock.errors import QueryError
 from penstock.expr.evaluate.scalar import check_predicate, result_schema
+from penstock.expr.tree import Column, Named
+from penstock.operators.distinct import DistinctRows
 from penstock.operators.protocol import Operator
-from penstock.operators.window.lateness import Closing, RowCloses
-from penstock.plan.compile.equal_nodes import EqualNodes
+from penstock.operators.reorder import Reorder
+from penstock.operators.top import OrderColumn, TopRows
+from penstock.operators.window.lateness import Closing, NeverCloses, RowCloses
 from penstock.plan.compile.flow import Flow, Stream, of_operator, projected
-from penstock.plan.compile.prepare import Prepared, Tracks
+from penstock.plan.compile.prepare import (
+    Prepared,
+    Tracks,
+    closing_as,
+    closing_by,
+    computed,
+    following,
+    following_the_end,
+)
 from penstock.plan.compile.prepare_aggregate import prepare_aggregate
 from penstock.plan.compile.prepare_join import prepare_join
-from penstock.plan.compile.prepare_rows import prepare_distinct, prepare_in_order, prepare_top
 from penstock.plan.compile.stateless import mapped, united, windowed
+from penstock.plan.fingerprint import describe
 from penstock.plan.logical import (
     Aggregate,
     Distinct,
@@ -37,11 +50,14 @@ from penstock.plan.logical import (
     TopN,
     Union,
     Windows,
+    inputs_of,
 )
 from penstock.plan.options import CompileOptions
 from penstock.plan.passes import passes
 from penstock.plan.passes.narrow import narrowed
 from penstock.plan.program import BY_TIME, SINK, Branch, Divide, Following, Input, Keep, Program, Subquery
+
+_INPUTS = ("input", "inputs")
 
 
 @dataclass(frozen=True)
@@ -204,3 +220,58 @@ def _refuse_namesake(source: Source, others: Iterable[Source]) -> None:
             detail="they could not be told apart when the query is started again",
             hint='give each a name of its own, as in ps.read.spark(..., name="calls")',
         )
+
+
+class EqualNodes:
+    """Numbers nodes, equal ones alike. A node is described by the numbers of its inputs, so that a long chain of them
+    costs no more than its length. Invariant: `_seen` keeps each node that has been numbered, so that ids stay its."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[Node, int]] = {}
+        self._numbers: dict[str, int] = {}
+
+    def number(self, node: Node) -> int:
+        if id(node) not in self._seen:
+            described = json.dumps([_own(node), [self.number(part) for part in inputs_of(node)]], sort_keys=True)
+            self._seen[id(node)] = node, self._numbers.setdefault(described, len(self._numbers))
+        return self._seen[id(node)][1]
+
+
+def _own(node: Node) -> dict[str, Any]:
+    """What a node is besides its inputs. Two Python functions may have one name, as lambdas do."""
+    own = {f.name: describe(getattr(node, f.name)) for f in fields(node) if f.name not in _INPUTS}
+    function = {"#": id(node.function.call)} if isinstance(node, MapBatches) else {}
+    return {"is": type(node).__name__, **own, **function}
+
+
+def prepare_distinct(node: Distinct, below: Stream, options: CompileOptions) -> Prepared:
+    operator = DistinctRows(node.time, below.schema, options.hash_bits)
+    return Prepared(operator, (below,), (following(below, node.time),), (closing_by(node.time),))
+
+
+def prepare_in_order(node: InOrder, below: Stream, options: CompileOptions) -> Prepared:
+    operator = Reorder(node.time, below.schema, node.by, options.hash_bits)
+    return Prepared(operator, (below,), (following(below, node.time),), (closing_by(node.time),))
+
+
+def prepare_top(node: TopN, below: Stream, options: CompileOptions) -> Prepared:
+    columns = tuple(below.schema.names)
+    keys = [Named(f"#key.{i}", key) for i, key in enumerate(node.keys)]
+    orders = [Named(f"#order.{i}", order.expression) for i, order in enumerate(node.order)]
+    stream = computed(below, [*(Named(name, Column(name)) for name in columns), *keys, *orders])
+    operator = TopRows(
+        keys=tuple(named.name for named in keys),
+        time=node.time,
+        order=tuple(
+            OrderColumn(named.name, order.descending, order.nulls_first)
+            for named, order in zip(orders, node.order, strict=True)
+        ),
+        n=node.n,
+        number=node.number,
+        columns=columns,
+        input_schema=stream.schema,
+        hash_bits=options.hash_bits,
+    )
+    if node.time is None:  # nothing is decided before the end, so nothing comes too late
+        return Prepared(operator, (stream,), (following_the_end(),), (closing_as(NeverCloses()),))
+    return Prepared(operator, (stream,), (following(below, node.time),), (closing_by(node.time),))

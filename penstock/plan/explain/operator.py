@@ -20,10 +20,10 @@ from penstock.operators.theta_join.last_rows import LastRowsJoin
 from penstock.operators.top import OrderColumn, TopRows
 from penstock.operators.window.aggregate import Measure, WindowAggregate
 from penstock.operators.window.windows import Window
-from penstock.plan.explain.kept import kept_lines
 from penstock.plan.spans import span_text
 
 Shown = Mapping[tuple[int, str], str]  # the expressions that columns of an operator's ports stand for
+_FOREVER = 1 << 62  # spans from here on have no bound
 
 
 def operator_lines(operator: Operator, shown: Shown = MappingProxyType({})) -> Iterator[str]:
@@ -139,3 +139,37 @@ def _cells(operator: GridJoin | LastRowsJoin) -> str:
 
 def _per(time: str | None) -> str:
     return f" and {time}" if time is not None else ", at the end of the stream"
+
+
+def kept_lines(operator: Operator) -> Iterator[str]:
+    match operator:
+        case WindowAggregate(window=window, input_schema=schema):
+            yield f"keep a partial for each key and pane, at most {_span(window.size, schema, window.time)}"
+        case SessionAggregate(window=window, input_schema=schema):
+            yield f"keep fragments of sessions until {_span(window.gap, schema, window.time)} after their last row"
+        case MomentsAggregate():
+            yield "keep a partial for each group until its time has passed"
+        case DistinctRows():
+            yield "keep each different row until its time has passed"
+        case TopRows(n=n, time=time):
+            until = "the stream has ended" if time is None else f"{time} has passed"
+            yield f"keep at most {n} rows of each group until {until}"
+        case Reorder():
+            yield "keep rows until their time has passed"
+        case BandJoin() | GridJoin():
+            yield from (_kept_of_input(operator, port) for port in range(operator.ports))
+        case LastRowsJoin(last_rows=last_rows):
+            yield f"keep the last {last_rows[0]} and {last_rows[1]} rows, and those that wait for both inputs"
+
+
+def _kept_of_input(operator: BandJoin | GridJoin, port: int) -> str:
+    span = operator.span(port)
+    if span <= 1:
+        return f"keep rows of input {port} until their time has passed"
+    if span >= _FOREVER:
+        return f"keep rows of input {port} until the other input has ended"
+    return f"keep rows of input {port} for {_span(span, operator.schemas[port], operator.times[port])}"
+
+
+def _span(span: int, schema: pa.Schema, time: str) -> str:
+    return span_text(span, bool(pa.types.is_timestamp(schema.field(time).type)))

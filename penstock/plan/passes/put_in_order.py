@@ -6,10 +6,10 @@ key: then not all of them have to pass through one site.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from penstock.plan.logical import Filter, InOrder, MapBatches, Node, Project, Split, Windows
-from penstock.plan.rewrite import bottom_up
+from penstock.plan.logical import Filter, InOrder, Join, MapBatches, Node, Project, Source, Split, Union, Windows
 from penstock.plan.schema import time_column
 
 
@@ -37,3 +37,14 @@ def _is_in_order(node: Node) -> bool:
         case Filter(input=below) | Project(input=below) | Split(input=below) | Windows(input=below):
             return _is_in_order(below)
     return isinstance(node, InOrder)
+
+
+def bottom_up(node: Node, rule: Callable[[Node], Node]) -> Node:
+    """The plan with `rule` applied to each node after it was applied to the node's inputs."""
+    match node:
+        case Source():
+            return rule(node)
+        case Union(inputs=inputs) | Join(inputs=inputs):
+            return rule(replace(node, inputs=tuple(bottom_up(part, rule) for part in inputs)))
+        case _:
+            return rule(replace(node, input=bottom_up(node.input, rule)))

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext, cloudpickle
@@ -25,7 +26,6 @@ from penstock.spark.hosts import on_one_host, tries_tasks_once
 from penstock.spark.jobs.addressed import Addressed, addressed, opened
 from penstock.spark.jobs.batch_route import routed_batch, routes_by_batch
 from penstock.spark.jobs.placement import Anchors
-from penstock.spark.jobs.shuffles import forget_shuffles
 from penstock.spark.session import jvm_is_dead, spark_folder
 from penstock.spark.source.adapter import BatchSplit
 from penstock.spark.workers.allocator import keep_freed_memory
@@ -147,3 +147,24 @@ def _run_partition(
 
 def _told(error: Py4JJavaError | PySparkException) -> str:
     return str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error)
+
+
+def forget_shuffles(rdd: RDD[Any]) -> None:
+    """Remove the shuffle files that the job of `rdd` wrote, and what the driver remembers of them."""
+    cleaner = rdd.context._jsc.sc().cleaner()
+    if cleaner.isDefined():
+        for shuffle in _shuffle_ids(rdd._jrdd.rdd()):
+            cleaner.get().doCleanupShuffle(shuffle, True)
+
+
+def _shuffle_ids(java_rdd: Any) -> list[int]:
+    found: list[int] = []
+    dependencies = java_rdd.dependencies()
+    for index in range(dependencies.size()):
+        dependency = dependencies.apply(index)
+        if dependency.rdd().getStorageLevel().useMemory():
+            continue  # it outlives the epoch
+        if dependency.getClass().getSimpleName() == "ShuffleDependency":
+            found.append(dependency.shuffleId())
+        found += _shuffle_ids(dependency.rdd())
+    return found

@@ -14,15 +14,16 @@ import pyarrow as pa
 
 from penstock.checkpoint.manifest import Staged
 from penstock.engine.task.exchange.deliver import are_scattered, blobs_for_sites, writer_for
-from penstock.engine.task.exchange.judging import judged
 from penstock.engine.task.exchange.late_rows import LateFor
-from penstock.engine.task.exchange.steps import run_branches
+from penstock.engine.task.exchange.steps import run_branches, run_steps
 from penstock.engine.wire.blob import Header
 from penstock.engine.wire.job import EpochJob, Message
+from penstock.expr.tree import Column, Named
 from penstock.operators.arrange import merged
 from penstock.operators.protocol import Orderable
-from penstock.plan.program import SINK, Assign, Branch, Subquery
-from penstock.progress.mark import Mark
+from penstock.operators.window.lateness import RowCloses, missed, told
+from penstock.plan.program import PLACE, SINK, Assign, Branch, Compute, Step, Subquery
+from penstock.progress.mark import BEGIN, Mark
 from penstock.state.site_order import SiteOrder
 from penstock.storage.durable import Sync, sync_file
 
@@ -128,3 +129,20 @@ def together(subquery: Subquery, port: int, tables: Sequence[pa.Table], order: S
     if order is not None and isinstance(operator, Orderable):
         return operator.combine_by(order.words, port, tables)
     return merged(tables, tables[0].schema) if subquery.takes_rows else operator.combine(port, tables)
+
+
+def judged(behind: pa.Table, branch: Branch, late_below: Mark) -> tuple[pa.Table | None, LateFor]:
+    """What the target of a branch takes of rows behind the punctuation (None: nothing), and what it has missed."""
+    if isinstance(branch.closing, RowCloses):
+        return None, LateFor(branch.target, behind.column(PLACE).to_numpy())
+    rows, mark = run_steps(behind, tuple(map(_with_place, branch.steps))), branch.tracks[0].mark((late_below, BEGIN))
+    found = missed(branch.closing, rows, mark)
+    some, places = found.windows > 0, rows.column(PLACE).to_numpy()
+    first, last = (None if borders is None else borders[some] for borders in (found.first, found.last))
+    rows = told(branch.closing, rows.drop_columns(PLACE), found, mark)
+    return rows.filter(pa.array(~found.late)), LateFor(branch.target, places[some], first, last)
+
+
+def _with_place(step: Step) -> Step:
+    """The same step, which passes places on."""
+    return Compute((*step.columns, Named(PLACE, Column(PLACE)))) if isinstance(step, Compute) else step

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.engine.task.exchange.steps_apply import apply
-from penstock.engine.task.exchange.steps_assign import assign
-from penstock.engine.task.exchange.steps_divide import outputs_of
+from penstock.errors import QueryError, SourceError
 from penstock.expr.evaluate.scalar import evaluate, keep
 from penstock.expr.text import text
+from penstock.expr.tree import Expr, columns_of
+from penstock.operators.window.windows import Window
 from penstock.plan.program import Apply, Assign, Branch, Compute, Divide, Keep, Step
+from penstock.plan.schema import WINDOW_END, WINDOW_START
+from penstock.types import conform, time_array, time_values
+from penstock.user_code import told
 
 _Steps = Sequence[Step]
+_PLACE = "#place"
 
 
 def run_steps(rows: pa.Table, steps: _Steps) -> pa.Table:
@@ -94,3 +98,97 @@ def _meaning(step: Step) -> Hashable:
             return Apply, function.name, id(function.call), schema, times
         case _:
             return step
+
+
+def apply(rows: pa.Table, step: Apply) -> pa.Table:
+    """What the function gives for the rows, in the declared types. It is not asked about no rows."""
+    if not rows.num_rows:
+        return step.schema.empty_table()
+    given = _conforming(_called(rows, step), step)
+    if step.times is not None:
+        _check_times(rows, given, step.function.name, *step.times)
+    return given
+
+
+def _called(rows: pa.Table, step: Apply) -> pa.Table:
+    try:
+        given: Any = step.function.call(rows)
+    except Exception as error:
+        raise QueryError(
+            f"the function `{step.function.name}` failed",
+            detail=told(error),
+            hint=f"it was given {rows.num_rows} rows of {', '.join(rows.column_names)}",
+        ) from error
+    if isinstance(given, pa.RecordBatch):
+        return pa.Table.from_batches([given])
+    if not isinstance(given, pa.Table):
+        raise QueryError(
+            f"the function `{step.function.name}` gave no table",
+            detail=f"it gave a {type(given).__name__}",
+            hint="return a pyarrow.Table",
+        )
+    return given
+
+
+def _conforming(given: pa.Table, step: Apply) -> pa.Table:
+    what = f"the function `{step.function.name}` gave a table that does not fit its declared columns"
+    if twice := sorted({name for name in step.schema.names if given.column_names.count(name) > 1}):
+        raise QueryError(what, detail=f"it has several columns called `{twice[0]}`", hint="return each once")
+    try:
+        return conform(given, step.schema, f"the result of `{step.function.name}`")
+    except SourceError as error:
+        detail = f"{error.what}: {error.detail}" if error.detail else error.what
+        raise QueryError(what, detail=detail, hint=error.hint) from error
+
+
+def _check_times(rows: pa.Table, given: pa.Table, function: str, before: str, after: str) -> None:
+    """No time may become null, nor earlier than all that were given: what is behind relies on the punctuation."""
+    times = given.column(after)
+    if times.null_count:
+        raise QueryError(
+            f"the function `{function}` gave a row without a time",
+            detail=f"`{after}` is null in {times.null_count} of {given.num_rows} rows",
+            hint="leave such rows out, or declare that the result has no time",
+        )
+    least = time_values(rows.column(before)).min()
+    if given.num_rows and (earlier := time_values(times).min()) < least:
+        raise QueryError(
+            f"the function `{function}` made times earlier",
+            detail=f"the least `{before}` it was given is {least}, the least `{after}` it gave is {earlier}",
+            hint="keep the times as they are, or declare that the result has no time",
+        )
+
+
+def assign(rows: pa.Table, window: Window) -> pa.Table:
+    """The rows with the borders of their windows behind their columns. A row between two windows vanishes."""
+    times = time_values(rows.column(window.time))
+    into = (times - window.offset) % window.slide  # how far each row is into the window that started last
+    counts = np.maximum(-((into - window.size) // window.slide), 0)
+    starts = times - into
+    if not np.all(counts == 1):
+        copies = np.repeat(np.arange(len(times)), counts)
+        back = np.arange(len(copies)) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows, starts = rows.take(pa.array(copies)), starts[copies] - back * window.slide
+    type_ = rows.schema.field(window.time).type
+    rows = rows.append_column(WINDOW_START, time_array(starts, type_))
+    return rows.append_column(WINDOW_END, time_array(starts + window.size, type_))
+
+
+def outputs_of(rows: pa.Table, predicates: Sequence[Expr]) -> npt.NDArray[np.int64]:
+    """The output of each row: the first predicate that is true for it, or one behind the last. A predicate sees only
+    the rows that those before it have left."""
+    outputs = np.full(rows.num_rows, len(predicates), dtype=np.int64)
+    left = np.arange(rows.num_rows)
+    for output, predicate in enumerate(predicates):
+        taken = _taken(rows, left, predicate)
+        outputs[taken] = output
+        left = left[outputs[left] == len(predicates)]
+    return outputs
+
+
+def _taken(rows: pa.Table, places: npt.NDArray[np.int64], predicate: Expr) -> npt.NDArray[np.int64]:
+    """The places, among the given ones, of the rows for which the predicate is true."""
+    read = list(dict.fromkeys(columns_of(predicate)))
+    placed = rows.select(read).append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
+    some = placed if len(places) == rows.num_rows else placed.take(pa.array(places))
+    return np.asarray(keep(some, predicate).column(_PLACE).to_numpy())

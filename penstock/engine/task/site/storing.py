@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
+from penstock.checkpoint.manifest import SiteState
 from penstock.checkpoint.store import staged_name
 from penstock.engine.task.site.run_access import OPEN_RUNS, InPlace, RunAccess
 from penstock.operators.arrange import hashes_of, times_of
-from penstock.operators.protocol import Stored
+from penstock.operators.protocol import Gridded, Stored
 from penstock.state.compaction import MOST_SLICES, choose
 from penstock.state.hash_ranges import Hashes, HashRange
 from penstock.state.runs import Run, Slice
@@ -123,3 +125,18 @@ def _columns(schema: pa.Schema) -> str:
 
 def of_port(slices: Iterable[Slice], port: int) -> list[Slice]:
     return [piece for piece in slices if piece.run.port == port]
+
+
+def spread_anew(storage: Storage, operator: Gridded, state: SiteState, homes: Sequence[HashRange]) -> SiteState:
+    """What a site was given when the grid changed, spread over its cells and written. Each slice becomes a run of its
+    own, so that they expire as they would have."""
+    storage.wait_for((*state.slices, *state.held), None)
+    slices, held = (
+        tuple(new for old in pieces for new in _rewritten(storage, operator, old, homes))
+        for pieces in (state.slices, state.held)
+    )
+    return replace(state, slices=slices, held=held)
+
+
+def _rewritten(storage: Storage, operator: Gridded, piece: Slice, homes: Sequence[HashRange]) -> list[Slice]:
+    return storage.write(piece.run.port, operator.respread(piece.run.port, storage.read(piece), homes))

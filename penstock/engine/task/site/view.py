@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.checkpoint.manifest import SiteState
-from penstock.engine.task.site.cutting import cut
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import Marks, Operator, Portion, Stored
@@ -119,3 +119,28 @@ def _as_stored(rows: pa.Table) -> Stored:
 
 def _inside(hashes: Hashes, part: HashRange) -> Hashes:
     return hashes[part.rows(hashes)]
+
+
+def cut(part: HashRange, columns: Sequence[Hashes], most_rows: int) -> Iterator[HashRange]:
+    """The range in parts, of which none is without rows, and none has more than `most_rows` unless they are of one
+    hash. `columns` are the hashes of the rows of the range, each in order."""
+    filled = [hashes for hashes in columns if len(hashes)]
+    if sum(map(len, filled)) <= most_rows:
+        yield part
+        return
+    first, last = min(int(hashes[0]) for hashes in filled), max(int(hashes[-1]) for hashes in filled)
+    if first == last:
+        yield part
+        return
+    border = shortest_prefix(first, last)
+    places = [int(np.searchsorted(hashes, np.uint64(border))) for hashes in filled]
+    below = [hashes[:place] for hashes, place in zip(filled, places, strict=True)]
+    above = [hashes[place:] for hashes, place in zip(filled, places, strict=True)]
+    yield from cut(HashRange(part.low, border), below, most_rows)
+    yield from cut(HashRange(border, part.high), above, most_rows)
+
+
+def shortest_prefix(first: int, last: int) -> int:
+    """Of the numbers above `first` up to `last` the one with most zeros at its end."""
+    low_bits = (first ^ last).bit_length() - 1
+    return last >> low_bits << low_bits
