@@ -128,8 +128,7 @@ def overdue(loop: EpochLoop, manifest: Manifest, windows: int) -> bool:
 
 
 @pytest.mark.parametrize("flush", MODES)
-@pytest.mark.parametrize("max_delay", [1, 2, 3])
-@pytest.mark.parametrize("slide", [WINDOW, WINDOW // 4])
+@pytest.mark.parametrize(("slide", "max_delay"), [(WINDOW, 1), (WINDOW, 3), (WINDOW // 4, 2)])
 def test_no_closing_is_put_off_by_more_than_max_delay_windows(
     slide: int, max_delay: int, flush: str, place: Place
 ) -> None:

@@ -73,7 +73,7 @@ def test_an_aggregate_reads_no_column_twice() -> None:
 @pytest.mark.parametrize(
     ("query", "way"),
     [
-        (lambda: A.in_order(), "to one site of subquery 0: the order is over all rows (in_order(by=…) spreads it)"),
+        (lambda: A.in_order(), "to one site of subquery 0: the order is over all rows (in_order(by=…), or in_order_by"),
         (lambda: A.in_order(by="k"), "by key hash to subquery 0"),
         (lambda: A.window(ps.tumbling("1s")).agg(n=ps.count()), "to one site of subquery 0: all rows are one group"),
         (lambda: A.window(ps.session("1s")).agg(n=ps.count()), "to one site of subquery 0: all rows are one group"),

@@ -17,7 +17,7 @@ from penstock.storage.disk_errors import explained, writing
 @pytest.fixture(autouse=True)
 def disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has 3,000 bytes left, of which the user may have 2,000."""
-    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bfree=3, f_bavail=2, f_frsize=1000))
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bfree=3, f_bavail=2, f_frsize=1000, f_files=0))
 
 
 def _refused(number: int, path: Path | None = None, size: int = 0) -> StorageError:
