@@ -68,7 +68,7 @@ def test_a_script_can_ask_for_it() -> None:
 def test_what_is_put_off_changes_nothing_about_the_answer(
     case: int, flush: str, random: Random, tmp_path: Path
 ) -> None:
-    for number in range(5):
+    for number in range(3):
         scenario, place = random_scenario(random), Place(tmp_path / str(number))
         way = replace(random_way(random), flush=flush)
         step_to_end(scenario, place, way, InlineExecutor())
