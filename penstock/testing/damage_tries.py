@@ -190,7 +190,10 @@ class Trials:
         place = Place(self._folder / "place")
         if not self._run_up_to(number, place, Fault(FaultPoint.COMMITTED, epochs)):
             return -1  # it does not have as many
-        return len({file.output for file in newest_manifest(place.checkpoint).staged})
+        newest = newest_manifest(place.checkpoint)
+        if newest.finished:
+            return -1  # nobody would look at what is damaged behind the last epoch of a run
+        return len({file.output for file in newest.staged})
 
     def _run_up_to(self, number: int, place: Place, fault: Fault) -> bool:
         """Run a scenario until a fault; gives whether it was reached."""
