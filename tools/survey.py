@@ -1,0 +1,127 @@
+"""Counts what makes the code easy or hard to take over: `python tools/survey.py [checkout]`.
+
+Files, lines, modules with one importer, class names that mean two things, docstrings that do not begin with a verb,
+places where the engine reads a clock, and the files that a row and a decision pass through.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+PARTS = {
+    "product": ["penstock"],
+    "bench": ["penstock/bench", "bench"],
+    "test support": ["penstock/testing", "tests/support"],
+    "tests": ["tests"],
+}
+_NOUN_CLAUSE = re.compile(r"(The|A|An|What|Whether|How|Which|Where|When|Why|Who|Those|That|One|It|Of|In|All)\b")
+_CLOCK = re.compile(r"\btime\.(time|monotonic|perf_counter|process_time|time_ns|monotonic_ns)\b")
+
+# Runs a query in process and prints the files whose functions ran between the first row and the result.
+_TRACED = """
+import sys
+import pyarrow as pa
+import penstock as ps
+rows = pa.table({"ts": list(range(400)), "k": [n % 7 for n in range(400)]})
+query = ps.read.batches([rows.slice(n, 40) for n in range(0, 400, 40)], time="ts").group_by("k")
+query = query.window(ps.tumbling(50)).agg(n=ps.count())
+seen = set()
+def watch(frame, event, argument):
+    seen.add(frame.f_code.co_filename)
+start = {start!r}
+sys.setprofile(watch)
+import threading
+threading.setprofile(watch)
+query.to.memory().start(master="inline", policy=start, round_seconds=0.0).wait()
+sys.setprofile(None)
+print("\\n".join(sorted(file for file in seen if "/penstock/" in file)))
+"""
+
+
+def survey(root: Path) -> list[tuple[str, str]]:
+    """Return what is counted and the figure, one pair a line."""
+    product = _modules(root)
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in product.items()}
+    rows = [(f"{part}: files, lines", _size(root, part)) for part in PARTS]
+    rows.append(("modules with one importer", str(len(_with_one_importer(trees)))))
+    rows.append(("class names defined twice", _twice(trees)))
+    rows.append(("docstrings that begin with a noun clause", _noun_clauses(trees)))
+    rows.append(("places where the engine reads a clock", str(_clocks(root))))
+    rows.append(("files on the way of a row", str(len(_way(root, "static")))))
+    rows.append(("files of balance on the way of a decision", str(len(_way(root, "even") - _way(root, "static")))))
+    return rows
+
+
+def _modules(root: Path) -> dict[str, Path]:
+    """Return the modules of the product, by their names: without benchmarks and test support."""
+    left_out = [root / folder for part in ("bench", "test support") for folder in PARTS[part]]
+    found = {}
+    for path in sorted((root / "penstock").rglob("*.py")):
+        if not any(path.is_relative_to(folder) for folder in left_out):
+            found[".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")] = path
+    return found
+
+
+def _size(root: Path, part: str) -> str:
+    nested = [folder for other, folders in PARTS.items() if other != part for folder in folders]
+    files = [
+        path
+        for folder in PARTS[part]
+        for path in (root / folder).rglob("*.py")
+        if not any(path.is_relative_to(root / n) for n in nested if n.startswith(f"{folder}/"))
+    ]
+    return f"{len(files)}, {sum(len(path.read_text(encoding='utf-8').splitlines()) for path in files):,}"
+
+
+def _with_one_importer(trees: dict[str, ast.Module]) -> list[str]:
+    importers = defaultdict[str, set[str]](set)
+    for name, tree in trees.items():
+        for imported in _imported(tree, trees):
+            importers[imported].add(name)
+    return [name for name in trees if len(importers[name] - {name}) == 1]
+
+
+def _imported(tree: ast.Module, known: dict[str, ast.Module]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in known else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def _twice(trees: dict[str, ast.Module]) -> str:
+    classes = Counter(n.name for tree in trees.values() for n in tree.body if isinstance(n, ast.ClassDef))
+    names = sorted(name for name, times in classes.items() if times > 1 and not name.startswith("_"))
+    return f"{len(names)} {' '.join(names)}".strip()
+
+
+def _noun_clauses(trees: dict[str, ast.Module]) -> str:
+    functions = [n for tree in trees.values() for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    texts = [text for function in functions if (text := ast.get_docstring(function))]
+    clauses = [text for text in texts if _NOUN_CLAUSE.match(text)]
+    return f"{len(clauses)} of {len(texts)}, {len(clauses) / len(texts):.0%}"
+
+
+def _clocks(root: Path) -> int:
+    return sum(len(_CLOCK.findall(path.read_text(encoding="utf-8"))) for path in (root / "penstock/engine").rglob("*.py"))
+
+
+def _way(root: Path, policy: str) -> set[str]:
+    """Return the files of the product that a small query passes through, from its start to its end."""
+    code = _TRACED.replace("{start!r}", repr(policy))
+    command = [sys.executable, "-c", code]
+    told = subprocess.run(command, cwd=root, env={"PYTHONPATH": str(root)}, capture_output=True, text=True, check=True)
+    return set(told.stdout.split())
+
+
+if __name__ == "__main__":
+    for what, figure in survey(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1]):
+        print(f"{what:45} {figure}")
