@@ -33,7 +33,7 @@ from penstock.testing.schedules import die_with_changes, random_change
 from penstock.testing.ways import Way, random_way
 
 QUERIES = operator_queries(SECOND)
-EACH = 5  # schedules in one test
+EACH = 3  # schedules in one test
 KEYS = 50
 CHANGING = 30  # epochs
 FAR = {"deadline_seconds": 3600.0}  # never reached; but with a deadline nobody waits for a fetch

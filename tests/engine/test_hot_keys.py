@@ -33,7 +33,7 @@ from penstock.testing.ways import Way, random_way
 QUERIES = {name: query for name, query in operator_queries(SECOND).items() if "join" in name}
 SPREADABLE = sorted(name for name in QUERIES if "theta" not in name and "full" not in name)
 ONE_BY_ONE = Way(sites=3, items=1, item_rows=1)  # so that much is pending
-EACH = 5  # schedules in one test
+EACH = 3  # schedules in one test
 HASH = hash_of(HOT, 64)
 
 

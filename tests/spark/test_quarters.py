@@ -16,8 +16,11 @@ pytestmark = pytest.mark.spark
 ROWS = 40_000
 
 
-def test_a_crew_stays_and_steps_aside_for_other_jobs(spark: SparkContext, tmp_path: Path) -> None:
+def test_a_crew_stays_and_steps_aside_for_other_jobs(
+    spark: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     quarters, events, crews = quarters_of(spark), list[Event](), list[bool]()
+    monkeypatch.setattr(quarters, "_away_until", 0.0)  # the test before may just have wanted the cores
 
     def hear(event: Event) -> None:
         events.append(event)
