@@ -50,9 +50,11 @@ def source_node(statement: CreateSource, connectors: Connectors, text: ScriptTex
 
 def _idle(told: str | None) -> int | None:
     """After how many microseconds without rows the source counts as idle."""
-    if told is not None and span(told) <= 0:
+    if told is None:
+        return None
+    if (microseconds := span(told)) <= 0:
         raise QueryError("the time after which a source is idle must be above zero", hint="as in idle = '10s'")
-    return None if told is None else span(told)
+    return microseconds
 
 
 def sink_node(statement: CreateSink, rows: Node, connectors: Connectors, text: ScriptText) -> Sink:

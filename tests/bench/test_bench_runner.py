@@ -222,6 +222,7 @@ def test_bad_requests_are_refused_before_anything_runs(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_gives_the_batch_answer_up_to_its_watermark(tmp_path: Path) -> None:
     done = launch(job("spark", "tumble", tmp_path, files_per_trigger=5, memory_gib=2), tmp_path / "log")

@@ -156,5 +156,6 @@ def test_shuffle_files_lost_on_a_cluster_make_spark_mix_attempts_which_is_seen(r
     assert any(_lose_shuffle_files(False, random, tmp_path / str(attempt)) for attempt in range(5))
 
 
+@pytest.mark.slow
 def test_shuffle_files_lost_on_a_cluster_with_speculation(random: Random, tmp_path: Path) -> None:
     _lose_shuffle_files(True, random, tmp_path)
