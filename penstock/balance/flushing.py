@@ -25,6 +25,8 @@ from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, common, 
 EAGER, SLOW, LAZY = "eager", "slow", "lazy"
 LEAST_SHARE = 64  # one in so many of a site's hashes is closed in an epoch, if that many wait
 BLOCK_BITS = 7  # the hand takes the hashes in 2**7 blocks: the more, the evener for each site, and the more items
+LEAST_BLOCK_BITS = 2  # fewer blocks where there are few rows, whose items would cost more than the rows in them
+BLOCK_ROWS = 64
 IDLE_SHARE = 8  # the same in an epoch that brings the site no rows
 
 
@@ -56,16 +58,20 @@ class Closing:
     ended: int
 
 
-def pressing(flushing: Flushing, closings: Iterable[Closing], upto: int, period: int) -> list[HashRange]:
-    """Return the parts of the closings that are not to be put off any longer at the low-water mark `upto`."""
+def pressing(
+    flushing: Flushing, closings: Iterable[Closing], upto: int, period: int, rows: int | None = None
+) -> list[HashRange]:
+    """Return the parts of the closings that are not to be put off any longer at the low-water mark `upto`, in blocks
+    that suit a state of `rows` rows; None: of very many."""
     waits, cycle = flushing.rounds(period)
+    bits = BLOCK_BITS if rows is None else _block_bits(rows)
     alike = defaultdict[int, list[HashRange]](list)
     for one in closings:
         alike[one.ended].append(one.range)
     return [
         part
         for ended, ranges in alike.items()
-        for part in common(sorted(ranges), _passed(ended + waits, upto, cycle))
+        for part in common(sorted(ranges), _passed(ended + waits, upto, cycle, bits))
     ]  # fmt: skip
 
 
@@ -94,7 +100,11 @@ class Leisure:
         return 0.0 if waiting else max(0.0, self.length - self.work)
 
 
-def _passed(since: int, upto: int, cycle: int) -> list[HashRange]:
+def _block_bits(rows: int) -> int:
+    return min(BLOCK_BITS, max(LEAST_BLOCK_BITS, (rows // BLOCK_ROWS).bit_length()))
+
+
+def _passed(since: int, upto: int, cycle: int, bits: int) -> list[HashRange]:
     """Return the hashes that the hand has passed from `since` to `upto`, in order."""
     if upto - since >= cycle:
         return [EVERYTHING]
@@ -102,16 +112,16 @@ def _passed(since: int, upto: int, cycle: int) -> list[HashRange]:
         return []
     begin, end = (time % cycle * HASH_END // cycle for time in (since, upto))
     if begin <= end:
-        return sorted(_blocks(begin, end))
-    return sorted([*_blocks(0, end), *_blocks(begin, HASH_END)])
+        return sorted(_blocks(begin, end, bits))
+    return sorted([*_blocks(0, end, bits), *_blocks(begin, HASH_END, bits)])
 
 
-def _blocks(begin: int, end: int) -> Iterator[HashRange]:
+def _blocks(begin: int, end: int, bits: int) -> Iterator[HashRange]:
     """Yield the hashes that the hand passes from one place of its round to another, block by block, the first and the
-    last in part. Blocks come in the order of their numbers with the bits reversed: 0, 64, 32, 96, 16 ..."""
-    width = HASH_END >> BLOCK_BITS
+    last in part. Blocks come in the order of their numbers with the bits reversed: with 7 bits 0, 64, 32, 96, 16 ..."""
+    width = HASH_END >> bits
     for turn in range(begin // width, -(-end // width)):
-        block = int(f"{turn:0{BLOCK_BITS}b}"[::-1], 2)
+        block = int(f"{turn:0{bits}b}"[::-1], 2)
         low, high = max(begin, turn * width), min(end, (turn + 1) * width)
         yield HashRange(low + (block - turn) * width, high + (block - turn) * width)
 

@@ -171,7 +171,7 @@ def flush(
     home, (least,) = sorted(m.range for m in marks), view.least_times()
     assert least is not None, "what is due is due of some rows"
     closings = [Closing(stretch.range, operator.first_end(stretch.after[0], least)) for stretch in work]
-    parts = pressing(limits.flushing, closings, upto[0].at, operator.period)
+    parts = pressing(limits.flushing, closings, upto[0].at, operator.period, view.rows())
     share = LEAST_SHARE if view.has_fresh else IDLE_SHARE
     now = sorted(at_least(parts, [stretch.range for stretch in work], home, share))
     return Flush(
