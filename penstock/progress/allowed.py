@@ -20,7 +20,7 @@ def allowing(rule: Rule, lateness: str | int | timedelta | None, is_timestamp: b
         raise ConfigError(
             "the allowed lateness cannot be below zero",
             detail=f"it is {lateness!r}",
-            hint="give it a span, or leave it out",
+            hint="use a span of zero or more, or omit it",
         )
     return replace(rule, allowed=allowed)
 
@@ -40,6 +40,6 @@ def span_of_times(told: str | int | timedelta, is_timestamp: bool) -> int:
     if not is_timestamp:
         raise ConfigError(
             f"the allowed lateness {told!r} has a unit, but the time of the source is a number",
-            hint="write a whole number of whatever the times count",
+            hint="write a whole number in the unit of the time column",
         )
     return span(told)

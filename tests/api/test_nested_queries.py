@@ -190,7 +190,7 @@ REFUSED = {
     "SELECT user.idd FROM s": "`user` has no field `idd`",
     "SELECT v.id FROM s": "`v` is of type BIGINT, and has no field `id`",
     "SELECT users.id FROM s": "unknown stream `users`",
-    "SELECT user + 1 AS u FROM s": r"STRUCT\(.*\) and INTEGER do not add up",
+    "SELECT user + 1 AS u FROM s": r"STRUCT\(.*\) and INTEGER cannot be added",
     "SELECT v FROM s WHERE user": "not BOOLEAN",
     "SELECT tags[v] FROM s": "what stands in brackets",
 }
