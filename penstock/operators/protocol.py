@@ -175,10 +175,14 @@ class Operator(Protocol):
     """A stateful operator. Invariant: a frozen value, equal for equal queries, and picklable."""
 
     @property
-    def ports(self) -> int: ...
+    def ports(self) -> int:
+        """Return the number of inputs."""
+        ...
 
     @property
-    def tracks(self) -> int: ...
+    def tracks(self) -> int:
+        """Return the number of marks that the operator's progress consists of."""
+        ...
 
     @property
     def probes(self) -> bool:
@@ -193,7 +197,9 @@ class Operator(Protocol):
         ...
 
     @property
-    def result_schema(self) -> pa.Schema: ...
+    def result_schema(self) -> pa.Schema:
+        """Return the schema of the results."""
+        ...
 
     @property
     def reach(self) -> int:
@@ -202,8 +208,8 @@ class Operator(Protocol):
 
     @property
     def output_times(self) -> tuple[str, ...]:
-        """Return the progressing attributes of the result, in the order of `output_marks`. An empty name stands for a
-        mark that holds only jointly with others."""
+        """Return the progressing attributes of the result, in the order of `output_marks`. An empty name: the
+        time is not in the result, or the mark holds only jointly with others."""
         ...
 
     def state_schema(self, port: int) -> pa.Schema:
@@ -232,15 +238,17 @@ class Operator(Protocol):
         If there is no work, the engine advances the marks without calling `work`."""
         ...
 
-    def work(self, portion: Portion) -> Done: ...
+    def work(self, portion: Portion) -> Done:
+        """Do all work of a portion up to its `upto`; return the results and the state rows to keep."""
+        ...
 
     def expired_below(self, port: int, marks: Marks) -> int:
         """Return the #time below which state rows of a port are no longer needed."""
         ...
 
     def span(self, port: int) -> int:
-        """Return the approximate lifetime of state rows. Compaction keeps runs narrower than this, so that whole runs
-        can expire."""
+        """Return the approximate lifetime of state rows. Compaction uses it to limit the time span of runs, so that
+        whole runs can expire."""
         ...
 
     def output_marks(self, marks: Marks) -> Marks:

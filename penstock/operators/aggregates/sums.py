@@ -132,7 +132,7 @@ class FloatSum:
 
     def merge(self, parts: Sequence[pa.Array], groups: Segments) -> list[pa.Array]:
         valid = valid_mask(parts[0])
-        with np.errstate(all="ignore"):  # the sum of infinities of both signs is NaN, as in SQL
+        with np.errstate(all="ignore"):  # infinities of both signs give NaN, which is correct
             total = groups.add(floats(parts[0]))
         return [masked(pa.array(total), None if valid is None else groups.any(valid))]
 

@@ -41,7 +41,7 @@ class Moments:
 def _merged(weights: Values, means: Values, squares: Values, groups: Segments) -> list[pa.Array]:
     """Merge the parts of each group, in blocks of bounded size."""
     columns = (weights, means, squares)
-    with np.errstate(all="ignore"):  # infinities give NaN, as in SQL
+    with np.errstate(all="ignore"):  # infinities give NaN, which is correct
         blocks = [_merged_tiles(part, *(c[part.order] for c in columns)) for part in groups.apart()]
     types = (pa.int64(), pa.float64(), pa.float64())
     return [

@@ -20,7 +20,7 @@ from penstock.operators.protocol import Explosion, Portion
 from penstock.operators.theta_join.ranges import band_ranges
 from penstock.state.hash_ranges import point
 
-COMBINATIONS = 100_000_000  # of one key in one portion: from here on a warning is raised
+COMBINATIONS = 100_000_000  # of one key in one portion: from here on it is reported
 _LOOKED_AT = 8  # number of largest keys to examine
 _KEY_LENGTH = 80
 
