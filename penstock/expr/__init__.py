@@ -1,1 +1,1 @@
-"""Scalar expressions: the tree, its text, and the functions it may call. Everything may import it."""
+"""Scalar expressions: the tree, its SQL text, and the functions it may call. Any package may import it."""

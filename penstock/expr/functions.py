@@ -1,8 +1,8 @@
-"""The scalar functions and operators a query may use, under the names DuckDB gives them.
+"""The scalar functions and operators that a query may use, by their DuckDB names.
 
-It is a list of what is allowed: each of these gives the same value for the same arguments, at any time, in any process.
-An epoch that is run again must compute what it computed the first time, so a function that reads a clock, a random
-number generator or the environment is refused by name.
+This is an allow list of deterministic functions: each returns the same value for the same arguments at any time and in
+any process, because an epoch that is run again must compute the same rows. Functions that read a clock, a random number
+generator or the environment are refused by name.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from penstock.errors import QueryError, did_you_mean
 
 @dataclass(frozen=True)
 class Function:
-    """A function or operator and how many arguments it takes; `at_most` is None where there is no limit."""
+    """A function or operator and its number of arguments. `at_most` is None if there is no upper limit."""
 
     name: str
     at_least: int
     at_most: int | None
 
     def takes(self, count: int) -> bool:
+        """Return whether the function can be called with `count` arguments."""
         return self.at_least <= count and (self.at_most is None or count <= self.at_most)
 
     @property
     def arity(self) -> str:
-        """How many arguments it takes, in words."""
+        """Return the accepted numbers of arguments as text for messages."""
         if self.at_most is None:
             return f"{self.at_least} or more arguments"
         if self.at_least == self.at_most:
@@ -36,7 +37,7 @@ class Function:
 
 
 _BY_ARITY: tuple[tuple[int, int | None, str], ...] = (
-    # Operators, and what SQL writes as syntax. `-` with one argument is the minus sign.
+    # Operators and special syntax of SQL. `-` with one argument is negation.
     (1, 2, "-"),
     (2, 2, "+ * / // % = <> < <= > >= is_distinct_from is_not_distinct_from"),
     (1, 1, "not is_null is_not_null"),
@@ -79,6 +80,7 @@ _BY_ARITY: tuple[tuple[int, int | None, str], ...] = (
 
 
 def _functions() -> Iterator[tuple[str, Function]]:
+    """Yield each allowed function by name."""
     for at_least, at_most, names in _BY_ARITY:
         for name in names.split():
             yield name, Function(name, at_least, at_most)
@@ -88,7 +90,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(dict(_functions()))
 
 ALIASES: Mapping[str, str] = MappingProxyType({"!=": "<>", "==": "=", "extract": "date_part", "isnull": "is_null"})
 
-_CLOCK, _CHANCE, _ENVIRONMENT = "it reads the clock", "it gives a new value at each call", "it reads the environment"
+_CLOCK, _CHANCE, _ENVIRONMENT = "it reads the clock", "it returns a new value on each call", "it reads the environment"
 _BY_REASON = {
     _CLOCK: "now today current_date current_time current_timestamp localtime localtimestamp get_current_time "
     "get_current_timestamp transaction_timestamp age",
@@ -102,7 +104,8 @@ REFUSED: Mapping[str, str] = MappingProxyType(
 
 
 def require_function(name: str, argument_count: int) -> Function:
-    """The function called `name` (case does not matter), or an error that says why it cannot be used."""
+    """Return the function called `name`, ignoring case. Raises QueryError if it is unknown, refused, or does not take
+    `argument_count` arguments."""
     folded = name.lower()
     known = FUNCTIONS.get(ALIASES.get(folded, folded))
     if known is None:
@@ -115,6 +118,7 @@ def require_function(name: str, argument_count: int) -> Function:
 
 
 def _refusal(name: str, folded: str) -> QueryError:
+    """Return the error for a function that is unknown or not deterministic."""
     if folded not in REFUSED:
         return QueryError(f"unknown function `{name}`", hint=did_you_mean(folded, FUNCTIONS))
     hint = "use the event time of the row, which is a column" if REFUSED[folded] == _CLOCK else "use a column instead"

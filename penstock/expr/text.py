@@ -1,8 +1,8 @@
-"""Expressions as people read them: SQL, with quotes and parentheses only where they are needed.
+"""Expressions as SQL text, with quotes and parentheses only where they are needed.
 
-The text is for plans, messages and cache keys; nothing runs it. It is exact all the same: DuckDB reads it as the very
-expression it was made from, constants and their types included, so two expressions with one text mean the same. (Their
-equality does not say that: in Python, Literal(1) == Literal(True).)
+The text is for plans, messages and cache keys; it is never executed. It is exact: DuckDB parses it as the same
+expression, including constants and their types, so two expressions with equal text mean the same. Equality of the trees
+does not imply that: in Python, Literal(1) == Literal(True).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.expr.functions import ALIASES
 from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal, Scalar
 
 _OR, _AND, _NOT, _TEST, _CONCAT, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 10)
-_Written = tuple[str, int]  # some text, and how tightly its outermost operator binds
+_Written = tuple[str, int]  # text, and the precedence of its outermost operator
 
 _INFIX = {
     "or": _OR, "and": _AND, "||": _CONCAT, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT,
@@ -31,7 +31,7 @@ _POSTFIX = {"is_null": "IS NULL", "is_not_null": "IS NOT NULL"}
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN_FUNCTION = re.compile(r"[a-z_][a-z0-9_]*")
 
-# Words that cannot name a column unquoted in every place (the reserved words of DuckDB and those near them).
+# Words that need quotes as a column name in at least some positions: the reserved words of DuckDB and similar ones.
 _KEYWORDS = """
     all analyse analyze and anti any array as asc asof asymmetric at authorization between bigint binary bit boolean
     both by case cast char character check coalesce collate collation column columns concurrently constraint create
@@ -48,19 +48,20 @@ KEYWORDS = frozenset(_KEYWORDS.split())
 
 
 def text(expression: Expr) -> str:
-    """The expression as SQL."""
+    """Return the expression as SQL."""
     return _write(expression)[0]
 
 
 def quoted(name: str) -> str:
-    """A name as SQL writes it, quoted if it has to be."""
+    """Return a name as SQL, quoted only if necessary."""
     if _PLAIN_NAME.fullmatch(name) and name.lower() not in KEYWORDS:
         return name
     return '"' + name.replace('"', '""') + '"'
 
 
 def signed_integer(expression: Expr) -> int | None:
-    """The number that an integer constant with any minus signs before it is: SQL reads -2147483648 as one INTEGER."""
+    """Return the value of an integer constant preceded by any number of minus signs; None for other expressions. SQL
+    reads -2147483648 as one INTEGER."""
     match expression:
         case Literal(int() as value) if not isinstance(value, bool):
             return value
@@ -71,6 +72,7 @@ def signed_integer(expression: Expr) -> int | None:
 
 
 def _write(expression: Expr) -> _Written:
+    """Return the text of an expression and its precedence."""
     match expression:
         case Column(name):
             return quoted(name), _ATOM
@@ -88,12 +90,13 @@ def _write(expression: Expr) -> _Written:
 
 
 def _within(expression: Expr, level: int) -> str:
-    """The text of an operand, in parentheses where it binds less tightly than `level`."""
+    """Return the text of an operand, in parentheses if its precedence is lower than `level`."""
     written, binding = _write(expression)
     return written if binding >= level else f"({written})"
 
 
 def _call(function: str, arguments: tuple[Expr, ...]) -> _Written:
+    """Return the text of a function call or operator and its precedence."""
     match function, arguments:
         case "-", (operand,):
             return f"-{_within(operand, _ATOM)}", _SIGN
@@ -121,6 +124,7 @@ def _call(function: str, arguments: tuple[Expr, ...]) -> _Written:
 
 
 def _constant(value: Scalar) -> _Written:
+    """Return the text of a constant and its precedence: a negative number is an expression with a sign."""
     for kind, write in _CONSTANTS:
         if isinstance(value, kind):
             written = write(value)
@@ -136,7 +140,7 @@ def _float(value: float) -> str:
     if not math.isfinite(value):
         return f"CAST('{value}' AS DOUBLE)"
     written = repr(float(value))
-    return written if "e" in written else f"{written}e0"  # without an exponent it would be a decimal
+    return written if "e" in written else f"{written}e0"  # without an exponent SQL reads a decimal
 
 
 def _decimal(value: Decimal) -> str:
@@ -170,7 +174,7 @@ def _interval(value: timedelta) -> str:
     return f"INTERVAL '{' '.join(named) or '0 seconds'}'"
 
 
-# In this order: a bool is an int, and a datetime is a date.
+# The order matters: a bool is an int, and a datetime is a date.
 _CONSTANTS: tuple[tuple[type, Callable[..., str]], ...] = (
     (bool, _bool), (int, str), (float, _float), (Decimal, _decimal), (str, _string), (bytes, _bytes),
     (datetime, _datetime), (date, _date), (timedelta, _interval),

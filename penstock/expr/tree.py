@@ -1,8 +1,8 @@
-"""Scalar expressions as frozen trees.
+"""Scalar expressions as immutable trees.
 
-Front ends (SQL, Python) build them, the plan carries them, `expr.evaluate` evaluates them over Arrow tables. A tree
-never becomes program text: each node turns into an expression object of the evaluator. Functions and operators are
-named as DuckDB names them (`+`, `//`, `=`, `<>`, `and`, `or`, `not`, `is_null`, `like`, `in`, `lower`, ...).
+The front ends (SQL, Python) build them, the plan carries them, and `expr.evaluate` evaluates them over Arrow tables. A
+tree never becomes program text: each node becomes an expression object of the evaluator. Functions and operators have
+their DuckDB names (`+`, `//`, `=`, `<>`, `and`, `or`, `not`, `is_null`, `like`, `in`, `lower`, ...).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Call:
-    """A function or operator applied to arguments; `function` is one of `operators.functions.FUNCTIONS`."""
+    """A function or operator applied to arguments. `function` is one of `expr.functions.FUNCTIONS`."""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -39,7 +39,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Cast:
-    """`CAST(operand AS type)`, or `TRY_CAST` when `lenient`; `type` is a SQL type name."""
+    """`CAST(operand AS type)`, or `TRY_CAST` if `lenient`. `type` is a SQL type name."""
 
     operand: Expr
     type: str
@@ -59,14 +59,14 @@ Expr = Column | Literal | Call | Cast | Case
 
 @dataclass(frozen=True)
 class Named:
-    """An expression and the name its value gets in the result."""
+    """An expression and the name of its result column."""
 
     name: str
     expression: Expr
 
 
 def columns_of(expression: Expr) -> Iterator[str]:
-    """The names of the columns an expression reads, in order of appearance, with repeats."""
+    """Yield the names of the columns an expression reads, in order of appearance, with repetitions."""
     match expression:
         case Column(name):
             yield name
@@ -85,7 +85,7 @@ def columns_of(expression: Expr) -> Iterator[str]:
 
 
 def substitute(expression: Expr, bindings: dict[str, Expr]) -> Expr:
-    """The expression with every column that `bindings` names replaced by its binding."""
+    """Return the expression with each column named in `bindings` replaced by its binding."""
     match expression:
         case Column(name):
             return bindings.get(name, expression)

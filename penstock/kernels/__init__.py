@@ -1,1 +1,1 @@
-"""Kernels: arrays in, arrays out. They know nothing of operators, state or plans."""
+"""Kernels: functions from arrays to arrays. They know nothing of operators, state or plans."""

@@ -1,7 +1,8 @@
-"""Values of any orderable type as 64-bit integers that compare as the values do, and back.
+"""Order-preserving codes: values of any orderable type as 64-bit integers that compare like the values, and back.
 
-With codes, `min`, `max`, `first`, `last` and `count_distinct` are integer work for every type. Floats have one NaN,
-which is above all other values, and one zero. Codes of text hold only within the column they were made from.
+With codes, `min`, `max`, `first`, `last` and `count_distinct` are integer operations for every type. Floats have one
+NaN, above all other values, and one zero. Codes of text and wide decimals are valid only within the column they come
+from.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from penstock.kernels.hash import canonical_keys, decimal_words
 
 Codes = npt.NDArray[np.int64]
 _BELOW_SIGN = np.int64(2**63 - 1)
-NARROW_DECIMAL = 18  # digits that always fit 64 bits
+NARROW_DECIMAL = 18  # decimals of at most this many digits fit 64 bits
 
 
 @dataclass(frozen=True)
 class Coded:
-    """Codes of the values (anything where a value is null), and how to turn such codes into an array of values."""
+    """The codes of a column, arbitrary where a value is null, and the function that decodes such codes to an array."""
 
     codes: Codes
     decode: Callable[[Codes], pa.Array]
 
 
 def encode(array: pa.Array) -> Coded:
-    """The codes of a column."""
+    """Return the codes of a column of any orderable type."""
     t, type_ = pa.types, array.type
     if t.is_floating(type_):
         return Coded(_float_codes(array), lambda codes: _floats(codes, type_))
@@ -42,58 +43,61 @@ def encode(array: pa.Array) -> Coded:
 
 
 def integers(array: pa.Array) -> Codes:
-    """Whole numbers, booleans, dates or times as 64-bit integers; zero for a null."""
+    """Return integers, booleans, dates or times as 64-bit integers, with zero for nulls."""
     plain = array.cast(pa.int32()) if pa.types.is_date32(array.type) else array
     plain = plain.cast(pa.int64())
     return np.asarray((plain.fill_null(0) if plain.null_count else plain).to_numpy(), dtype=np.int64)
 
 
 def decimal_integers(array: pa.Array) -> Codes:
-    """Decimals of at most 18 digits as integers, scaled; zero for a null."""
+    """Return decimals of at most 18 digits as scaled integers, with zero for nulls."""
     return np.ascontiguousarray(decimal_words(array)[:, 0]).view(np.int64)
 
 
 def decimals(low: Codes, high: Codes, type_: pa.DataType) -> pa.Array:
-    """Decimals from the two words of their scaled 128-bit integers."""
+    """Build a decimal array from the low and high words of its scaled 128-bit integers."""
     words = np.stack((low, high), axis=1)
     return pa.Array.from_buffers(type_, len(low), [None, pa.py_buffer(words)])
 
 
 def narrow_decimals(scaled: Codes, type_: pa.DataType) -> pa.Array:
-    """Decimals from 64-bit scaled integers."""
+    """Build a decimal array from scaled 64-bit integers."""
     return decimals(scaled, scaled >> np.int64(63), type_)
 
 
 def _integral(codes: Codes, type_: pa.DataType) -> pa.Array:
+    """Decode integer codes to an array of integers, booleans, dates or times."""
     plain = pa.array(codes, pa.int64())
     return (plain.cast(pa.int32()) if pa.types.is_date32(type_) else plain).cast(type_)
 
 
 def _float_codes(array: pa.Array) -> Codes:
-    """The bits of a float rise with it where it is positive and fall where it is negative; the latter are turned."""
+    """Return codes of floats. The bits of a positive float rise with its value and those of a negative one fall, so all
+    bits of negative floats except the sign are inverted."""
     (plain,) = canonical_keys([array.cast(pa.float64())])
     bits = np.asarray((plain.fill_null(0) if plain.null_count else plain).to_numpy()).view(np.int64)
     return bits ^ ((bits >> np.int64(63)) & _BELOW_SIGN)
 
 
 def _floats(codes: Codes, type_: pa.DataType) -> pa.Array:
+    """Decode float codes: inverting the bits again undoes `_float_codes`."""
     bits = codes ^ ((codes >> np.int64(63)) & _BELOW_SIGN)
     return pa.array(bits.view(np.float64)).cast(type_)
 
 
 def _ranked(array: pa.Array) -> Coded:
-    """The rank among the distinct values of the column."""
+    """Return each value's rank among the distinct values of the column."""
     encoded = array.dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary)
     ordered, ranks = encoded.dictionary.take(order), np.empty(len(order) + 1, dtype=np.int64)
     ranks[order.to_numpy()] = np.arange(len(order))
-    ranks[-1] = 0  # for nulls
+    ranks[-1] = 0  # the code of nulls
     return Coded(ranks[encoded.indices.fill_null(-1).to_numpy()], lambda codes: ordered.take(pa.array(codes)))
 
 
 @dataclass(frozen=True)
 class _Narrowed:
-    """The same order in codes from 0 to below 2**bits."""
+    """Codes mapped to 0 .. 2**bits - 1 in the same order, and the function that maps such codes back."""
 
     codes: Codes
     bits: int
@@ -102,14 +106,15 @@ class _Narrowed:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of codes as single codes that are not negative and compare as the pairs do."""
+    """Pairs of codes packed into single non-negative codes that compare like the pairs, and the function that unpacks
+    them."""
 
     codes: Codes
     split: Callable[[Codes], tuple[Codes, Codes]]
 
 
 def pair(major: Codes, minor: Codes) -> Pairs:
-    """Packs two columns of codes into one, closing up the gaps between the codes only where the pair is too wide."""
+    """Pack two columns of codes into one. Codes are made dense only if the pairs would not fit 63 bits otherwise."""
     parts = _narrowed(major), _narrowed(minor)
     if parts[0].bits + parts[1].bits > 63:
         parts = _dense(major), _dense(minor)
@@ -119,6 +124,7 @@ def pair(major: Codes, minor: Codes) -> Pairs:
 
 
 def _narrowed(codes: Codes) -> _Narrowed:
+    """Map codes to start at 0 by subtracting the minimum, or make them dense if their range takes more than 62 bits."""
     least, greatest = (int(codes.min()), int(codes.max())) if len(codes) else (0, 0)
     if (greatest - least).bit_length() > 62:
         return _dense(codes)
@@ -126,11 +132,12 @@ def _narrowed(codes: Codes) -> _Narrowed:
 
 
 def _dense(codes: Codes) -> _Narrowed:
+    """Replace codes by their ranks among the distinct codes."""
     distinct, dense = np.unique(codes, return_inverse=True)
     return _Narrowed(dense.astype(np.int64), len(distinct).bit_length(), lambda narrow: distinct[narrow])
 
 
 def distinct(codes: Codes) -> Codes:
-    """Each code once, rising. Sorting is several times faster than the hash table of `np.unique`."""
+    """Return each code once, ascending. Sorting is several times faster than the hash table of `np.unique`."""
     ordered = np.sort(codes)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered

@@ -1,8 +1,9 @@
-"""The key hash: 64 bits per row, pinned forever, for it is part of the checkpoint format.
+"""The key hash: 64 bits per row. It is part of the checkpoint format and must never change.
 
 A partition group is a prefix of the hash, so the top bits must depend on every bit of the key. Each key value becomes
-one or two 64-bit words; words are folded into the hash one after another through a mixer that is a bijection. Hence a
-single fixed-width key has no two values with one hash. Equal hashes are still only candidates: kernels compare keys.
+one or two 64-bit words, which are folded into the hash one after another through a bijective mixer. Hence two values of
+a single fixed-width key of one word never have the same hash. In general equal hashes are only candidates: kernels
+compare the keys.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ Column: TypeAlias = pa.Array | pa.ChunkedArray
 _SEED = np.uint64(0x70656E73746F636B)
 _NULL = np.uint64(0xA5C3_96E1_5B7D_2F09)
 _STRIDE = np.uint64(0x9E3779B97F4A7C15)
-_TEXTS = 1 << 16  # strings laid out at a time, so that the scratch space stays bounded
+_TEXTS = 1 << 16  # strings hashed at a time, to bound the scratch memory
 
 
 def hash_columns(columns: Sequence[Column], bits: int = 64, *, length: int | None = None) -> Words:
-    """The hash of the key that each row of `columns` forms. `length` is the number of rows where there is no column.
+    """Return the hash of each row's key. `length` is the number of rows if there are no columns.
 
-    Only the top `bits` bits are kept, the rest is zero. A value hashes alike in every integer type, in both float
-    types, in string and large_string, and whether dictionary-encoded or not.
+    Only the top `bits` bits are kept; the others are zero. Equal values have equal hashes in all integer types, in both
+    float types, in string and large_string, and with or without dictionary encoding.
     """
     rows = len(columns[0]) if columns else length
     if rows is None:
@@ -45,19 +46,22 @@ def hash_columns(columns: Sequence[Column], bits: int = 64, *, length: int | Non
 
 
 def canonical_keys(columns: Sequence[Column]) -> list[pa.Array]:
-    """The columns with each key written in one way only: zero without a sign, one NaN. Others are left as they are."""
+    """Return the columns with one representation per key: floats without negative zero and with a single NaN; others
+    unchanged."""
     return [_canonical_key(as_array(column)) for column in columns]
 
 
 def key_words(column: Column) -> list[Words]:
-    """Words that are equal for two rows of this column exactly where their keys are; not comparable across calls."""
+    """Return words that are equal for two rows of this column exactly if their keys are equal. Words of different calls
+    must not be compared."""
     array = as_array(column)
     words = [_text_codes(array)] if is_text(array.type) or _is_dictionary(array.type) else _fixed_words(array)
     return [*words, _null_mask(array).astype(np.uint64)] if array.null_count else words
 
 
 def tells_apart(columns: Sequence[pa.Array], bits: int = 64) -> bool:
-    """Whether no two keys have one hash: of a single word without nulls the hash is a bijection."""
+    """Return whether equal hashes imply equal keys, which holds for a single fixed-width key of one word without nulls,
+    where the hash is a bijection."""
     if len(columns) != 1 or bits < 64:
         return False
     (column,) = columns
@@ -65,42 +69,45 @@ def tells_apart(columns: Sequence[pa.Array], bits: int = 64) -> bool:
 
 
 def check_key_type(type_: pa.DataType, name: str) -> None:
-    """An error if values of this type cannot be a key."""
+    """Raise QueryError if values of this type cannot be a key."""
     if not (is_text(type_) or _is_fixed(type_) or (_is_dictionary(type_) and is_text(type_.value_type))):
         nested = pa.types.is_nested(type_)
         raise QueryError(
             f"column `{name}` cannot be a key",
             detail=f"its type is {sql_type(type_)}; DISTINCT, GROUP BY and joins compare keys",
-            hint="use a field of it, or its text by to_json(...)"
+            hint="use one of its fields, or its text with to_json(...)"
             if nested
             else "group or join by numbers, text, dates, timestamps or booleans",
         )
 
 
 def as_array(column: Column) -> pa.Array:
-    """The column as one piece; copies only where it is in several."""
+    """Return the column as one array. Copies only if it has several chunks."""
     if isinstance(column, pa.ChunkedArray):
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return column
 
 
 def is_text(type_: pa.DataType) -> bool:
+    """Return whether the type is a string or binary type."""
     t = pa.types
     return bool(t.is_string(type_) or t.is_large_string(type_) or t.is_binary(type_) or t.is_large_binary(type_))
 
 
 def _is_dictionary(type_: pa.DataType) -> bool:
+    """Return whether the type is dictionary-encoded."""
     return bool(pa.types.is_dictionary(type_))
 
 
 def _is_fixed(type_: pa.DataType) -> bool:
+    """Return whether values of the type have a fixed width of at most 128 bits and can be keys."""
     t = pa.types
     integral = t.is_integer(type_) or t.is_boolean(type_) or t.is_date32(type_)
     return bool(integral or t.is_timestamp(type_) or t.is_floating(type_) or t.is_decimal128(type_))
 
 
 def _hash_words(column: Column) -> list[Words]:
-    """The words by which a column enters the hash; a null is one constant."""
+    """Return the words of a column that are folded into the hash. A null becomes a constant."""
     array = as_array(column)
     check_key_type(array.type, "key")
     words = [_text_words(array)] if is_text(array.type) or _is_dictionary(array.type) else _fixed_words(array)
@@ -111,11 +118,12 @@ def _hash_words(column: Column) -> list[Words]:
 
 
 def _null_mask(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return a boolean array that is true where the value is null."""
     return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def _fixed_words(array: pa.Array) -> list[Words]:
-    """Fixed-width values as words; what stands for a null is zero."""
+    """Return fixed-width values as words, with zero for nulls."""
     t = pa.types
     if t.is_decimal(array.type):
         both = decimal_words(array)
@@ -130,24 +138,27 @@ def _fixed_words(array: pa.Array) -> list[Words]:
 
 
 def decimal_words(array: pa.Array) -> Words:
-    """The low and the high word of each 128-bit decimal, as an n x 2 array; zero for a null."""
+    """Return the low and high words of 128-bit decimals as an n x 2 array, with zero for nulls."""
     both = np.frombuffer(array.buffers()[1] or b"", dtype="<u8").reshape(-1, 2)
     both = both[array.offset : array.offset + len(array)]
     return np.where(_null_mask(array)[:, None], np.uint64(0), both) if array.null_count else both
 
 
 def _filled(array: pa.Array) -> npt.NDArray[np.generic]:
+    """Return the values as a contiguous array, with zero for nulls."""
     plain = array.fill_null(0) if array.null_count else array
     return np.ascontiguousarray(plain.to_numpy(zero_copy_only=False))
 
 
 def _canonical_floats(values: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
+    """Return doubles without negative zero and with a single NaN."""
     floats = np.asarray(values, dtype=np.float64) + 0.0  # turns -0.0 into 0.0
     floats[np.isnan(floats)] = np.nan
     return floats
 
 
 def _canonical_key(array: pa.Array) -> pa.Array:
+    """Return floats in their canonical form and other types unchanged; nulls stay null."""
     if not pa.types.is_floating(array.type):
         return array
     values = pa.array(_canonical_floats(_filled(array.cast(pa.float64())))).cast(array.type)
@@ -155,7 +166,7 @@ def _canonical_key(array: pa.Array) -> pa.Array:
 
 
 def _mix(words: Words) -> None:
-    """Scrambles the words in place: every bit of the input reaches every bit of the result, and nothing is lost."""
+    """Mix each word in place with the bijective finaliser of splitmix64: every input bit affects every output bit."""
     for rows in blocks(len(words)):
         block = words[rows]
         other = np.empty_like(block)
@@ -168,20 +179,23 @@ def _mix(words: Words) -> None:
 
 
 def _as_dictionary(array: pa.Array) -> pa.DictionaryArray:
+    """Return the array in dictionary encoding."""
     return array if _is_dictionary(array.type) else array.dictionary_encode()
 
 
 def _indices(encoded: pa.DictionaryArray) -> npt.NDArray[np.int64]:
+    """Return the dictionary indices, with zero for nulls."""
     return np.asarray(_filled(encoded.indices), dtype=np.int64)
 
 
 def _text_codes(array: pa.Array) -> Words:
+    """Return the dictionary index of each string as a word."""
     encoded = _as_dictionary(array)
     return _indices(encoded).view(np.uint64)
 
 
 def _text_words(array: pa.Array) -> Words:
-    """One word per string: each distinct one is hashed once."""
+    """Return one word per string. Each distinct string is hashed once."""
     encoded = _as_dictionary(array)
     distinct = encoded.dictionary
     if len(distinct) == 0:
@@ -191,7 +205,8 @@ def _text_words(array: pa.Array) -> Words:
 
 
 def _distinct_text_words(texts: pa.Array) -> Words:
-    """Bytes padded to words, each mixed with its place in the string, summed, and mixed again with the length."""
+    """Hash strings: pad the bytes to words, mix each word with its position, add them up, and mix the sum with the
+    length."""
     lengths, data = _text_bytes(texts)
     counts = np.maximum((lengths + 7) // 8, 1)
     firsts = np.cumsum(counts) - counts
@@ -206,7 +221,7 @@ def _distinct_text_words(texts: pa.Array) -> Words:
 
 
 def _text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """The length of each string, and the bytes of all of them in a row."""
+    """Return the length of each string, and the bytes of all strings concatenated."""
     large = texts.cast(pa.large_binary())
     _, offsets, data = large.buffers()
     borders = np.frombuffer(offsets, dtype=np.int64)[large.offset : large.offset + len(large) + 1]

@@ -1,4 +1,4 @@
-"""Columns worked on block by block, so that they stay in the cache from one step to the next."""
+"""Block-wise work on columns, so that a block stays in the CPU cache from one step to the next."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _BLOCK = 1 << 15  # rows
 
 
 def blocks(rows: int) -> Iterator[slice]:
-    """All rows, as ranges of about that size."""
+    """Yield slices of `_BLOCK` rows that cover all rows. The last slice may extend past the end."""
     return (slice(start, start + _BLOCK) for start in range(0, rows, _BLOCK))

@@ -1,8 +1,8 @@
-"""Bringing rows of one key together.
+"""Ordering rows so that the rows of one key are contiguous.
 
-An order by hash and pane does it, except for different keys with one hash: an equal hash is only a candidate, so the
-keys of neighbours are compared, and where they differ the rows are ordered once more, also by key. Keys are given as
-words that are equal exactly where the keys are.
+Sorting by hash and pane does that unless different keys share a hash: an equal hash is only a candidate. So the keys of
+neighbours are compared, and if they differ the rows are sorted again, by key as well. Keys are given as words that are
+equal exactly if the keys are.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from penstock.kernels.in_cache import blocks
 from penstock.kernels.pane_ranks import Ranking
 from penstock.kernels.segments import Segments, Values
 
-_SAMPLE = 1 << 15  # rows that tell how many of all come out of order
-_SPARE_BITS = 4  # so many bits above those of a row number keep different hashes with one prefix rare
-_MOST_PUT_RIGHT = 0.02  # the share of rows out of order above which sorting them once more is not cheap
+_SAMPLE = 1 << 15  # rows from which the share of rows out of order is estimated
+_SPARE_BITS = 4  # a prefix this much longer than a row number makes it rare that different hashes share one
+_MOST_PUT_RIGHT = 0.02  # above this share of rows out of order, sorting them again is not cheap
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """Rows by hash and pane: `order` (None: as they stand), and the hashes and panes in it."""
+    """Rows sorted by hash and pane: `order` (None: unchanged), and the hashes and panes in that order."""
 
     order: Indices | None
     hashes: Words
@@ -34,23 +34,25 @@ class Ordered:
 
 @dataclass(frozen=True)
 class Grouped(Segments):
-    """Invariant: every range has one hash and one pane. `ordered` are the rows of all ranges, in the same order."""
+    """Rows of equal key and pane as ranges. Invariant: every range has one hash and one pane. `ordered` holds all rows
+    in the same order."""
 
     ordered: Ordered
 
     @cached_property
     def hashes(self) -> Words:
-        """The hash of each range."""
+        """Return the hash of each range."""
         return self.ordered.hashes[self.lo]
 
     @cached_property
     def panes(self) -> Indices:
-        """The pane of each range."""
+        """Return the pane of each range."""
         return self.ordered.panes[self.lo]
 
 
 def group_by_pane(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -> Grouped:
-    """The rows of each key and pane, ordered by hash and pane. `panes` are starts of panes that are `width` wide."""
+    """Return the rows of each key and pane as ranges, ordered by hash and pane. `panes` are the starts of panes of
+    length `width`."""
     ordered = _ordered(hashes, panes, width)
     heads = _heads(ordered.hashes)
     _add_heads(heads, [ordered.panes], None)
@@ -64,8 +66,8 @@ def group_by_pane(hashes: Words, panes: Indices, width: int, keys: Sequence[Word
 
 
 def group_by_key(hashes: Words, panes: Indices, keys: Sequence[Words]) -> tuple[Indices | None, Flags]:
-    """An order (None: as it stands) in which each key has its rows together, by pane, and which rows begin a key there.
-    The rows are given in order of hash and pane."""
+    """Return an order (None: unchanged) in which the rows of each key are contiguous and sorted by pane, and flags of
+    the rows that begin a key in it. The input must be sorted by hash and pane."""
     heads = _heads(hashes)
     if not _differ_inside(heads, keys, None):
         return None, heads
@@ -76,15 +78,15 @@ def group_by_key(hashes: Words, panes: Indices, keys: Sequence[Words]) -> tuple[
 
 
 def _heads(values: Values) -> Flags:
-    """Which values differ from the one before them; the first one does."""
+    """Return flags of the values that differ from their predecessor. The first value counts as different."""
     heads = np.ones(len(values), dtype=np.bool_)
     np.not_equal(values[1:], values[:-1], out=heads[1:])
     return heads
 
 
 def _add_heads(heads: Flags, columns: Sequence[Values], order: Indices | None) -> None:
-    """Adds the rows where one of the columns, taken in `order`, differs from the row before; block by block, so that
-    no column is copied as a whole."""
+    """Set the flag of each row in which some column, taken in `order`, differs from the previous row. Works in blocks
+    so that no column is copied as a whole."""
     for column in columns:
         for block in blocks(len(heads)):
             rows = slice(max(block.start - 1, 0), block.stop)
@@ -94,33 +96,36 @@ def _add_heads(heads: Flags, columns: Sequence[Values], order: Indices | None) -
 
 
 def _differ_inside(heads: Flags, keys: Sequence[Words], order: Indices | None) -> bool:
-    """Whether some key changes where no group begins."""
+    """Return whether a key changes at a row that does not begin a group."""
     changes = np.zeros(len(heads), dtype=np.bool_)
     _add_heads(changes, keys, order)
     return bool(np.any(changes > heads))
 
 
 def order_by_hash_and_time(hashes: Words, panes: Indices, width: int = 1) -> tuple[Indices | None, Words]:
-    """The order (None: as it stands), and the hashes in it. `panes` are multiples of `width` apart."""
+    """Return the order by hash and pane (None: unchanged), and the hashes in that order. The panes must differ by
+    multiples of `width`."""
     ordered = _ordered(hashes, panes, width)
     return ordered.order, ordered.hashes
 
 
 def _ordered(hashes: Words, panes: Indices, width: int) -> Ordered:
-    """Sorts by a prefix of the hash and the pane in one number, and puts right what the prefix leaves undecided."""
+    """Sort by hash and pane. A prefix of the hash, the pane and the row number are packed into one word and sorted;
+    rows whose prefixes are equal but whose hashes differ are sorted again."""
     if _in_order(hashes, panes):
         return Ordered(None, hashes, panes)
     packing = _Packing(Ranking.of(panes, width), len(hashes).bit_length())
     if packing.hash_bits < packing.row_bits + _SPARE_BITS:
         return _ordered_by_far_times(hashes, panes, packing)
     order, in_order, in_order_panes = packing.ordered(hashes, panes)
-    if _never_falls(in_order):  # rows of one hash stand together then, and by pane
+    if _never_falls(in_order):  # then the rows of each hash are contiguous and sorted by pane
         return Ordered(order, in_order, in_order_panes)
     return _put_right(order, hashes, panes, 64 - packing.hash_bits)
 
 
 def _ordered_by_far_times(hashes: Words, panes: Indices, packing: _Packing) -> Ordered:
-    """The times take too many bits to be packed with row numbers. Mostly rows come in order of time anyway."""
+    """Sort by hash and pane when the panes take too many bits to be packed with row numbers. Rows usually arrive nearly
+    in order of time, so first try to sort by hash and repair the few rows that are out of order."""
     order = _order_by_hash_prefix(hashes, packing.row_bits)
     if _share_out_of_order(hashes[order], panes[order]) <= _MOST_PUT_RIGHT:
         return _put_right(order, hashes, panes, packing.row_bits)
@@ -129,14 +134,16 @@ def _ordered_by_far_times(hashes: Words, panes: Indices, packing: _Packing) -> O
 
 
 def _share_out_of_order(hashes: Words, panes: Indices) -> float:
+    """Return the share of rows, in a sample from the start, that have the hash of the previous row and an earlier
+    pane."""
     sample = slice(0, _SAMPLE)
     steps = hashes[sample][1:] == hashes[sample][:-1]
     return float(np.mean(steps & (panes[sample][1:] < panes[sample][:-1]))) if len(steps) else 0.0
 
 
 def _put_right(order: Indices, hashes: Words, panes: Indices, low_bits: int) -> Ordered:
-    """An order by hash without its lowest bits, made one by hash and time. Only rows that share a prefix with some that
-    are not in order are sorted again."""
+    """Repair `order`, which sorts by hash without its `low_bits` lowest bits, so that it sorts by hash and pane. Only
+    rows that share a prefix with a row out of order are sorted again."""
     ordered, times = hashes[order], panes[order]
     steps = ordered[1:] ^ ordered[:-1]
     falls = (ordered[1:] < ordered[:-1]) | ((steps == 0) & (times[1:] < times[:-1]))
@@ -151,28 +158,30 @@ def _put_right(order: Indices, hashes: Words, panes: Indices, low_bits: int) -> 
 
 
 def _never_falls(values: Words) -> bool:
+    """Return whether the values are in ascending order."""
     return bool(np.all(values[1:] >= values[:-1]))
 
 
 def _in_order(hashes: Words, panes: Indices) -> bool:
+    """Return whether the rows are sorted by hash, then by pane."""
     return _never_falls(hashes) and bool(np.all((panes[1:] >= panes[:-1]) | (hashes[1:] > hashes[:-1])))
 
 
 @dataclass(frozen=True)
 class _Packing:
-    """How the prefix of a hash, the rank of a pane and a row number make one number, highest bits first. Sorting such
-    numbers is several times faster than sorting row numbers by a key."""
+    """The layout of a packed sort key: from the highest bits, a prefix of the hash, the rank of the pane, the row
+    number. Sorting such words is several times faster than an argsort by key."""
 
     ranking: Ranking
     row_bits: int
 
     @property
     def hash_bits(self) -> int:
-        """The room for the hash; none if not above zero."""
+        """Return the number of bits left for the hash; zero or less if there is no room."""
         return 64 - self.ranking.bits - self.row_bits
 
     def ordered(self, hashes: Words, panes: Indices) -> tuple[Indices, Words, Indices]:
-        """The order of the numbers, and the hashes and panes in it."""
+        """Sort the packed keys; return the order, and the hashes and panes in that order."""
         packed = np.empty(len(hashes), np.int64)
         for rows in blocks(len(hashes)):
             self._pack(hashes[rows], panes[rows], rows.start, packed[rows])
@@ -184,13 +193,14 @@ class _Packing:
         return packed, in_order, in_order_panes
 
     def _pack(self, hashes: Words, panes: Indices, first: int, packed: Indices) -> None:
+        """Write the sort keys of a block of rows to `packed`. `first` is the number of the block's first row."""
         self.ranking.ranks(panes, out=packed)
         packed <<= self.row_bits
         packed |= np.arange(first, first + len(packed))
         packed |= _prefixes(hashes, 64 - self.hash_bits).view(np.int64)
 
     def _unpack(self, packed: Indices, panes: Indices) -> None:
-        """Leaves the row numbers in `packed`, and puts the panes into `panes`."""
+        """Replace the sort keys in `packed` by the row numbers, and write the panes to `panes`."""
         np.right_shift(packed, self.row_bits, out=panes)
         panes &= (1 << self.ranking.bits) - 1
         self.ranking.panes(panes)
@@ -198,7 +208,7 @@ class _Packing:
 
 
 def _order_by_hash_prefix(hashes: Words, row_bits: int) -> Indices:
-    """An order by as much of the hash as goes with a row number into one."""
+    """Return the order by the part of the hash that fits in one word with a row number."""
     packed = _prefixes(hashes, row_bits)
     packed |= np.arange(len(hashes), dtype=np.uint64)
     packed.sort()
@@ -207,11 +217,12 @@ def _order_by_hash_prefix(hashes: Words, row_bits: int) -> Indices:
 
 
 def _order_by_prefix_and_rank(hashes: Words, panes: Indices, ranking: Ranking) -> Indices:
+    """Return the order by the rank of the pane below the part of the hash that fits in one word with it."""
     ranks = np.empty_like(panes)
     ranking.ranks(panes, out=ranks)
     return np.argsort(_prefixes(hashes, ranking.bits) | ranks.view(np.uint64))
 
 
 def _prefixes(hashes: Words, low_bits: int) -> Words:
-    """The hashes with their lowest bits cleared."""
+    """Return the hashes with their `low_bits` lowest bits cleared."""
     return hashes & ~np.uint64((1 << low_bits) - 1) if low_bits < 64 else np.zeros_like(hashes)

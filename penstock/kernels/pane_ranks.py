@@ -1,4 +1,4 @@
-"""Panes as small numbers."""
+"""Pane ranks: starts of panes as small integers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from penstock.kernels.arrays import Indices
 
 @dataclass(frozen=True)
 class Ranking:
-    """Each pane's number, counted from the earliest one. Invariant: every pane is a multiple of `width` above `least`,
-    and there are `many` from the earliest to the latest. Differences are unsigned, for panes may lie further apart than
-    a signed number can say."""
+    """The map from panes to ranks, counted from the earliest pane.
+
+    Invariant: every pane is `least` plus a multiple of `width`, and `many` is the number of panes from the earliest to
+    the latest. Differences are computed as unsigned integers, because they may exceed a signed 64-bit integer.
+    """
 
     least: np.int64
     width: int
@@ -21,22 +23,23 @@ class Ranking:
 
     @classmethod
     def of(cls, panes: Indices, width: int) -> Ranking:
+        """Return the ranking of `panes`, which must not be empty and must differ by multiples of `width`."""
         least, largest = panes.min(), panes.max()
         return cls(least, width, (int(largest) - int(least)) // width + 1)
 
     @property
     def bits(self) -> int:
-        """How many bits the largest number takes."""
+        """Return the number of bits of the largest rank."""
         return (self.many - 1).bit_length()
 
     def ranks(self, panes: Indices, out: Indices) -> None:
-        """Puts the numbers of some panes into `out`."""
+        """Write the ranks of `panes` to `out`."""
         unsigned = out.view(np.uint64)
         np.subtract(panes.view(np.uint64), self.least.view(np.uint64), out=unsigned)
         np.floor_divide(unsigned, np.uint64(self.width), out=unsigned)
 
     def panes(self, ranks: Indices) -> None:
-        """The other way round, in place."""
+        """Replace ranks by their panes in place: the inverse of `ranks`."""
         unsigned = ranks.view(np.uint64)
         unsigned *= np.uint64(self.width)
         unsigned += self.least.view(np.uint64)

@@ -1,7 +1,8 @@
-"""Groups of many rows each: few keys, few panes. Their rows are numbered and tallied, and nothing is sorted.
+"""Grouping without a sort, for few keys and panes with many rows each: rows are numbered by group and counted.
 
-The first bits of the hash tell few keys apart, so a small table turns them into numbers. That every row agrees with its
-group in the whole hash and in the key is verified; where one does not, the rows are grouped by sorting after all.
+If keys are few, a short prefix of the hash distinguishes them, so a small table maps prefixes to numbers. It is
+verified that every row agrees with its group in the whole hash and in the key; if one does not, the rows are grouped by
+sorting.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from penstock.kernels.order import group_by_pane
 from penstock.kernels.pane_ranks import Ranking
 from penstock.kernels.segments import Segments, Values
 
-_LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 21  # sums of halves of that many numbers are exact as doubles
+_LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 21  # below 2**21 rows, sums of 32-bit halves are exact as doubles
 _MOST_KEYS = 512
 _ROWS_PER_GROUP = 8
 _SAMPLE = 1 << 11
@@ -28,12 +29,15 @@ _LOWER = np.int64(2**32 - 1)
 
 
 def group(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -> Segments:
-    """The rows of each key and pane, in order of hash and pane: the same as `group_by_pane`."""
+    """Return the rows of each key and pane as ranges in order of hash and pane, like `group_by_pane`."""
     return _tallied(hashes, panes, width, keys) or group_by_pane(hashes, panes, width, keys)
 
 
 class Tallies(Segments):
-    """Invariant: row n belongs to range `numbers[n]`, and no range is empty. `order` is made where it is asked for."""
+    """Segments given by the range number of each row, so that sums need no sort.
+
+    Invariant: row n belongs to range `numbers[n]`, and no range is empty. `order` is computed on demand.
+    """
 
     def __init__(self, numbers: Indices, sizes: Indices) -> None:
         ends = np.cumsum(sizes)
@@ -43,29 +47,35 @@ class Tallies(Segments):
 
     @cached_property
     def order(self) -> Indices:
+        """Return the rows sorted by range; stable."""
         return np.argsort(self.numbers.astype(np.uint16 if len(self) < 1 << 16 else np.int64), kind="stable")
 
     @cached_property
     def first_rows(self) -> Indices:
-        """Some row of each range: they all have the same key and pane."""
+        """Return some row of each range; all rows of a range have the same key and pane."""
         rows = np.empty(len(self), dtype=np.int64)
         rows[self.numbers] = np.arange(len(self.numbers))
         return rows
 
     def add(self, values: Values) -> Values:
+        """Return the sum of each range. Integers are added as two 32-bit halves, whose sums are exact as doubles."""
         if values.dtype.kind == "f":
             return self._tally(values)
         upper, lower = self._tally(values >> _HALF), self._tally(values & _LOWER)
         return np.asarray((upper.astype(np.int64) << _HALF) + lower.astype(np.int64))
 
     def any(self, flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Return whether any flag is set, for each range."""
         return self._tally(flags) > 0
 
     def _tally(self, values: Values) -> Values:
+        """Return the sum of each range as doubles."""
         return np.bincount(self.numbers, weights=values, minlength=len(self))
 
 
 def _tallied(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -> Tallies | None:
+    """Group rows by table; None if there are too few or too many rows, too many groups, or keys that the prefixes of
+    their hashes do not distinguish."""
     if not _LEAST_ROWS <= len(hashes) < _MOST_ROWS:
         return None
     known = np.unique(hashes[:: len(hashes) // _SAMPLE])
@@ -82,11 +92,13 @@ def _tallied(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -
 
 
 def _prefixes(hashes: Words) -> Indices:
+    """Return the first `_PREFIX_BITS` bits of each hash."""
     return (hashes >> np.uint64(64 - _PREFIX_BITS)).view(np.int64)
 
 
 def _table(known: Words, values: Values) -> Values:
-    """The values by the prefixes of the known hashes. Elsewhere is something with another prefix than the place has."""
+    """Return a table of the values by prefix of the known hashes. In a table of the hashes themselves, every other
+    entry has a prefix that differs from its index."""
     table = np.zeros(1 << _PREFIX_BITS, dtype=values.dtype)
     table[:1] = ~table[:1]
     table[_prefixes(known)] = values
@@ -94,7 +106,7 @@ def _table(known: Words, values: Values) -> Values:
 
 
 def _unlike(hashes: Words, known: Words) -> Indices:
-    """The rows whose hash is not the known one with its prefix."""
+    """Return the rows whose hash is not the known hash with the same prefix."""
     table = _table(known, known)
     found = [
         rows.start + np.flatnonzero(table.take(_prefixes(hashes[rows])) != hashes[rows]) for rows in blocks(len(hashes))
@@ -103,7 +115,7 @@ def _unlike(hashes: Words, known: Words) -> Indices:
 
 
 def _places(hashes: Words, panes: Indices, known: Words, ranking: Ranking) -> Indices:
-    """A number for each row by its key and pane, in the order of hash and pane."""
+    """Return a number per row that identifies its key and pane, ascending in hash and pane."""
     table = _table(known, np.arange(len(known)) * ranking.many)
     places = np.empty(len(hashes), np.int64)
     for rows in blocks(len(hashes)):
@@ -113,7 +125,7 @@ def _places(hashes: Words, panes: Indices, known: Words, ranking: Ranking) -> In
 
 
 def _numbered(places: Indices) -> Tallies:
-    """Ranges for the places that have a row."""
+    """Return the tallies of the numbers that have rows, renumbered without gaps."""
     sizes = np.bincount(places)
     filled = sizes > 0
     if filled.all():
@@ -122,5 +134,5 @@ def _numbered(places: Indices) -> Tallies:
 
 
 def _same(column: Words, tallies: Tallies) -> bool:
-    """Whether all rows of a range have one value."""
+    """Return whether all rows of each range have the same value."""
     return bool(np.array_equal(column[tallies.first_rows].take(tallies.numbers), column))

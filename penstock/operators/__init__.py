@@ -1,4 +1,5 @@
-"""Stateful operators: what each keeps as state, and what it gives for the rows and the progress of an epoch.
+"""Stateful operators: the state each of them keeps, and the results it computes from an epoch's rows and progress.
 
-`protocol` is what an operator is to the engine. A folder is one operator; `aggregates` is what several of them share.
+`protocol` is the interface between operators and the engine. Each folder holds one operator, except `aggregates`, which
+several operators share.
 """

@@ -1,4 +1,4 @@
-"""Bringing rows into the order of state: by key hash, then by time."""
+"""Sorting rows in the order of state: by key hash, then by time."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from penstock.types import time_values
 
 
 def arranged_schema(rows: pa.Schema) -> pa.Schema:
-    """The schema of arranged rows."""
+    """Return the schema of arranged rows: #hash and #time before the columns of `rows`."""
     return pa.schema([pa.field(HASH, pa.uint64()), pa.field(TIME, pa.int64()), *rows])
 
 
 def arranged(rows: pa.Table, keys: Sequence[str], time: str, hash_bits: int = 64) -> pa.Table:
-    """Rows with #hash and #time before their columns, sorted by them."""
+    """Return the rows with #hash and #time before their columns, sorted by both."""
     columns = [as_array(rows.column(key)) for key in keys]
     hashes = hash_columns(columns, hash_bits, length=rows.num_rows)
     return sorted_with(hashes, time_values(rows.column(time)), rows)
 
 
 def sorted_with(hashes: Words, times: Times, rows: pa.Table) -> pa.Table:
-    """The given hashes and times before the columns of the rows, sorted by them."""
+    """Return the rows with the given hashes and times before their columns, sorted by both."""
     order, ordered = order_by_hash_and_time(hashes, times)
     if order is not None:
         times, rows = times[order], rows.take(pa.array(order))
@@ -35,7 +35,7 @@ def sorted_with(hashes: Words, times: Times, rows: pa.Table) -> pa.Table:
 
 
 def merged(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """One sorted table from several."""
+    """Merge tables that are sorted by hash and time into one."""
     filled = [table for table in tables if table.num_rows]
     if not filled:
         return schema.empty_table()
@@ -47,13 +47,15 @@ def merged(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
 
 
 def order_of(table: pa.Table) -> Indices | None:
-    """The order that sorts a table by hash and time; None where it is sorted."""
+    """Return the order that sorts a table by hash and time; None if it is sorted."""
     return order_by_hash_and_time(hashes_of(table), times_of(table))[0]
 
 
 def hashes_of(table: pa.Table) -> Words:
+    """Return the column #hash as an array."""
     return np.asarray(as_array(table.column(HASH)).to_numpy(), dtype=np.uint64)
 
 
 def times_of(table: pa.Table) -> Times:
+    """Return the column #time as an array."""
     return np.asarray(as_array(table.column(TIME)).to_numpy(), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Bands: how far the times of two inputs of a join may lie apart, and what follows for every pair of inputs."""
+"""Bands of joins: bounds on the difference between the times of two inputs, and the bounds they imply for all pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Leads = tuple[tuple[int | None, ...], ...]
 
 @dataclass(frozen=True)
 class Band:
-    """times[left] - before <= times[right] <= times[left] + after; None where there is no such bound."""
+    """A bound on two times: times[left] - before <= times[right] <= times[left] + after. None: no such bound."""
 
     left: int
     right: int
@@ -20,8 +20,11 @@ class Band:
 
 
 def leads(inputs: int, bands: Iterable[Band]) -> Leads:
-    """`leads[i][j]` is by how much the time of input j may lie above that of input i in one combination (negative: it
-    must lie below); None where nothing bounds it. Follows from the bands by adding them up along all paths."""
+    """Return the bounds that the bands imply for each pair of inputs, as shortest paths.
+
+    `leads[i][j]` is the largest amount by which the time of input j may exceed that of input i in one combination
+    (negative: it must lie below by at least that much); None if it is unbounded.
+    """
     table: list[list[int | None]] = [[0 if i == j else None for j in range(inputs)] for i in range(inputs)]
     for band in bands:
         table[band.left][band.right] = _tighter(table[band.left][band.right], band.after)
@@ -34,4 +37,5 @@ def leads(inputs: int, bands: Iterable[Band]) -> Leads:
 
 
 def _tighter(a: int | None, b: int | None) -> int | None:
+    """Return the smaller of two bounds, where None means unbounded."""
     return b if a is None else a if b is None else min(a, b)

@@ -1,4 +1,4 @@
-"""Rows that are complete: those whose time a mark has passed. For operators that hold rows back until then."""
+"""Complete rows: those whose time a mark has passed. For operators that hold rows back until then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.progress.mark import MAX_TIME, Mark
 
 
 def completed(stored: Iterable[Stored], after: Mark, upto: Mark) -> list[pa.Table]:
-    """The state rows that `upto` completes and `after` did not."""
+    """Return the state rows that are complete at `upto` but were not at `after`."""
     return [
         _between(piece, after, upto)
         for piece in stored
@@ -21,21 +21,24 @@ def completed(stored: Iterable[Stored], after: Mark, upto: Mark) -> list[pa.Tabl
 
 
 def completes(after: Mark, upto: Mark, least: int | None) -> bool:
-    """Whether `upto` may complete rows that `after` did not; `least` is the least time of all (None: no row)."""
+    """Return whether rows may be complete at `upto` that were not at `after`. `least` is the least time of all (None:
+    no rows)."""
     return least is not None and after < upto and _passed(upto, max(after.at, least))
 
 
 def completed_below(mark: Mark) -> int:
-    """Rows with a time below this are complete."""
+    """Return the time below which rows are complete."""
     return MAX_TIME if mark.ended else mark.at
 
 
 def _passed(mark: Mark, time: int) -> bool:
-    """Whether no row at `time` can come any more."""
+    """Return whether no more rows at `time` can arrive. `Mark.passed` is about rows below `time` instead."""
     return mark.ended or mark.at > time
 
 
 def _between(piece: Stored, after: Mark, upto: Mark) -> pa.Table:
+    """Return the rows of a slice that are complete at `upto` but were not at `after`. Avoids a copy if these are all
+    rows."""
     if not _passed(after, piece.least) and _passed(upto, piece.largest):
         return piece.rows
     times = times_of(piece.rows)

@@ -1,4 +1,4 @@
-"""Duplicate elimination: of rows that are equal in all columns one comes out, at once when the first is seen."""
+"""Duplicate elimination: of rows that are equal in all columns, one is emitted, as soon as the first is seen."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from penstock.types import time_values
 
 @dataclass(frozen=True)
 class DistinctRows(WholeRows):
-    """Rows of `input_schema`, each once: a null equals a null, NaN equals NaN, and zero is without a sign. A row is
-    remembered until the mark passes its `time`, which it has in common with all rows that equal it. `hash_bits` below
-    64 makes rows collide, for tests."""
+    """Emits each distinct row of `input_schema` once. Nulls are equal to each other, and so are NaNs and both zeros.
+
+    A row is stored until the mark passes its `time`; all rows equal to it have the same time. `hash_bits` below 64
+    makes hashes collide, for tests.
+    """
 
     time: str
     input_schema: pa.Schema
@@ -65,7 +67,7 @@ class DistinctRows(WholeRows):
         return Done(results, (_remembered(new, portion.upto[0]),))
 
     def _new(self, stored: Sequence[Stored], fresh: pa.Table) -> pa.Table:
-        """One of each kind of fresh rows that is not stored."""
+        """Return one row of each set of equal fresh rows that equal no stored row."""
         candidates = _candidates(stored, fresh) if fresh.num_rows else []
         together = pa.concat_tables([fresh, *candidates])
         groups = self._groups(together)
@@ -73,25 +75,26 @@ class DistinctRows(WholeRows):
         return _heads(together, Segments(groups.order, groups.lo[~known], groups.hi[~known]))
 
     def _groups(self, state: pa.Table) -> Segments:
-        """Which state rows are equal."""
+        """Group equal state rows."""
         words = [word for column in state.columns[2:] for word in key_words(column)]
         return group_by_pane(hashes_of(state), times_of(state), 1, words)
 
     def _words(self, columns: Sequence[pa.Array]) -> list[Words]:
-        """What tells rows of one time apart."""
+        """Return the words that distinguish rows of equal time."""
         named = zip(self.input_schema.names, columns, strict=True)
         return [word for name, column in named if name != self.time for word in key_words(column)]
 
 
 def _heads(state: pa.Table, groups: Segments) -> pa.Table:
-    """The first row of each group."""
+    """Return the first row of each group."""
     if groups.order is None and len(groups) == state.num_rows:
         return state
     return state.take(pa.array(groups.first_rows))
 
 
 def _candidates(stored: Sequence[Stored], fresh: pa.Table) -> list[pa.Table]:
-    """The stored rows that have the hash of a fresh one."""
+    """Return the stored rows with the hash of a fresh row. Skips slices whose times do not overlap those of the fresh
+    rows."""
     hashes, times = np.unique(hashes_of(fresh)), times_of(fresh)
     least, largest = int(times.min()), int(times.max())
     near = [piece.rows for piece in stored if piece.least <= largest and least <= piece.largest]
@@ -99,14 +102,14 @@ def _candidates(stored: Sequence[Stored], fresh: pa.Table) -> list[pa.Table]:
 
 
 def _places(hashes: Words, wanted: Words) -> Indices:
-    """Where the wanted hashes stand among others; both are sorted."""
+    """Return the positions of the wanted hashes in `hashes`. Both must be sorted."""
     lo, hi = np.searchsorted(hashes, wanted, "left"), np.searchsorted(hashes, wanted, "right")
     found = lo < hi
     return Segments(None, lo[found], hi[found]).rows()
 
 
 def _remembered(state: pa.Table, mark: Mark) -> pa.Table:
-    """The rows whose like may still come."""
+    """Return the rows of which duplicates may still arrive."""
     if mark.ended:
         return state.slice(0, 0)
     alive = times_of(state) >= mark.at

@@ -1,7 +1,7 @@
-"""The group-by over moments: rows with equal values in all of some progressing attributes, and equal keys.
+"""The group-by over equal times: rows with equal keys and equal values in each of several progressing attributes.
 
-Progress on several times is joint: marks (b0, ..., bk) say that no row comes any more whose times all lie below their
-marks. A group whose times all do is complete. This may be known long before any of the times is complete by itself.
+Progress on several times is joint: marks (b0, ..., bk) say that no more rows arrive whose times all lie below their
+marks. A group whose times all do is complete, possibly long before any of its times is complete by itself.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from penstock.types import time_array, time_values
 
 @dataclass(frozen=True)
 class MomentsAggregate:
-    """A group-by over keys and times of rows of `input_schema`; no time is null. `latest[j]` bounds how far times[j]
-    may lie above times[0] (None: it is not known).
+    """A group-by over keys and times of rows of `input_schema`. No time may be null. `latest[j]` bounds the amount by
+    which times[j] may exceed times[0] (None: unknown).
 
-    Invariant: at least one time, as many bounds, and latest[0] is 0. The hash is over keys and times, so that groups
-    of one key may live at different sites. `hash_bits` below 64 makes them collide, for tests.
+    Invariant: at least one time, one bound per time, and latest[0] is 0. The hash covers keys and times, so that the
+    groups of one key may live at different sites. `hash_bits` below 64 makes hashes collide, for tests.
     """
 
     keys: tuple[str, ...]
@@ -44,10 +44,10 @@ class MomentsAggregate:
 
     def __post_init__(self) -> None:
         if not self.times or len(self.latest) != len(self.times) or self.latest[0] != 0:
-            what = "a group-by over moments needs times, and a bound for each of them"
+            what = "a group by time needs times, and a bound for each of them"
             raise QueryError(what, detail=f"times {self.times}, bounds {self.latest}", hint="name each time once")
         for time in self.times:
-            check_time(self.input_schema, time, "a group-by over moments")
+            check_time(self.input_schema, time, "a group by time")
         self._partials.check([*self.keys, *self.times, *(m.name for m in self.measures)])
 
     @property
@@ -80,7 +80,8 @@ class MomentsAggregate:
         return (*self.times, *("" for _ in self.times))
 
     def state_schema(self, port: int) -> pa.Schema:
-        """One row per group. #time is the first of its times, the others are columns of their own."""
+        """Return the schema of groups, one row each. #time is the first of its times; the others are separate
+        columns."""
         others = [pa.field(name, pa.int64()) for name in self._other_times]
         begin = [pa.field(HASH, pa.uint64()), pa.field(TIME, pa.int64())]
         return pa.schema([*begin, *others, *self._partials.stored_key_fields, *self._partials.stored_part_fields])
@@ -95,6 +96,7 @@ class MomentsAggregate:
         return self._prepared(rows, time_values(rows.column(self.times[0])))
 
     def _prepared(self, rows: pa.Table, first_times: Times) -> pa.Table:
+        """Aggregate rows to one state row per group."""
         if not rows.num_rows:
             return self.state_schema(0).empty_table()
         times = [first_times, *(time_values(rows.column(time)) for time in self.times[1:])]
@@ -120,21 +122,21 @@ class MomentsAggregate:
         return _passed(upto[0], max(least[0], self.expired_below(0, after)))
 
     def work(self, portion: Portion) -> Done:
-        """The groups that are complete at `upto` and were not at `after`."""
+        """Emit the groups that are complete at `upto` but were not at `after`."""
         after, upto = portion.after, portion.upto
         groups = self.combine(0, [self._completed(part, after, upto) for part in portion.stored[0]])
         return Done([self._results(groups)], (self.state_schema(0).empty_table(),))
 
     def expired_below(self, port: int, marks: Marks) -> int:
-        """Groups with a first time below this are complete, whatever their other times are."""
+        """Return the first time below which groups are complete whatever their other times are."""
         return self._first_mark(marks).at
 
     def span(self, port: int) -> int:
         return max(1, *(bound for bound in self.latest if bound is not None))
 
     def output_marks(self, marks: Marks) -> Marks:
-        """The mark on each time by itself, then the joint ones. Of times other than the first it is only known how far
-        they may lie above the first, so nothing is known of one before all others have ended."""
+        """Return the mark on each time by itself, then the joint marks. The other times are bounded only from above,
+        relative to the first; so the mark on one of them is unknown until all others have ended."""
         others = (_alone(marks, i) for i in range(1, len(marks)))
         return (self._first_mark(marks), *others, *marks)
 
@@ -144,16 +146,19 @@ class MomentsAggregate:
 
     @property
     def _other_times(self) -> list[str]:
+        """Return the names of the state columns of all times but the first."""
         return [f"#time.{i}" for i in range(1, len(self.times))]
 
     def _first_mark(self, marks: Marks) -> Mark:
-        """What the joint marks say of the first time by itself."""
+        """Return the mark on the first time by itself that the joint marks imply."""
         return min(_first_time_bound(mark, latest) for mark, latest in zip(marks, self.latest, strict=True))
 
     def _stored_times(self, table: pa.Table) -> list[Times]:
+        """Return the times of state rows, one array per time."""
         return [as_array(table.column(name)).to_numpy() for name in (TIME, *self._other_times)]
 
     def _completed(self, part: Stored, after: Marks, upto: Marks) -> pa.Table:
+        """Return the rows of a slice that are complete at `upto` but were not at `after`."""
         if part.largest < self.expired_below(0, after) or not _passed(upto[0], part.least):
             return self.state_schema(0).empty_table()
         times = self._stored_times(part.rows)
@@ -161,11 +166,13 @@ class MomentsAggregate:
         return part.rows.filter(pa.array(chosen))
 
     def _state(self, hashes: Words, times: list[Times], keys: Arrays, groups: Segments, parts: Arrays) -> pa.Table:
+        """Build state rows from the first row and the partials of each group."""
         heads = groups.first_rows
         columns = [pa.array(hashes[heads]), *(pa.array(column[heads]) for column in times), *take(keys, heads)]
         return pa.table([*columns, *parts], schema=self.state_schema(0))
 
     def _results(self, groups: pa.Table) -> pa.Table:
+        """Return one result row per group."""
         if not groups.num_rows:
             return self.result_schema.empty_table()
         places = np.arange(groups.num_rows)
@@ -176,7 +183,7 @@ class MomentsAggregate:
 
 
 def _complete(times: Sequence[Times], marks: Marks) -> Flags:
-    """Which groups can have no more rows."""
+    """Return flags of the groups that can have no more rows."""
     complete = np.ones(len(times[0]), dtype=np.bool_)
     for column, mark in zip(times, marks, strict=True):
         if not mark.ended:
@@ -185,16 +192,17 @@ def _complete(times: Sequence[Times], marks: Marks) -> Flags:
 
 
 def _passed(mark: Mark, time: int) -> bool:
-    """Whether the mark has passed rows at `time`."""
+    """Return whether no more rows at `time` can arrive. `Mark.passed` is about rows below `time` instead."""
     return mark.ended or mark.at > time
 
 
 def _first_time_bound(mark: Mark, latest: int | None) -> Mark:
-    """Below which first time the time of a mark has surely been passed by it."""
+    """Return the mark on the first time implied by the mark of a time that exceeds it by at most `latest`."""
     if latest is None:
         return END if mark.ended else BEGIN
     return mark.shift(-latest)
 
 
 def _alone(marks: Marks, i: int) -> Mark:
+    """Return the mark of time i by itself: its joint mark once all others have ended."""
     return marks[i] if all(mark.ended for j, mark in enumerate(marks) if j != i) else BEGIN

@@ -1,9 +1,9 @@
-"""What a stateful operator is to the engine.
+"""The interface between stateful operators and the engine.
 
-An operator has ports, through which rows come in, and tracks, by which it is told how far its input has come. Usually
-port n has track n. State is tables of rows, one kind per port, sorted by (#hash, #time), so that any range of hashes is
-a slice of each of them. The engine keeps the state, cuts it by hash and brings it back; an operator is a pure value
-that computes over tables. Nothing may depend on the order of rows or tables, nor on how they were cut.
+An operator has ports, through which rows arrive, and tracks, along which punctuation arrives. Usually port n has track
+n. State consists of tables of rows, one schema per port, sorted by (#hash, #time), so that any range of hashes is a
+slice of each table. The engine stores the state and cuts it by hash; an operator is a pure value that computes over
+tables. Results must not depend on the order of rows or tables, nor on how they were cut.
 
     rows -- prepare --> fresh state rows -- work (with the state of the same hashes) --> results, state rows to keep
 """
@@ -26,7 +26,8 @@ Marks = tuple[Mark, ...]  # one per track
 
 @dataclass(frozen=True)
 class Stored:
-    """State rows of one slice. `least` and `largest` bound their #time (the run may reach further than the slice)."""
+    """State rows of one slice. `least` and `largest` bound their #time; the bounds are those of the run and may be
+    wider."""
 
     rows: pa.Table
     least: int
@@ -35,12 +36,12 @@ class Stored:
 
 @dataclass(frozen=True)
 class Portion:
-    """A piece of work: all that an operator has on a range of hashes.
+    """A unit of work: all rows of an operator in a range of hashes.
 
-    `stored[port]` are tables that were worked on before, each sorted; `fresh[port]` is one sorted table of rows that
-    were not (always empty for an operator that does not probe: its fresh rows are among the stored ones). All work is
-    done up to `after`; it is to be done up to `upto`, which is nowhere behind it. `fresh` rows may lie below `after`
-    on the tracks of other ports, never on that of their own.
+    `stored[port]` has sorted tables of rows that were worked on before. `fresh[port]` is one sorted table of rows that
+    were not; it is always empty for an operator that does not probe, whose fresh rows are among the stored ones. All
+    work is done up to `after` and is to be done up to `upto`, which is nowhere below `after`. Fresh rows may lie below
+    `after` on the tracks of other ports, never on that of their own port.
     """
 
     stored: tuple[Sequence[Stored], ...]
@@ -49,16 +50,19 @@ class Portion:
     upto: Marks
 
     def rows_to_do(self, probes: bool) -> int:
-        """The rows that are worked on one by one: fresh ones that probe, or all of what closes."""
+        """Return the number of rows to work on: the fresh rows if the operator probes, otherwise all stored rows."""
         stored = [part.rows for port in self.stored for part in port]
         return sum(rows.num_rows for rows in (self.fresh if probes else stored))
 
 
 @dataclass(frozen=True)
 class Done:
-    """`results` come in pieces, computed one by one, so that memory stays bounded. `keep[port]` are state rows to be
-    stored, sorted: for a probing operator what is left of the fresh rows, for another one what it wants to have in
-    addition. Rows that will never be needed after `upto` are not among them."""
+    """The outcome of a portion.
+
+    `results` is computed table by table, so that memory stays bounded. `keep[port]` has state rows to store, sorted: of
+    a probing operator, the fresh rows that are still needed; of others, additional state rows. Rows that are not needed
+    after `upto` are excluded.
+    """
 
     results: Iterable[pa.Table]
     keep: tuple[pa.Table, ...]
@@ -66,54 +70,57 @@ class Done:
 
 @runtime_checkable
 class Copying(Protocol):
-    """An operator that needs a row at several hashes. Of the copies that are for one site only one travels."""
+    """An operator that needs copies of a row at several hashes. Only one copy per site is sent."""
 
     def sent(self, port: int, ranges: Sequence[HashRange]) -> list[HashRange]:
-        """The ranges whose rows are sent to a site that is home to `ranges`."""
+        """Return the ranges whose rows are sent to a site that owns `ranges`."""
         ...
 
     def received(self, port: int, rows: pa.Table, ranges: Sequence[HashRange]) -> pa.Table:
-        """All rows of `ranges`, sorted, from those that were sent."""
+        """Return all rows of `ranges`, sorted, from the rows that were sent."""
         ...
 
 
 @runtime_checkable
 class Gridded(Copying, Protocol):
-    """An operator whose groups are the cells of a grid. Its state may be brought under another one."""
+    """An operator whose partition groups are the cells of a grid, and whose state can be converted to another grid."""
 
     def grid_for(self, sites: int) -> Grid:
-        """The grid that it should have on a number of sites."""
+        """Return the grid to use with a number of sites."""
         ...
 
     def on(self, grid: Grid) -> Self:
-        """The same operator under another grid."""
+        """Return the same operator with another grid."""
         ...
 
     def holding(self, port: int, grid: Grid, ranges: Sequence[HashRange]) -> list[HashRange]:
-        """Cells of this grid that hold, each once, the rows which cells of another grid need, those in `ranges`."""
+        """Return cells of this operator's grid that together hold, without copies, the rows which the cells of `grid`
+        in `ranges` need."""
         ...
 
     def respread(self, port: int, rows: pa.Table, ranges: Sequence[HashRange]) -> pa.Table:
-        """Rows that cells of another grid hold, each once, in all cells of this grid in `ranges` that need them."""
+        """Copy rows that come from the cells of another grid, each row once, to all cells of this grid in `ranges` that
+        need them."""
         ...
 
 
 @runtime_checkable
 class Orderable(Protocol):
-    """An operator that makes state rows in another order than that of their hashes as easily."""
+    """An operator that can produce state rows in another order than that of their hashes at no extra cost."""
 
     def prepare_by(self, order: Order, port: int, rows: pa.Table) -> pa.Table:
-        """What `prepare` gives, in this order."""
+        """Return the result of `prepare` in this order."""
         ...
 
     def combine_by(self, order: Order, port: int, tables: Sequence[pa.Table]) -> pa.Table:
-        """What `combine` gives, in this order; the tables are in it, too."""
+        """Return the result of `combine` in this order. The tables must be in this order."""
         ...
 
 
 @dataclass(frozen=True)
 class Explosion:
-    """A key whose rows, so many of each port, are about to give about so many combinations."""
+    """A key whose rows are about to produce very many combinations: its number of rows per port, and an estimate of the
+    number of combinations."""
 
     hash: int
     key: str
@@ -123,113 +130,127 @@ class Explosion:
 
 @runtime_checkable
 class Exploding(Protocol):
-    """An operator that may give far more rows than it is given."""
+    """An operator that may produce far more rows than it receives."""
 
     def explosion(self, portion: Portion, known: Collection[int]) -> Explosion | None:
-        """A key of the portion that is about to do so, unless its hash is known for it."""
+        """Return a key of the portion with very many combinations; None if there is none, or only with hashes in
+        `known`."""
         ...
 
 
 @runtime_checkable
 class Cuttable(Protocol):
-    """An operator whose rows of one hash may be at several sites: those of one port dealt out, all others copied."""
+    """An operator whose rows of one hash may be spread over several sites: the rows of one port are partitioned, all
+    others are replicated."""
 
     @property
     def may_cut(self) -> tuple[int, ...]:
-        """The ports whose rows may be dealt out: every result comes from exactly one row of such a port, and that row
-        needs to know of all rows of the other ports, but of no other row of its own."""
+        """Return the ports whose rows may be partitioned. Every result must come from exactly one row of such a port,
+        and that row must need all rows of the other ports but no other row of its own port."""
         ...
 
 
 def may_cut(operator: object) -> tuple[int, ...]:
-    """The ports of an operator that may be cut; of most, none."""
+    """Return the ports of an operator that may be cut; none for most operators."""
     return operator.may_cut if isinstance(operator, Cuttable) else ()
 
 
 @runtime_checkable
 class ClosesWindows(Protocol):
-    """An operator with one track, along which windows of all keys end at once. Closing them may be put off."""
+    """An operator with one track, along which the windows of all keys end at the same times. Closing them can be
+    deferred."""
 
     @property
     def period(self) -> int:
-        """How long it is from the end of one window to that of the next."""
+        """Return the time between the ends of two consecutive windows."""
         ...
 
     def first_end(self, after: Mark, least: int) -> int:
-        """The first end of a window that is not closed at `after` and may hold rows, of which `least` is the least
-        #time."""
+        """Return the first window end that is not closed at `after` and whose window may hold rows; `least` is the
+        least #time of all rows."""
         ...
 
 
 class Operator(Protocol):
-    """Invariant: an operator is a frozen value, equal for equal queries, and picklable."""
+    """A stateful operator. Invariant: a frozen value, equal for equal queries, and picklable."""
 
     @property
-    def ports(self) -> int: ...
+    def ports(self) -> int:
+        """Return the number of inputs."""
+        ...
 
     @property
-    def tracks(self) -> int: ...
+    def tracks(self) -> int:
+        """Return the number of marks that the operator's progress consists of."""
+        ...
 
     @property
     def probes(self) -> bool:
-        """Whether fresh rows need work before they are state. What does not probe only closes, by punctuation."""
+        """Return whether fresh rows need work before they become state (a probe). Other operators only close state by
+        punctuation."""
         ...
 
     @property
     def keeps_times_apart(self) -> bool:
-        """Whether `combine` only ever puts rows of one #time together: then those that are no longer needed may be left
-        out before. It does not hold for operators that probe."""
+        """Return whether `combine` only merges rows of equal #time, so that expired rows may be removed before. False
+        for operators that probe."""
         ...
 
     @property
-    def result_schema(self) -> pa.Schema: ...
+    def result_schema(self) -> pa.Schema:
+        """Return the schema of the results."""
+        ...
 
     @property
     def reach(self) -> int:
-        """By how much the operator's arithmetic may leave the range of the event times, in either direction."""
+        """Return the largest amount by which the operator adds to or subtracts from event times."""
         ...
 
     @property
     def output_times(self) -> tuple[str, ...]:
-        """The progressing attributes of the result, in the order of `output_marks`; empty names are for joint ones."""
+        """Return the progressing attributes of the result, in the order of `output_marks`. An empty name: the
+        time is not in the result, or the mark holds only jointly with others."""
         ...
 
     def state_schema(self, port: int) -> pa.Schema:
-        """Begins with #hash and #time."""
+        """Return the schema of the port's state rows, which begins with #hash and #time."""
         ...
 
     def prepare(self, port: int, rows: pa.Table) -> pa.Table:
-        """Input rows as state rows, sorted, pre-aggregated where that is possible."""
+        """Convert input rows to sorted state rows, pre-aggregated if possible."""
         ...
 
     def arrange(self, port: int, rows: pa.Table) -> pa.Table:
-        """Input rows with all their columns behind #hash and #time, sorted: how they travel where they must not be
-        prepared yet."""
+        """Return input rows with #hash and #time before all their columns, sorted. Rows are sent in this form if they
+        must not be prepared yet."""
         ...
 
     def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
-        """Arranged rows as state rows, sorted. The same as `prepare` of the rows, if their #time has not changed."""
+        """Convert arranged rows to sorted state rows. Equals `prepare` of the rows, unless their #time was changed."""
         ...
 
     def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
-        """One sorted table of state rows from several that are."""
+        """Merge sorted tables of state rows into one."""
         ...
 
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
-        """Whether there may be work without fresh rows; `least[port]` is the least #time stored (None: nothing is).
-        Where there is none, the marks move on by themselves."""
+        """Return whether there may be work without fresh rows. `least[port]` is the least stored #time (None: no rows).
+        If there is no work, the engine advances the marks without calling `work`."""
         ...
 
-    def work(self, portion: Portion) -> Done: ...
+    def work(self, portion: Portion) -> Done:
+        """Do all work of a portion up to its `upto`; return the results and the state rows to keep."""
+        ...
 
     def expired_below(self, port: int, marks: Marks) -> int:
-        """State rows of a port with a #time below this are of no use any more."""
+        """Return the #time below which state rows of a port are no longer needed."""
         ...
 
     def span(self, port: int) -> int:
-        """About how long state rows live: what compaction keeps apart, so that whole runs can expire."""
+        """Return the approximate lifetime of state rows. Compaction uses it to limit the time span of runs, so that
+        whole runs can expire."""
         ...
 
     def output_marks(self, marks: Marks) -> Marks:
-        """How far the result has come once all is done up to `marks`: one for each of `output_times`."""
+        """Return the marks of the result once all work is done up to `marks`, one for each of `output_times`."""
         ...

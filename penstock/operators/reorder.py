@@ -1,4 +1,4 @@
-"""In-order processing: rows are held back and let through in order of time, once nothing earlier can come."""
+"""In-order processing: rows are held back and emitted in order of time once no earlier row can arrive."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from penstock.operators.shapes import WholeRows
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
 from penstock.types import require_column, time_values
 
-_PIECE = 1 << 20  # rows of a piece of the result
+_PIECE = 1 << 20  # rows per table of the result
 
 
 @dataclass(frozen=True)
 class Reorder(WholeRows):
-    """Gives the rows of `input_schema` in order of `time`; rows of one time by their values. With `keys` only rows of
-    equal keys are in order. Without, the order is total, so all rows have one hash, and live at one site."""
+    """Emits the rows of `input_schema` in order of `time`, and rows of equal time in order of their values.
+
+    With `keys`, only rows of equal keys are in order. Without keys the order is total, so all rows have the same hash
+    and live at one site.
+    """
 
     time: str
     input_schema: pa.Schema
@@ -59,11 +62,13 @@ class Reorder(WholeRows):
         return Done(self._in_order(rows), (self._layout.state_schema.empty_table(),))
 
     def _hashes(self, rows: pa.Table) -> Words:
+        """Return the hash of each row's keys; zero for all rows without keys."""
         if not self.keys:
             return np.zeros(rows.num_rows, dtype=np.uint64)
         return hash_columns([as_array(rows.column(key)) for key in self.keys], self.hash_bits, length=rows.num_rows)
 
     def _in_order(self, tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
+        """Yield the rows in order of time, in tables of bounded size."""
         held = merged(tables, self._layout.state_schema)
         order = _ties_by_value(hashes_of(held), times_of(held), self._layout.restored(held))
         for start in range(0, held.num_rows, _PIECE):
@@ -73,8 +78,8 @@ class Reorder(WholeRows):
 
 
 def _ties_by_value(hashes: Words, times: Times, rows: pa.Table) -> Indices | None:
-    """The order in which rows of one hash and time, which stand together, are sorted by their values (None: it is this
-    one)."""
+    """Return the order that also sorts rows of equal hash and time by their values (None: unchanged). The input must be
+    sorted by hash and time."""
     equal = (times[1:] == times[:-1]) & (hashes[1:] == hashes[:-1])
     if not equal.any():
         return None

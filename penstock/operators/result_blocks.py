@@ -1,4 +1,4 @@
-"""Results on their way out: neither so many at once that they fill the memory, nor in very small tables."""
+"""Coalescing of small result tables, with bounded memory."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-_ROWS = 1 << 17  # small results are put together up to this
+_ROWS = 1 << 17  # tables are concatenated until they have this many rows
 
 
 def in_blocks(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in fewer tables."""
+    """Yield the same rows in fewer tables."""
     waiting: list[pa.Table] = []
     for table in tables:
         if table.num_rows:

@@ -1,4 +1,4 @@
-"""What operators of one shape have in common: how many ports and tracks they have, and what passes through them."""
+"""Base classes of operators: defaults for their number of ports and tracks, and for operators that emit whole rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.operators.row_layout import RowLayout
 
 
 class OnePort:
-    """One input, and the punctuation on it."""
+    """Base of operators with one port and one track."""
 
     @property
     def ports(self) -> int:
@@ -26,7 +26,7 @@ class OnePort:
 
 
 class TwoPorts:
-    """Two inputs, each with its punctuation."""
+    """Base of operators with two ports and one track per port."""
 
     @property
     def ports(self) -> int:
@@ -42,7 +42,7 @@ class TwoPorts:
 
 
 class WholeRows(OnePort):
-    """Rows come out as they went in, and are forgotten when the mark passes their time."""
+    """Base of operators that emit input rows unchanged and drop them once the mark passes their time."""
 
     time: str
     input_schema: pa.Schema

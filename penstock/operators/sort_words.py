@@ -1,6 +1,7 @@
-"""Columns as words that sort alike: unsigned 64-bit numbers, so that any order of any types is one lexsort.
+"""Sort words: columns of any type as unsigned 64-bit words that sort like the values, so that any ORDER BY is one
+lexsort.
 
-Numbers sort by value with NaN as the largest, text by its bytes, false before true; that is how DuckDB sorts.
+The order is that of DuckDB: numbers by value with NaN as the largest, text by its bytes, false before true.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _SIGN = np.uint64(1 << 63)
 
 
 def sort_words(column: Column, *, descending: bool = False, nulls_first: bool = False) -> list[Words]:
-    """Words, the most significant first, that sort as the values do and are equal where the values are. Those of text
-    are not comparable across calls."""
+    """Return words, the most significant first, that sort like the values and are equal exactly if the values are.
+    Words of text and nested values must not be compared across calls."""
     array = as_array(column)
     words = [~word if descending else word for word in _ascending(array)]
     if not array.null_count:
@@ -33,17 +34,18 @@ def sort_words(column: Column, *, descending: bool = False, nulls_first: bool = 
 
 
 def is_sortable(type_: pa.DataType) -> bool:
-    """Whether values of this type have sort words."""
+    """Return whether values of this type have sort words."""
     t = pa.types
     whole = t.is_integer(type_) or t.is_boolean(type_) or t.is_date32(type_) or t.is_timestamp(type_)
     return bool(whole or t.is_floating(type_) or t.is_decimal128(type_) or is_text(type_) or is_nested(type_))
 
 
 def order_by_words(words: Sequence[Words]) -> Indices:
-    """An order that sorts rows by these words, the first of which is the most significant.
+    """Return the order that sorts rows by these words, the first of which is the most significant.
 
-    The words are packed into one, for numpy sorts one number many times faster than it sorts rows by several. What does
-    not fit is first replaced by ranks, which are small."""
+    The words are packed into one, because numpy sorts single integers many times faster than rows of several. Words
+    that do not fit are first replaced by their ranks, which are small.
+    """
     packed = words[0]
     for word in words[1:]:
         width = _width(word)
@@ -55,12 +57,13 @@ def order_by_words(words: Sequence[Words]) -> Indices:
 
 
 def _width(word: Words) -> int:
-    """How many bits the largest number takes."""
+    """Return the number of bits of the largest word."""
     return int(word.max(initial=0)).bit_length()
 
 
 def _ranks(word: Words) -> Words:
-    """Each number's place among the distinct ones: two of these fit one word, for there are less than 2**32 rows."""
+    """Return each word's rank among the distinct words. Two ranks fit one word, because there are fewer than 2**32
+    rows."""
     order = np.argsort(word)
     ordered = word[order]
     ranks = np.zeros(len(word), dtype=np.uint64)
@@ -69,7 +72,7 @@ def _ranks(word: Words) -> Words:
 
 
 def _ascending(array: pa.Array) -> list[Words]:
-    """All nulls are the same word, that of some value."""
+    """Return words that sort the values ascending. All nulls get the same word, which may be that of a value."""
     t = pa.types
     if t.is_dictionary(array.type):
         return _ascending(array.dictionary_decode())
@@ -89,22 +92,23 @@ def _ascending(array: pa.Array) -> list[Words]:
 
 
 def _float_words(canonical: pa.Array) -> Words:
-    """Bits of a positive number grow with it; those of a negative one fall, and are turned around."""
+    """Return words of floats: the bits of a positive float rise with its value; those of a negative one fall and are
+    inverted."""
     bits = _filled(canonical).view(np.uint64)
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 
 
 def _text_ranks(array: pa.Array) -> Words:
-    """Each text's place among the distinct ones."""
+    """Return each text's rank among the distinct texts."""
     encoded = array.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
-    ranks = np.zeros(len(order) + 1, dtype=np.uint64)  # one more, for a column of nulls has no distinct value
+    ranks = np.zeros(len(order) + 1, dtype=np.uint64)  # one more, because a column of nulls has no distinct value
     ranks[order] = np.arange(len(order), dtype=np.uint64)
     return ranks[_filled(encoded.indices)]
 
 
 def _nested_ranks(array: pa.Array) -> Words:
-    """Each nested value's place among the distinct ones, in the order that DuckDB has for them."""
+    """Return each nested value's rank among the distinct values, in DuckDB's order."""
     rows = pa.table({"c0": array, "c1": np.arange(len(array))})
     _, found = duck.select(rows, [SQLExpression("c1"), SQLExpression("dense_rank() OVER (ORDER BY c0 NULLS LAST)")])
     ranks = np.zeros(len(array), dtype=np.uint64)
@@ -113,5 +117,6 @@ def _nested_ranks(array: pa.Array) -> Words:
 
 
 def _filled(array: pa.Array) -> Values:
+    """Return the values as a contiguous array, with zero for nulls."""
     plain = array.fill_null(0) if array.null_count else array
     return np.ascontiguousarray(plain.to_numpy(zero_copy_only=False))

@@ -1,4 +1,4 @@
-"""Top-n: of the rows of each key and time the first n in some order, once all of them are there."""
+"""Top-n: the first n rows in some order of each key and time, emitted once all rows of that time have arrived."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from penstock.operators.sort_words import is_sortable, order_by_words, sort_word
 from penstock.progress.mark import BEGIN, END
 from penstock.types import is_nested, require_column, sql_type, time_values
 
-WordsOf = Callable[[Indices], list[Words]]  # the sort words of some rows, the most significant first
+WordsOf = Callable[[Indices], list[Words]]  # returns the sort words of some rows, the most significant first
 
 
 @dataclass(frozen=True)
 class OrderColumn:
-    """A column that rows are ordered by. NaN is the largest number; text is ordered by its bytes."""
+    """A column of the ORDER BY. NaN is the largest number; text is ordered by its bytes."""
 
     column: str
     descending: bool
@@ -36,11 +36,12 @@ class OrderColumn:
 
 @dataclass(frozen=True)
 class TopRows(OnePort):
-    """Of the rows of `input_schema` with equal `keys` and `time` (None: with equal keys) the first `n` in `order`.
+    """Emits the first `n` rows in `order` among the rows of `input_schema` with equal `keys` and `time` (None: equal
+    keys).
 
-    Ties are broken by the values of `columns`, ascending, nulls last. The result has `columns` and, behind them, the
-    place of each row, from 1, if there is a name for it in `number`. Zero is without a sign there, so that rows which
-    are equal cannot be told apart. Invariant: n > 0. `hash_bits` below 64 makes keys collide, for tests.
+    Ties are broken by the values of `columns`, ascending, nulls last. The result has `columns`, followed by the row
+    number from 1 if `number` names a column for it. Negative zero becomes zero, so that rows that compare equal are
+    identical. Invariant: n > 0. `hash_bits` below 64 makes hashes collide, for tests.
     """
 
     keys: tuple[str, ...]
@@ -54,7 +55,7 @@ class TopRows(OnePort):
 
     def __post_init__(self) -> None:
         if self.n <= 0:
-            raise QueryError("a limit must be above zero", detail=f"it is {self.n}", hint="numbers begin at 1")
+            raise QueryError("a limit must be above zero", detail=f"it is {self.n}", hint="use 1 or more")
         for name in self._needed:
             _check_sortable(require_column(self.input_schema, name, "the limit"))
         for order in self.order:
@@ -103,6 +104,8 @@ class TopRows(OnePort):
         return complete and completes(after[0], upto[0], least[0])
 
     def work(self, portion: Portion) -> Done:
+        """Emit the top rows of the times that are complete at `upto` but were not at `after`; without a time, at the
+        end."""
         after, upto = (self._on_time(marks)[0] for marks in (portion.after, portion.upto))
         held = self.combine(0, completed(portion.stored[0], after, upto))
         results = (self._numbered(held),) if held.num_rows else ()
@@ -118,12 +121,12 @@ class TopRows(OnePort):
         return self._on_time(marks)
 
     def _on_time(self, marks: Marks) -> Marks:
-        """How far #time has come: where it is no time, nowhere before the end."""
+        """Return the marks on #time. Without a time it makes no progress before the end."""
         return marks if self.time is not None else (END if marks[0].ended else BEGIN,)
 
     @property
     def _needed(self) -> tuple[str, ...]:
-        """The input columns that are of use, each once."""
+        """Return the input columns that the operator reads, each once."""
         timed = () if self.time is None else (self.time,)
         return tuple(dict.fromkeys((*self.columns, *self.keys, *(o.column for o in self.order), *timed)))
 
@@ -132,26 +135,29 @@ class TopRows(OnePort):
         return RowLayout(pa.schema([self.input_schema.field(name) for name in self._needed]), self.time)
 
     def _hashes(self, rows: pa.Table) -> Words:
-        """By key and time, which spreads the work also where there are no keys."""
+        """Return hashes of key and time, which distribute the rows over sites even without keys."""
         names = self.keys if self.time is None else (*self.keys, self.time)
         return hash_columns([as_array(rows.column(n)) for n in names], self.hash_bits, length=rows.num_rows)
 
     def _times(self, rows: pa.Table) -> Times:
+        """Return the times of the rows; zeros without a time."""
         return np.zeros(rows.num_rows, dtype=np.int64) if self.time is None else time_values(rows.column(self.time))
 
     def _groups(self, state: pa.Table, rows: pa.Table) -> Members:
+        """Group state rows by key and time."""
         words = [word for key in self.keys for word in key_words(rows.column(key))]
         return members_of(group_by_pane(hashes_of(state), times_of(state), 1, words))
 
     def _top(self, state: pa.Table) -> pa.Table:
-        """The first n of each group, sorted by hash and time."""
+        """Return the first n rows of each group, sorted by hash and time. Breaks ties only among rows that the order
+        leaves equal."""
         rows = self._layout.restored(state)
         top = first_rows(self._groups(state, rows), self.n, lambda some: self._order_words(rows, some), ties=True)
         top = first_rows(top, self.n, lambda some: self._all_words(rows, some), ties=False)
         return state if _as_it_stands(top.rows, state) else state.take(pa.array(top.rows))
 
     def _numbered(self, state: pa.Table) -> pa.Table:
-        """The result that state rows give: n of each group at most, in order."""
+        """Return the result rows of state that has at most n rows per group, in order."""
         rows = self._layout.restored(state)
         top = in_order(self._groups(state, rows), lambda some: self._all_words(rows, some))
         columns = rows.select(self.columns).take(pa.array(top.rows)).columns
@@ -159,11 +165,13 @@ class TopRows(OnePort):
         return pa.table([*columns, *number], schema=self.result_schema)
 
     def _all_words(self, rows: pa.Table, some: Indices) -> list[Words]:
-        settled = {*self.keys, self.time, *(o.column for o in self.order)}  # equal in a group, or part of the order
+        """Return the sort words of the order, and of the columns that break ties."""
+        settled = {*self.keys, self.time, *(o.column for o in self.order)}  # equal within a group, or part of the order
         ties = rows.select([name for name in self.columns if name not in settled]).take(pa.array(some))
         return [*self._order_words(rows, some), *(word for column in ties.columns for word in sort_words(column))]
 
     def _order_words(self, rows: pa.Table, some: Indices) -> list[Words]:
+        """Return the sort words of the order."""
         return [
             word
             for o in self.order
@@ -174,68 +182,74 @@ class TopRows(OnePort):
 
 
 def _as_it_stands(rows: Indices, table: pa.Table) -> bool:
+    """Return whether the indices are 0, 1, 2, ... over the whole table."""
     return np.array_equal(rows, np.arange(table.num_rows))
 
 
 def _check_flat(field: pa.Field) -> None:
+    """Raise QueryError if the column is nested, because rows cannot be ordered by nested values."""
     if is_nested(field.type):
         raise QueryError(
             "rows cannot be ordered by a nested value",
             detail=f"its type is {sql_type(field.type)}",
-            hint="order by a field or an element of it, or by its text, to_json(...)",
+            hint="order by one of its fields or elements, or by its text with to_json(...)",
         )
 
 
 def _check_sortable(field: pa.Field) -> None:
+    """Raise QueryError if values of the column have no order, which ties need."""
     if not is_sortable(field.type):
         raise QueryError(
             f"rows with the column `{field.name}` cannot be limited",
             detail=f"values of type {sql_type(field.type)} have no order, which ties need",
-            hint="leave the column out, or cast it to VARCHAR",
+            hint="omit the column, or cast it to VARCHAR",
         )
 
 
 @dataclass(frozen=True)
 class Members:
-    """Rows and the numbers of the groups they are in. Invariant: the numbers never fall, so a group stands together."""
+    """Rows and the numbers of their groups. Invariant: group numbers are ascending, so the rows of a group are
+    contiguous."""
 
     rows: Indices
     groups: Indices
 
     def chosen(self, which: Indices | Flags) -> Members:
+        """Return the rows selected by indices or flags."""
         return Members(self.rows[which], self.groups[which])
 
     def starts(self) -> Indices:
-        """Where the group of each row starts."""
+        """Return, for each row, the position where its group starts."""
         heads = self._heads()
         return np.repeat(heads, np.diff(heads, append=len(self.groups)))
 
     def places(self) -> Indices:
-        """The place of each row in its group, from 0."""
+        """Return the position of each row in its group, from 0."""
         return np.arange(len(self.groups)) - self.starts()
 
     def sizes(self) -> Indices:
-        """The size of each row's group."""
+        """Return the size of each row's group."""
         sizes = np.diff(self._heads(), append=len(self.groups))
         return np.repeat(sizes, sizes)
 
     def _heads(self) -> Indices:
+        """Return the position of the first row of each group."""
         return np.flatnonzero(np.diff(self.groups, prepend=-1))
 
 
 def members_of(groups: Segments) -> Members:
-    """The members of groups that do not overlap."""
+    """Return the members of groups that do not overlap."""
     return Members(groups.rows(), groups.spread(np.arange(len(groups))))
 
 
 def in_order(members: Members, words_of: WordsOf) -> Members:
-    """The same, with each group in order of the words."""
+    """Sort each group by the words."""
     return members.chosen(_order(members, words_of(members.rows)))
 
 
 def first_rows(members: Members, n: int, words_of: WordsOf, *, ties: bool) -> Members:
-    """The first `n` rows of each group, and with `ties` those that equal the n-th. Only groups that are larger are
-    looked into, so the rows of a group come in no certain order."""
+    """Return the first `n` rows of each group and, with `ties`, the rows equal to the n-th. Only groups of more than n
+    rows are sorted, so the rows of a group come in no defined order."""
     large = members.sizes() > n
     if not large.any():
         return members
@@ -252,11 +266,12 @@ def first_rows(members: Members, n: int, words_of: WordsOf, *, ties: bool) -> Me
 
 
 def _order(members: Members, words: Sequence[Words]) -> Indices:
+    """Return the order by group, then by words."""
     return order_by_words([members.groups.astype(np.uint64), *words])
 
 
 def _levels(rows: int, words: Sequence[Words]) -> Indices:
-    """Numbers that grow from row to row of a group, except where a row equals the one before it."""
+    """Return numbers that increase from row to row except where a row equals its predecessor."""
     changes = np.zeros(rows, dtype=np.bool_)
     for word in words:
         changes[1:] |= word[1:] != word[:-1]
@@ -264,5 +279,6 @@ def _levels(rows: int, words: Sequence[Words]) -> Indices:
 
 
 def _together(some: Members, others: Members) -> Members:
+    """Merge two sets of members into one, sorted by group."""
     both = Members(np.append(some.rows, others.rows), np.append(some.groups, others.groups))
     return both.chosen(np.argsort(both.groups, kind="stable"))

@@ -1,4 +1,4 @@
-"""Progress is said, not guessed: punctuation, the rules that derive it, substreams, idle sources, low-water marks.
+"""Progress: punctuation, the rules that derive it from rows, substreams, idle sources, low-water marks.
 
-Pure: no clock, no files. Imports the base only.
+Pure: no clock, no files. Imports only the base modules.
 """

@@ -1,4 +1,4 @@
-"""Allowed lateness: how much further than its rule says the punctuation of a source is held back."""
+"""Allowed lateness: an extra delay of a source's punctuation behind what its rule derives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from penstock.settings import span
 
 
 def allowing(rule: Rule, lateness: str | int | timedelta | None, is_timestamp: bool) -> Rule:
-    """The rule with its punctuation held back by the allowed lateness: "10s", or a number where times are numbers."""
+    """Return the rule with its punctuation delayed by the allowed lateness, such as "10s", or a whole number if times
+    are numbers. Raises ConfigError if the lateness is negative or has the wrong unit."""
     if lateness is None:
         return rule
     allowed = span_of_times(lateness, is_timestamp)
@@ -19,13 +20,14 @@ def allowing(rule: Rule, lateness: str | int | timedelta | None, is_timestamp: b
         raise ConfigError(
             "the allowed lateness cannot be below zero",
             detail=f"it is {lateness!r}",
-            hint="give it a span, or leave it out",
+            hint="use a span of zero or more, or omit it",
         )
     return replace(rule, allowed=allowed)
 
 
 def span_of_times(told: str | int | timedelta, is_timestamp: bool) -> int:
-    """A span in the unit of some times. A bare number means nothing where they are timestamps."""
+    """Return a span in the unit of the times: microseconds if they are timestamps. Raises ConfigError if a timestamp
+    span has no unit, or the span of a numeric time has one."""
     bare = not isinstance(told, timedelta) and str(told).strip().lstrip("-").isdecimal()
     if bare and not is_timestamp:
         return int(str(told))
@@ -38,6 +40,6 @@ def span_of_times(told: str | int | timedelta, is_timestamp: bool) -> int:
     if not is_timestamp:
         raise ConfigError(
             f"the allowed lateness {told!r} has a unit, but the time of the source is a number",
-            hint="write a whole number of whatever the times count",
+            hint="write a whole number in the unit of the time column",
         )
     return span(told)

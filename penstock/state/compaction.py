@@ -1,8 +1,8 @@
-"""Compaction: which slices of a site are worth rewriting as one run. Pure; the site step does the rewriting.
+"""Compaction: choose which slices of a site to rewrite as one run. Pure; the site step rewrites them.
 
-Neighbours in time are merged, up to half of the time that is alive, so that expiry can still drop whole runs. A run
-under half alive is rewritten. Where disorder makes every run as broad as all that is alive, time cannot keep them
-apart, and broad runs are merged with each other.
+Slices that are adjacent in time are merged, up to half of the time span of the live rows, so that expiry can still drop
+whole runs. A run with fewer than half of its rows alive is rewritten. If disorder makes each run as wide as the live
+span, time cannot separate the runs; such wide runs are merged with each other.
 """
 
 from __future__ import annotations
@@ -13,19 +13,25 @@ from itertools import groupby
 
 from penstock.state.runs import Slice
 
-FAN = 4  # so many runs of similar size become one
-MOST_SLICES = 24  # past this, neighbours are merged whatever their size
+FAN = 4  # merge at least this many runs of similar size
+MOST_SLICES = 24  # above this number, merge neighbours of any size
 
 
 @dataclass(frozen=True)
 class _Piece:
+    """A slice with the time at which its live rows start. `broad`: its live rows span more than the limit of a
+    merge."""
+
     slice: Slice
-    start: int  # where the part that is alive begins
+    start: int
     broad: bool
 
 
 def choose(slices: Sequence[Slice], expired_below: int, window: int) -> list[tuple[Slice, ...]]:
-    """Sets of slices to be rewritten, each as one run. No slice is in two sets."""
+    """Return sets of slices, each set to be rewritten as one run. No slice is in two sets.
+
+    Rows below `expired_below` are dead. `window` is the length of the operator's window, in the unit of the times.
+    """
     if not slices:
         return []
     alive_span = max(s.run.max_time for s in slices) - expired_below
@@ -41,20 +47,24 @@ def choose(slices: Sequence[Slice], expired_below: int, window: int) -> list[tup
 
 
 def _piece(piece: Slice, expired_below: int, limit: int) -> _Piece:
+    """Return the slice with the start of its live rows, and mark it as broad if they span more than `limit`."""
     start = max(piece.run.min_time, expired_below)
     return _Piece(piece, start, piece.run.max_time - start > limit)
 
 
 def _mostly_dead(piece: Slice, expired_below: int) -> bool:
+    """Return whether more than half of the run's rows are expired. Needs no access to the file."""
     return piece.run.median_time < expired_below
 
 
 def _tier(piece: _Piece) -> int:
+    """Return the size class of a slice's run: each class spans a factor of four, and the lowest ends at 2,047 rows."""
     return max(0, piece.slice.run.rows.bit_length() - 10) // 2
 
 
 def _tiers(pieces: Sequence[_Piece], limit: int | None) -> Iterator[tuple[Slice, ...]]:
-    """Stretches of at least FAN neighbours of one size class that together span at most `limit` (None: no limit)."""
+    """Yield sequences of at least FAN neighbours of one size class that span at most `limit` of time (None: no
+    limit)."""
     for _, stretch in groupby(pieces, key=_tier):
         part: list[_Piece] = []
         for piece in stretch:
@@ -66,5 +76,6 @@ def _tiers(pieces: Sequence[_Piece], limit: int | None) -> Iterator[tuple[Slice,
 
 
 def _if_enough(part: Sequence[_Piece]) -> Iterator[tuple[Slice, ...]]:
+    """Yield the slices of `part` as one set if there are at least FAN of them."""
     if len(part) >= FAN:
         yield tuple(p.slice for p in part)

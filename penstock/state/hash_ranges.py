@@ -1,4 +1,4 @@
-"""Ranges of hashes, and sets of them."""
+"""Ranges of hashes, and operations on sorted sets of ranges."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-HASH_END = 2**64  # hash ranges are half-open, [low, high), in Python integers: 2**64 is the end of the last one
+HASH_END = 2**64  # the end of the last range: ranges are half-open, [low, high), in Python integers
 Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 
@@ -21,11 +21,12 @@ class HashRange:
     high: int
 
     def intersect(self, other: HashRange) -> HashRange | None:
+        """Return the hashes in both ranges, or None if there are none."""
         low, high = max(self.low, other.low), min(self.high, other.high)
         return HashRange(low, high) if low < high else None
 
     def rows(self, hashes: Hashes) -> slice:
-        """The rows of this range in a sorted column of hashes."""
+        """Return the rows of this range in a sorted column of hashes, as a slice."""
         first = int(np.searchsorted(hashes, np.uint64(self.low))) if self.low else 0
         last = int(np.searchsorted(hashes, np.uint64(self.high))) if self.high < HASH_END else len(hashes)
         return slice(first, last)
@@ -35,12 +36,13 @@ EVERYTHING = HashRange(0, HASH_END)
 
 
 def point(hash_: int) -> HashRange:
-    """The range of one hash."""
+    """Return the range of a single hash."""
     return HashRange(hash_, hash_ + 1)
 
 
 def remaining(ranges: Iterable[HashRange], taken: Iterable[HashRange]) -> list[HashRange]:
-    """What is left of some ranges without others. The ranges of neither set overlap."""
+    """Return the hashes of `ranges` that are not in `taken`, as sorted ranges. Neither argument may contain overlapping
+    ranges."""
     left: list[HashRange] = []
     borders, place = sorted(taken), 0
     for part in sorted(ranges):
@@ -50,14 +52,14 @@ def remaining(ranges: Iterable[HashRange], taken: Iterable[HashRange]) -> list[H
                 left.append(HashRange(low, borders[place].low))
             low = max(low, borders[place].high)
             if low >= part.high:
-                break  # it may reach into the next part
+                break  # this border may also overlap the next part
             place += 1
         left += [HashRange(low, part.high)] if low < part.high else []
     return left
 
 
 def common(some: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashRange]:
-    """What two sets of ranges have in common; each is in order, and its ranges do not overlap."""
+    """Return the intersection of two sets of ranges. Each must be sorted and without overlap."""
     found: list[HashRange] = []
     here = there = 0
     while here < len(some) and there < len(others):
@@ -71,14 +73,15 @@ def common(some: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashR
 
 
 def apart(ranges: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashRange]:
-    """The same hashes, in order, with those of others in ranges of their own."""
+    """Return the same hashes as `ranges`, in order, cut at the borders of `others`: no range is partly in `others`."""
     return sorted([*remaining(ranges, others), *common(ranges, others)]) if others else list(ranges)
 
 
 def joined(parts: Sequence[HashRange], own: Sequence[HashRange]) -> list[HashRange]:
-    """Parts of one's own ranges, those in one range between which nothing else of one's own lies; all in order."""
+    """Coalesce `parts`, a sorted subset of `own`: neighbours become one range unless another range of `own` lies
+    between them."""
     found: list[HashRange] = []
-    place = 0  # in one's own: all before it end where `found` does, or earlier
+    place = 0  # the ranges of `own` before this index end no later than the last range of `found`
     for part in parts:
         while found and place < len(own) and own[place].high <= found[-1].high:
             place += 1

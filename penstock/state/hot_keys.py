@@ -1,8 +1,8 @@
-"""Cells: a hash whose rows are too much for one site lives at several.
+"""Cells: how the rows of one hot key hash are spread over several sites.
 
-The rows of one port, the cut one, are dealt out: each is at one of the cells. Those of all other ports are copied: each
-is at every cell. So the rows of a combination, of which exactly one is of the cut port, meet in exactly one cell, and a
-cell has all that a row of the cut port can meet.
+The rows of one port, the cut port, are partitioned: each is stored in one cell. The rows of all other ports are
+replicated: each is stored in every cell. A combination of rows contains exactly one row of the cut port, so its rows
+meet in exactly one cell, and that cell holds every row that a row of the cut port can match.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-NOBODY = -1  # where a site is expected
+NOBODY = -1  # in place of a site number: no site
 
 
 @dataclass(frozen=True)
 class Cells:
-    """A spread hash, the port that is cut, and the site of each cell. `gathering`: it is to live at one site again as
-    soon as nothing of it is pending; until then nothing differs.
+    """The cells of a spread hash: the port that is cut, and the site of each cell. `gathering`: the hash returns to one
+    site as soon as it has nothing pending; until then it behaves as before.
 
-    Invariant: no two cells are at one site, for a site could not tell their rows apart.
+    Invariant: no two cells are at one site, because a site cannot distinguish their rows.
     """
 
     hash: int
@@ -31,18 +31,18 @@ class Cells:
     gathering: bool = False
 
     def like(self, other: Cells) -> bool:
-        """Whether cell n of the one holds what cell n of the other does; each may be at any site."""
+        """Return whether cell n holds the same rows as cell n of `other`. Their sites may differ."""
         return (self.hash, self.cut, len(self.sites)) == (other.hash, other.cut, len(other.sites))
 
     def within(self, sites: int) -> Cells:
-        """Over sites below a number, which is not less than the number of cells: those that are further go to sites
-        that have none of it."""
+        """Return the cells with all sites below `sites`, which must be at least the number of cells. Cells at removed
+        sites move to sites without a cell of this hash."""
         free = iter([site for site in range(sites) if site not in self.sites])
         return replace(self, sites=tuple(site if site < sites else next(free) for site in self.sites))
 
     def dealt(self, rows: slice, turn: int) -> tuple[slice, ...]:
-        """For each cell its part of some neighbouring rows of the cut port: equal parts, or nearly so. Which cell gets
-        the first is told by `turn`, so that where rows come one by one they do not all go to the same."""
+        """Cut contiguous `rows` of the cut port into nearly equal parts, and return one part per cell. Cell `turn %
+        cells` gets the first part; varying `turn` distributes rows that arrive one by one."""
         count, parts = rows.stop - rows.start, len(self.sites)
         borders = [rows.start + n * count // parts for n in range(parts + 1)]
         places = [(n - turn) % parts for n in range(parts)]
@@ -50,12 +50,12 @@ class Cells:
 
 
 def too_wide(spread: Iterable[Cells], sites: int) -> tuple[Cells, ...]:
-    """Those with more cells than there are to be sites."""
+    """Return the entries with more cells than `sites`."""
     return tuple(cells for cells in spread if len(cells.sites) > sites)
 
 
 def are_sound(spread: Sequence[Cells], sites: int) -> bool:
-    """Whether they may be those of a directory with so many sites."""
+    """Return whether `spread` satisfies the invariants of a directory with this number of sites."""
     hashes = [cells.hash for cells in spread]
     in_order = all(low < high for low, high in pairwise([-1, *hashes, 2**64]))
     apart = all(len(set(cells.sites)) == len(cells.sites) >= 1 for cells in spread)
@@ -65,7 +65,8 @@ def are_sound(spread: Sequence[Cells], sites: int) -> bool:
 def taken_out(
     lows: npt.NDArray[np.uint64], homes: npt.NDArray[np.int64], hashes: Sequence[int]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """Stretches of hashes, by where each begins and its site, with some hashes as stretches of nobody's."""
+    """Return home ranges, given by their first hashes and sites, with each of `hashes` as a range of its own at
+    NOBODY."""
     gone = np.asarray(hashes, np.uint64)
     behind = gone[gone < np.iinfo(np.uint64).max] + np.uint64(1)
     begins = np.unique(np.concatenate((lows, gone, behind)))

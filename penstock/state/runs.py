@@ -1,7 +1,7 @@
-"""Runs and slices as values: what the manifest says of them. The files themselves are `storage.run_files`' matter.
+"""Runs and slices as the manifest describes them. `storage.run_files` reads and writes the files.
 
 A run is an immutable file of rows sorted by key hash, then by time. A slice is a range of hashes of a run: the unit in
-which state changes hands.
+which state moves between sites.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from dataclasses import dataclass
 
 from penstock.state.hash_ranges import HASH_END, HashRange
 
-HASH, TIME = "#hash", "#time"  # the two columns that every run begins with
+HASH, TIME = "#hash", "#time"  # the first two columns of every run
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run file with state rows of one port. The times are the least, the middle and the largest of its rows: half of
-    the rows lie below `median_time`, so that "under half alive" can be told without reading the file. `blocks` holds
-    the checksums of its blocks, one behind the other, where it has several: a host that needs only some of them can
-    tell that they are right."""
+    """A run file with state rows of one port.
+
+    `min_time`, `median_time` and `max_time` describe the times of its rows. Half of the rows lie below `median_time`,
+    so a run under half alive is recognised without reading the file. `blocks` concatenates the checksums of the file's
+    blocks if it has several, so that a host can verify the blocks it fetches without the others.
+    """
 
     name: str
     port: int
@@ -35,15 +37,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Slice:
-    """The rows of a run whose hash lies in a range. Where its site is home to only some of these hashes, the run has no
-    rows of the others."""
+    """The rows of a run whose hash is in a range. If the slice's site owns only some of these hashes, the run has no
+    rows with the others."""
 
     run: Run
     range: HashRange
 
 
 def restrict(slices: Iterable[Slice], ranges: Iterable[HashRange]) -> Iterator[Slice]:
-    """The parts of the slices that lie in the given ranges, which do not overlap: how state is handed to a new home."""
+    """Yield the parts of the slices inside `ranges`, which must not overlap. Used to hand state to a new home."""
     wanted = sorted(ranges)
     for piece in slices:
         first = bisect_right(wanted, piece.range.low, key=lambda part: part.high)
@@ -53,7 +55,7 @@ def restrict(slices: Iterable[Slice], ranges: Iterable[HashRange]) -> Iterator[S
 
 
 def united(slices: Iterable[Slice]) -> list[HashRange]:
-    """The hashes that any of the slices has, in order, as ranges that do not overlap."""
+    """Return the hashes of all slices as sorted ranges without overlap."""
     ranges: list[HashRange] = []
     for part in sorted(piece.range for piece in slices):
         if ranges and part.low <= ranges[-1].high:
@@ -64,7 +66,7 @@ def united(slices: Iterable[Slice]) -> list[HashRange]:
 
 
 def join_neighbours(slices: Iterable[Slice]) -> tuple[Slice, ...]:
-    """The same rows in the fewest slices: touching slices of one run become one."""
+    """Return the same rows in the fewest slices: adjacent slices of one run become one."""
     joined: list[Slice] = []
     for piece in sorted(slices, key=lambda s: (s.run.name, s.range)):
         if joined and joined[-1].run.name == piece.run.name and joined[-1].range.high == piece.range.low:
@@ -75,11 +77,13 @@ def join_neighbours(slices: Iterable[Slice]) -> tuple[Slice, ...]:
 
 
 def about(piece: Slice, sites: int) -> int:
-    """A guess at the rows of a slice that cannot be read yet: a run has the hashes of one of so many sites."""
+    """Estimate the rows of a slice without reading it. Assumes that the run covers the hashes of one of `sites` equal
+    sites."""
     part = (piece.range.high - piece.range.low) * sites / HASH_END
     return round(piece.run.rows * min(1.0, part))
 
 
 def about_bytes(slices: Iterable[Slice], sites: int) -> int:
-    """A guess at the bytes of slices, of one of so many sites, without reading them."""
+    """Estimate the bytes of slices without reading them. Assumes that each run covers the hashes of one of `sites`
+    equal sites."""
     return sum(about(piece, sites) * (piece.run.size // piece.run.rows) for piece in slices)

@@ -1,7 +1,7 @@
-"""The order in which rows leave for sites: those of the first site first, and those of each in order of hash.
+"""Site order: rows ordered by destination site, then by hash.
 
-Where the groups of sites are scattered over the hash space, rows in order of hash are cut into very many pieces. Rows
-that are sorted in this order instead, when they are sorted anyway, are cut into one piece for each site.
+If the groups of the sites are scattered over the hash space, rows in order of hash are cut into very many pieces. Rows
+sorted in site order, where they have to be sorted anyway, are cut into one piece per site.
 """
 
 from __future__ import annotations
@@ -15,19 +15,23 @@ import numpy as np
 from penstock.kernels.arrays import Words
 from penstock.state.hash_ranges import Places
 
-MOST_BITS = 16  # of a prefix: all of that length are in a table
+MOST_BITS = 16  # the longest prefix for which a lookup table of all prefixes is built
 
-Order = Callable[[Words], Words]  # for each hash a word, no two the same; rows are to be in order of them
+Order = Callable[[Words], Words]  # maps hashes to sort keys, one to one
 
 
 def by_hash(hashes: Words) -> Words:
+    """Return the hashes unchanged: the order by hash."""
     return hashes
 
 
 @dataclass(frozen=True, eq=False)
 class SiteOrder:
-    """Invariant: `ranks` has for every prefix of a hash, of `64 - shift` bits, its place in this order, each once;
-    `firsts` the place of the first prefix of each site, and the number of prefixes."""
+    """A lookup table that maps hashes to sort keys in site order.
+
+    Invariant: `ranks` has the rank in site order of each prefix of `64 - shift` bits, and is a permutation; `firsts`
+    has the rank of each site's first prefix, and the number of prefixes at the end.
+    """
 
     shift: np.uint64
     ranks: Words
@@ -35,8 +39,8 @@ class SiteOrder:
 
     @staticmethod
     def of(depths: Places, homes: Places, sites: int) -> SiteOrder | None:
-        """For groups in order of hash, with the lengths of their prefixes and their sites. None where a prefix is too
-        long for a table."""
+        """Build the table from the prefix lengths and sites of groups in order of hash. Return None if a prefix is
+        longer than MOST_BITS, or if there is only one group."""
         bits = int(depths.max())
         if not 0 < bits <= MOST_BITS:
             return None
@@ -48,12 +52,13 @@ class SiteOrder:
         return SiteOrder(np.uint64(64 - bits), ranks, np.append(0, np.cumsum(counts)))
 
     def words(self, hashes: Words) -> Words:
-        """The hashes with the places of their prefixes instead of these."""
+        """Return the sort key of each hash: its prefix replaced by the rank of the prefix."""
         return (self._ranks_of(hashes) << self.shift) | (hashes & ((np.uint64(1) << self.shift) - np.uint64(1)))
 
     def cuts(self, hashes: Words) -> list[slice]:
-        """The rows of each site in a column of hashes in this order."""
+        """Return the rows of each site as a slice. `hashes` must be in site order."""
         return [slice(*borders) for borders in pairwise(np.searchsorted(self._ranks_of(hashes), self.firsts).tolist())]
 
     def _ranks_of(self, hashes: Words) -> Words:
+        """Return the rank of each hash's prefix."""
         return self.ranks[(hashes >> self.shift).view(np.int64)]

@@ -183,14 +183,14 @@ REFUSED = {
     "SELECT DISTINCT user, ts FROM s": "column `user` cannot be a key",
     "SELECT tags, count(*) AS n FROM TUMBLE(s, ts, 20) GROUP BY tags, window_start": "column `tags` cannot be a key",
     "SELECT a.v FROM s AS a JOIN s AS b ON a.user = b.user AND b.ts = a.ts": "cannot be a key",
-    "SELECT max(user) AS m FROM TUMBLE(s, ts, 20) GROUP BY window_start": "`max` cannot be taken of `user`",
-    "SELECT sum(counts) AS m FROM TUMBLE(s, ts, 20) GROUP BY window_start": "`sum` cannot be taken of `counts`",
+    "SELECT max(user) AS m FROM TUMBLE(s, ts, 20) GROUP BY window_start": "`max` cannot be applied to `user`",
+    "SELECT sum(counts) AS m FROM TUMBLE(s, ts, 20) GROUP BY window_start": "`sum` cannot be applied to `counts`",
     "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start ORDER BY user) AS r "
     "FROM TUMBLE(s, ts, 20)) WHERE r = 1": "rows cannot be ordered by a nested value",
     "SELECT user.idd FROM s": "`user` has no field `idd`",
     "SELECT v.id FROM s": "`v` is of type BIGINT, and has no field `id`",
     "SELECT users.id FROM s": "unknown stream `users`",
-    "SELECT user + 1 AS u FROM s": r"STRUCT\(.*\) and INTEGER do not add up",
+    "SELECT user + 1 AS u FROM s": r"STRUCT\(.*\) and INTEGER cannot be added",
     "SELECT v FROM s WHERE user": "not BOOLEAN",
     "SELECT tags[v] FROM s": "what stands in brackets",
 }

@@ -161,7 +161,7 @@ def test_times_with_a_zone_are_read_as_utc() -> None:
     [
         (call("+", Column("calller"), 1), "unknown column `calller` in `calller + 1`", "did you mean `caller`?"),
         (Column("nam"), "unknown column `nam` in the query", "did you mean `name`?"),
-        (call("length", call("+", caller, name)), "`caller + name`: BIGINT and VARCHAR do not add up", "CAST"),
+        (call("length", call("+", caller, name)), "`caller + name`: BIGINT and VARCHAR cannot be added", "CAST"),
         (call("lower", caller), "`lower(caller)`: `lower` does not take (BIGINT)", "CAST"),
         (Cast(ts, "BIGINT"), "`CAST(ts AS BIGINT)`: TIMESTAMP cannot be cast to BIGINT", "epoch_us"),
         (Case(((ok, caller),), name), "types that do not fit together, BIGINT and VARCHAR", "CAST"),

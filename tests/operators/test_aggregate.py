@@ -231,10 +231,10 @@ def refused(keys: tuple[str, ...], *measures: Measure, time: str = "ts") -> Quer
 
 def test_what_cannot_be_done_is_refused() -> None:
     assert "did you mean `sum`" in str(refused((), Measure("m", "sums", "ts")))
-    assert "`sum` cannot be taken of `k`" in str(refused((), Measure("m", "sum", "k")))
-    assert "`avg` cannot be taken of `flag`" in str(refused((), Measure("m", "avg", "flag")))
+    assert "`sum` cannot be applied to `k`" in str(refused((), Measure("m", "sum", "k")))
+    assert "`avg` cannot be applied to `flag`" in str(refused((), Measure("m", "avg", "flag")))
     assert "cast it to DECIMAL(18, 2)" in str(refused((), Measure("m", "sum", "wide")))
-    assert "`min` cannot be taken of `l`" in str(refused((), Measure("m", "min", "l")))
+    assert "`min` cannot be applied to `l`" in str(refused((), Measure("m", "min", "l")))
     assert "`max` needs a column" in str(refused((), Measure("m", "max", None)))
     assert "unknown column `x`" in str(refused((), Measure("m", "max", "x")))
     assert "column `l` cannot be a key" in str(refused(("l",)))

@@ -198,7 +198,7 @@ def test_a_join_is_a_plain_value() -> None:
         ({"kind": "outer"}, "there is no outer join"),
         ({"keys": (("k0",), ())}, "the same number of key columns"),
         ({"keys": ((), ())}, "the same number of key columns"),
-        ({"keys": (("k0",), ("t1",))}, "cannot be joined as they are"),
+        ({"keys": (("k0",), ("t1",))}, "have different types and cannot be joined"),
         ({"keys": (("k0",), ("k",))}, "unknown column `k`"),
         ({"times": ("t0", "t")}, "unknown column `t`"),
         ({"payload": (("k0", "k0"), ())}, "two columns of the result are called `k0`"),

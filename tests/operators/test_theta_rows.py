@@ -142,7 +142,7 @@ def test_marks() -> None:
 @pytest.mark.parametrize(
     ("change", "wanted"),
     [
-        ({"last_rows": (1, -1)}, "fewer than no rows"),
+        ({"last_rows": (1, -1)}, "a negative number of rows"),
         ({"schemas": (LEFT, RIGHT.remove(2))}, "unknown column `#row`"),
         ({"condition": Column("x")}, "not BOOLEAN"),
     ],

@@ -1,1 +1,2 @@
-"""Evaluate expressions over Arrow tables: by DuckDB, or on fast paths that need no DuckDB."""
+"""Evaluation of expressions over Arrow tables: by DuckDB, or by Arrow kernels for the most common simple
+expressions."""

@@ -1,4 +1,5 @@
-"""The DuckDB connection that evaluates expressions: one per process and thread, closed to files and to the network."""
+"""The DuckDB connection that evaluates expressions: one per process and thread, without access to files and the
+network."""
 
 from __future__ import annotations
 
@@ -11,32 +12,34 @@ import duckdb
 import pyarrow as pa
 
 _local = threading.local()
-_inherited: list[duckdb.DuckDBPyConnection] = []  # see `connection`
+_inherited: list[duckdb.DuckDBPyConnection] = []  # connections of the parent process, kept so that none is closed
 
 
 def connection() -> duckdb.DuckDBPyConnection:
-    """This thread's connection, opened at first use and again after a fork."""
+    """Return the connection of this thread. Opens it on first use and again after a fork."""
     opened: tuple[int, duckdb.DuckDBPyConnection] | None = getattr(_local, "opened", None)
     if opened is not None and opened[0] == os.getpid():
         return opened[1]
     if opened is not None:
-        _inherited.append(opened[1])  # never closed here: its locks may be held by a thread that only the parent has
+        _inherited.append(opened[1])  # closing could deadlock: a thread of the parent may hold its locks
     _local.opened = (os.getpid(), _open())
     return _local.opened[1]
 
 
 def select(inputs: pa.Table, expressions: Sequence[Any]) -> tuple[list[str], pa.Table]:
-    """The values of DuckDB expressions, row for row, and the types DuckDB gives them. Failures are duckdb.Error."""
+    """Evaluate DuckDB expressions over a table; return their DuckDB types, and a table of their values in the same row
+    order. Raises duckdb.Error."""
     named = [expression.alias(f"e{position}") for position, expression in enumerate(expressions)]
     try:
         relation = connection().from_arrow(inputs).select(*named)
         return [str(found) for found in relation.types], relation.to_arrow_table()
     except (duckdb.InternalError, duckdb.FatalException):
-        _local.opened = None  # DuckDB serves nothing more on a database after such an error
+        _local.opened = None  # after such an error DuckDB refuses all further work on the database
         raise
 
 
 def _open() -> duckdb.DuckDBPyConnection:
+    """Open an in-memory database in UTC with one thread, and lock its configuration."""
     opened = duckdb.connect(
         ":memory:",
         config={

@@ -1,6 +1,6 @@
-"""From an expression tree to DuckDB's expression objects. No SQL text is written here.
+"""Translation of expression trees to DuckDB's expression objects, without SQL text.
 
-Columns are read by position (`c0`, `c1`, ...): DuckDB folds the case of names and Penstock does not.
+Columns are named by position (`c0`, `c1`, ...), because DuckDB ignores the case of names and Penstock does not.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from penstock.expr.text import signed_integer
 from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal, Scalar
 from penstock.types import arrow_type, sql_type
 
-_CONSTANT = "use a value that its type has, or a column"
+_CONSTANT = "use a valid value of its type, or a column"
 
-Duck: TypeAlias = Any  # a duckdb.Expression, whose class DuckDB does not promise to keep
-Positions = Mapping[str, str]  # the name of a column -> the name DuckDB knows it by
+Duck: TypeAlias = Any  # a duckdb.Expression; the class is not a stable part of DuckDB's interface
+Positions = Mapping[str, str]  # column name -> name in DuckDB
 
 
 def build(expression: Expr, positions: Positions) -> Duck:
-    """The DuckDB expression of a tree whose columns are all in `positions`."""
+    """Return the DuckDB expression of a tree. All its columns must be in `positions`."""
     match expression:
         case Column(name):
             return ColumnExpression(positions[name])
@@ -47,7 +47,8 @@ def build(expression: Expr, positions: Positions) -> Duck:
 
 
 def constant(value: Scalar) -> Duck:
-    """A constant: an int is INTEGER, BIGINT or HUGEINT, whichever is the first to hold it; a time is UTC."""
+    """Return a DuckDB constant. An int becomes the narrowest of INTEGER, BIGINT and HUGEINT that holds it; a time
+    becomes UTC."""
     match value:
         case bool():
             return ConstantExpression(value)
@@ -66,6 +67,7 @@ def constant(value: Scalar) -> Duck:
 
 
 def _check_unicode(value: str) -> None:
+    """Raise QueryError if the text has lone surrogates, which DuckDB cannot take."""
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -75,22 +77,25 @@ def _check_unicode(value: str) -> None:
 
 
 def _huge(value: int) -> Duck:
+    """Return a HUGEINT constant. Raises QueryError if it needs more than 128 bits."""
     if not -(2**127) <= value < 2**127:
         raise QueryError(f"the number {value} is too large", hint="use a float")
     return ConstantExpression(value).cast("HUGEINT")
 
 
 def _decimal(value: Decimal) -> Duck:
+    """Return a DECIMAL constant with the digits and scale that SQL gives it. Raises QueryError above 38 digits."""
     if not value.is_finite():
         raise QueryError(f"the decimal {value} is not a number", hint="use a float for NaN and infinity")
     whole, _, fraction = f"{value:f}".lstrip("-").partition(".")
     if len(whole) + len(fraction) > 38:
         raise QueryError(f"the decimal {value} has more than 38 digits", hint="use a float")
-    # DuckDB would count the digits of 0.10 as two, and those of 0.10 in SQL as three.
+    # DuckDB gives the Python value 0.10 two digits, but the SQL text 0.10 three.
     return ConstantExpression(value).cast(f"DECIMAL({len(whole) + len(fraction)}, {len(fraction)})")
 
 
 def _case(branches: list[tuple[Duck, Duck]], default: Duck) -> Duck:
+    """Return a CASE expression; the default alone if there are no branches."""
     if not branches:
         return default
     first, *others = branches
@@ -101,20 +106,23 @@ def _case(branches: list[tuple[Duck, Duck]], default: Duck) -> Duck:
 
 
 def _call(name: str, arguments: list[Duck]) -> Duck:
+    """Return the expression of a function or operator by its DuckDB name."""
     if name in _SYNTAX:
         return _SYNTAX[name](*arguments)
     return FunctionExpression(name, *arguments)
 
 
 def _same(left: Duck, right: Duck) -> Duck:
+    """Return IS NOT DISTINCT FROM, which DuckDB's expression objects lack."""
     return CoalesceOperator(left == right, left.isnull() & right.isnull())
 
 
 def _like(plain: str, escaped: str) -> Callable[..., Duck]:
+    """Return a builder of LIKE that also takes an escape character."""
     return lambda *arguments: FunctionExpression(plain if len(arguments) == 2 else escaped, *arguments)
 
 
-# What SQL writes as syntax has no function behind it. Comparisons have one, but it crashes on operands of two types.
+# SQL syntax without a DuckDB function. Comparisons have one, but it crashes if the operands have different types.
 _SYNTAX: dict[str, Callable[..., Duck]] = {
     "=": operator.eq,
     "<>": operator.ne,

@@ -1,8 +1,8 @@
-"""Evaluates expression trees over Arrow tables, by DuckDB.
+"""Evaluation of expression trees over Arrow tables.
 
-A plain column passes through untouched, and the plainest expressions are computed here (`fast_paths`); all others
-reach DuckDB, with the columns they read. The order of rows is kept. Results have the types of `penstock.types`: a
-wider or foreign type is cast, and a value that does not fit is an EvaluationError.
+Plain columns pass through, the simplest expressions are computed by Arrow kernels (`fast_paths`), and all others by
+DuckDB, which gets only the columns they read. Row order is kept. Results have the types of `penstock.types`: a wider or
+foreign type is cast, and a value that does not fit raises EvaluationError.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from penstock.types import arrow_type, require_column, sql_type
 
 
 def evaluate(table: pa.Table, columns: Sequence[Named]) -> pa.Table:
-    """A table of these columns, row for row."""
+    """Return a table of these columns, in the same row order."""
     if not columns:
         return table.select([])
     compiled = _compile(_task(table.schema, columns))
@@ -37,10 +37,10 @@ def evaluate(table: pa.Table, columns: Sequence[Named]) -> pa.Table:
 
 
 def keep(table: pa.Table, predicate: Expr) -> pa.Table:
-    """The rows for which the predicate is true.
+    """Return the rows for which the predicate is true.
 
-    The parts of an AND are tried from left to right, each only on rows that passed those before it, so the left ones
-    may guard the right ones (`b <> 0 AND a // b > 1`).
+    The operands of an AND are evaluated from left to right, each only for rows that satisfied the previous ones, so
+    that earlier operands can guard later ones (`b <> 0 AND a // b > 1`).
     """
     check_predicate(table.schema, predicate)
     try:
@@ -52,12 +52,13 @@ def keep(table: pa.Table, predicate: Expr) -> pa.Table:
 
 
 def result_schema(schema: pa.Schema, columns: Sequence[Named]) -> pa.Schema:
-    """The schema `evaluate` gives for tables of `schema`; raises QueryError for an expression that does not fit it."""
+    """Return the schema of `evaluate` for tables of `schema`. Raises QueryError if an expression does not fit the
+    schema."""
     return _compile(_task(schema, columns)).schema
 
 
 def check_predicate(schema: pa.Schema, predicate: Expr) -> None:
-    """Raises QueryError unless the predicate fits the schema and is a BOOLEAN."""
+    """Raise QueryError unless the predicate fits the schema and is a BOOLEAN."""
     found = result_schema(schema, (Named("predicate", predicate),)).field(0).type
     if not pa.types.is_boolean(found):
         raise QueryError(
@@ -68,7 +69,8 @@ def check_predicate(schema: pa.Schema, predicate: Expr) -> None:
 
 @dataclass(frozen=True)
 class _Task:
-    """What is to be compiled. Compared by text: the trees hold Python values, of which 1, True and 1.0 are equal."""
+    """The key of a compilation. Compared by text, because the trees hold Python values, of which 1, True and 1.0 are
+    equal."""
 
     schema: pa.Schema
     key: tuple[tuple[str, str], ...]
@@ -77,8 +79,8 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Compiled:
-    """By result name, what is computed here is `plain`; what DuckDB computes is in `trees` and `expressions`, and needs
-    the columns `reads`."""
+    """Compiled result columns by name: `plain` for those computed here; `expressions`, with their `trees`, for those
+    computed by DuckDB from the columns `reads`."""
 
     schema: pa.Schema
     plain: dict[str, Compute]
@@ -88,6 +90,7 @@ class _Compiled:
 
 
 def _task(schema: pa.Schema, columns: Sequence[Named]) -> _Task:
+    """Return the key of a compilation. Raises QueryError if an expression is nested too deeply."""
     try:
         return _Task(schema, tuple((c.name, text(c.expression)) for c in columns), tuple(columns))
     except RecursionError as error:
@@ -96,6 +99,7 @@ def _task(schema: pa.Schema, columns: Sequence[Named]) -> _Task:
 
 @lru_cache(maxsize=512)
 def _compile(task: _Task) -> _Compiled:
+    """Find the type of each result column, and decide which expressions DuckDB evaluates."""
     _check_names(task.schema, task.columns)
     trees: dict[str, Expr] = {c.name: c.expression for c in task.columns if not isinstance(c.expression, Column)}
     types = {name: column_type(task.schema, tree) for name, tree in trees.items()}
@@ -108,10 +112,12 @@ def _compile(task: _Task) -> _Compiled:
 
 
 def _field_type(schema: pa.Schema, column: Named, computed: dict[str, str]) -> pa.DataType:
+    """Return the Arrow type of a result column."""
     return arrow_type(computed[column.name]) if column.name in computed else schema.field(_source(column)).type
 
 
 def _check_names(schema: pa.Schema, columns: tuple[Named, ...]) -> None:
+    """Raise QueryError if two result columns have one name or an expression reads an unknown column."""
     seen: set[str] = set()
     for column in columns:
         if column.name in seen:
@@ -123,15 +129,18 @@ def _check_names(schema: pa.Schema, columns: tuple[Named, ...]) -> None:
 
 
 def _source(column: Named) -> str:
+    """Return the input column that a plain result column copies."""
     assert isinstance(column.expression, Column)
     return column.expression.name
 
 
 def _compute(table: pa.Table, compiled: _Compiled) -> dict[str, pa.Array | pa.ChunkedArray]:
+    """Return the computed columns by name."""
     return {name: compute(table) for name, compute in compiled.plain.items()} | _by_duckdb(table, compiled)
 
 
 def _by_duckdb(table: pa.Table, compiled: _Compiled) -> dict[str, pa.ChunkedArray]:
+    """Return the columns that DuckDB computes, by name."""
     if not compiled.expressions:
         return {}
     inputs = inputs_of(table, compiled.reads)
@@ -143,7 +152,7 @@ def _by_duckdb(table: pa.Table, compiled: _Compiled) -> dict[str, pa.ChunkedArra
 
 
 def _blame(inputs: pa.Table, compiled: _Compiled, error: duckdb.Error) -> EvaluationError:
-    """The failure of the first expression that also fails by itself."""
+    """Return the error of the first expression that also fails when evaluated alone."""
     for name, expression in compiled.expressions.items():
         try:
             duck.select(inputs, [expression])
@@ -153,7 +162,8 @@ def _blame(inputs: pa.Table, compiled: _Compiled, error: duckdb.Error) -> Evalua
 
 
 def _guarded(predicate: Expr) -> Expr:
-    """The predicate with its AND as nested CASEs: a CASE leaves alone the rows that its conditions exclude."""
+    """Rewrite an AND as nested CASEs, because a CASE does not evaluate a branch for rows that its condition
+    excludes."""
     parts = _conjuncts(predicate)
     if len(parts) == 1:
         return predicate
@@ -164,6 +174,7 @@ def _guarded(predicate: Expr) -> Expr:
 
 
 def _conjuncts(predicate: Expr) -> list[Expr]:
+    """Return the operands of an AND, flattened; the predicate itself if it is not an AND."""
     match predicate:
         case Call(function, arguments) if function.lower() == "and":
             return [part for argument in arguments for part in _conjuncts(argument)]

@@ -1,4 +1,4 @@
-"""The types of expressions, found by having DuckDB compute them for one row of nulls."""
+"""Types of expressions, determined by letting DuckDB evaluate them for one row of nulls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _SAMPLES = {"BOOLEAN": "true", "DATE": "1970-01-01", "BLOB": "", "INTERVAL": "1 
 
 
 def column_type(schema: pa.Schema, expression: Expr) -> str:
-    """The SQL type of a column of this expression, or a QueryError that says why there can be none."""
+    """Return the SQL type of a column computed by this expression. Raises QueryError if it cannot be typed, or if a
+    column cannot have its type."""
 
     def type_of(part: Expr) -> str:
         return _type_of(schema, part)
@@ -45,24 +46,26 @@ def column_type(schema: pa.Schema, expression: Expr) -> str:
 
 
 def positions(reads: Sequence[str]) -> dict[str, str]:
-    """The names under which DuckDB knows the columns read."""
+    """Return the name in DuckDB of each column read."""
     return {name: f"c{position}" for position, name in enumerate(reads)}
 
 
 def inputs_of(table: pa.Table, reads: Sequence[str]) -> pa.Table:
-    """The columns read, named by position; a stand-in where there are none, for the sake of the number of rows."""
+    """Return the columns read, named by position; one dummy column if there are none, to carry the number of rows."""
     arrays = [table.column(name) for name in reads] or [pa.nulls(table.num_rows, pa.int8())]
     return pa.table(arrays, names=[f"c{position}" for position in range(len(arrays))])
 
 
 def _type_of(schema: pa.Schema, expression: Expr) -> str:
+    """Return DuckDB's type of an expression after checking its casts. Raises duckdb.Error."""
     found = _bound_type(schema, expression)
     _check_casts(schema, expression)
     return found
 
 
 def _bound_type(schema: pa.Schema, expression: Expr) -> str:
-    """DuckDB's type of an expression. On nulls only constants can fail; a cast that does not exist passes."""
+    """Return DuckDB's type of an expression. On nulls only constants can fail; a cast that DuckDB lacks goes
+    unnoticed."""
     reads = tuple(dict.fromkeys(columns_of(expression)))
     nulls = pa.table([pa.nulls(1, schema.field(name).type) for name in reads], names=list(reads))
     types, _ = duck.select(inputs_of(nulls, reads), [build(expression, positions(reads))])
@@ -70,6 +73,7 @@ def _bound_type(schema: pa.Schema, expression: Expr) -> str:
 
 
 def _check_casts(schema: pa.Schema, expression: Expr) -> None:
+    """Raise duckdb.Error for the first cast between types that have none. Casts from VARCHAR always exist."""
     for child in children(expression):
         _check_casts(schema, child)
     if isinstance(expression, Cast) and not expression.lenient:
@@ -79,7 +83,7 @@ def _check_casts(schema: pa.Schema, expression: Expr) -> None:
 
 
 def _try_cast(source: str, target: str) -> None:
-    """Raise duckdb.Error if there is no cast between the types, whatever the value."""
+    """Raise duckdb.Error if DuckDB has no cast between the types, whatever the value."""
     sample = "1970-01-01" if source.startswith("TIMESTAMP") else _SAMPLES.get(source, "0")
     try:
         duck.select(pa.table({"c0": [0]}), [constant(sample).cast(source).cast(target)])

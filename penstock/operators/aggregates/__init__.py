@@ -1,1 +1,1 @@
-"""The aggregates of a query: `count`, `sum`, `min`, `variance` and the others, as partials that can be merged."""
+"""Aggregate functions (`count`, `sum`, `min`, `variance`, ...) as partials that can be merged."""

@@ -1,8 +1,8 @@
 """Partials of `count_distinct`: the list of distinct values of each group.
 
-Windows that overlap are counted without spelling out their rows. A value counts once per window, at its last
-occurrence in it; an occurrence is the last one in exactly those windows that hold it but not the next occurrence, and
-these follow one another.
+Overlapping windows are counted without expanding their rows. A value counts once per window, at its last occurrence in
+it. An occurrence is the last one in exactly those windows that hold it but not the next occurrence, and these windows
+are consecutive.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from penstock.kernels.segments import Segments, valid_mask
 
 @dataclass(frozen=True)
 class Distinct:
+    """The partial of `count_distinct`: one list of values per group."""
+
     type: pa.DataType
 
     @property
@@ -37,7 +39,7 @@ class Distinct:
         return [self._lists(places, coded, groups)]
 
     def _lists(self, places: Indices, coded: Coded, groups: Segments) -> pa.Array:
-        """The distinct values of each group; here the groups follow one another without gaps or overlap."""
+        """Return the distinct values of each group as lists. The groups must be contiguous and without overlap."""
         owners = groups.spread(np.arange(len(groups)))[places]
         pairs = pair(owners, coded.codes)
         owners, codes = pairs.split(distinct(pairs.codes))
@@ -46,10 +48,10 @@ class Distinct:
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=self.parts["values"])
 
     def final(self, parts: Sequence[pa.Array], windows: Segments) -> list[pa.Array]:
-        """The number of distinct values of each window."""
+        """Return the number of distinct values of each window."""
         rows = len(parts[0])
         places, following = _next_occurrences(*_occurrences(parts[0], windows), none=rows)
-        # Neither border of the windows ever falls, so those that hold a row are a range.
+        # Both borders of the windows are ascending, so the windows that hold a row are a range.
         ended = np.searchsorted(windows.hi, np.arange(rows + 1), side="right")
         begun = np.searchsorted(windows.lo, np.arange(rows), side="right")
         first, behind = ended[places], np.minimum(begun[places], ended[following])
@@ -60,14 +62,14 @@ class Distinct:
 
 
 def _occurrences(lists: pa.Array, groups: Segments) -> tuple[Indices, Coded]:
-    """Every value of every list, and the position of the row it is from."""
+    """Return every value of every list, and the position of the list's row."""
     lengths = lists.value_lengths().to_numpy()
     return np.repeat(groups.places(len(lists)), lengths), encode(lists.flatten())
 
 
 def _next_occurrences(places: Indices, coded: Coded, none: int) -> tuple[Indices, Indices]:
-    """The occurrences by value, each with the position of the next one of its value, or `none`. That one may belong to
-    another key: then it lies behind all windows of this one, as if there were none."""
+    """Return the occurrences by value, each with the position of the next occurrence of its value, or `none`. The next
+    one may belong to another key; it then lies behind all windows of this key, which has the same effect as `none`."""
     pairs = pair(coded.codes, places)
     codes, places = pairs.split(np.sort(pairs.codes))
     following = np.full(len(places), none)

@@ -1,4 +1,4 @@
-"""Partials of `min`, `max`, `first` and `last`: all of them pick one value of the column, and skip nulls."""
+"""Partials of `min`, `max`, `first` and `last`, which pick one value of the column and skip nulls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.progress.mark import MAX_TIME, MIN_TIME
 
 @dataclass(frozen=True)
 class Extreme:
-    """The least or the greatest value, null over no values."""
+    """The minimum or the maximum; null if there are no values."""
 
     type: pa.DataType
     greatest: bool
@@ -42,8 +42,8 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Edge:
-    """The value of the first or the last time; of equal times the least value is the first and the greatest the last.
-    Both parts are null over no values."""
+    """The value at the first or the last time. Of equal times, `first` takes the least value and `last` the greatest.
+    Both parts are null if there are no values."""
 
     type: pa.DataType
     last: bool
@@ -70,7 +70,8 @@ class Edge:
 
 
 def _best(codes: Codes, valid: Flags | None, groups: Segments, greatest: bool) -> tuple[Codes, Flags | None]:
-    """The least or greatest code of each group, and which groups have one; the others get any code that is in use."""
+    """Return the least or greatest code of each group, and flags of the groups that have one (None: all). The other
+    groups get an arbitrary valid code."""
     choose = groups.greatest if greatest else groups.least
     if valid is None:
         return choose(codes), None

@@ -1,4 +1,4 @@
-"""The aggregates a query may use: on which types, from which partials, with which results."""
+"""The aggregate functions of queries: their argument types, partials and results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from penstock.operators.aggregates.sums import (
 from penstock.operators.aggregates.variance import Moments, variance
 from penstock.types import require_column, sql_type
 
-# Which partials each function is made from. Measures of one column share them.
+# The partials that each function needs. Measures of one column share them.
 PARTIALS_OF: dict[str, tuple[str, ...]] = {
     "count": ("count",),
     "sum": ("sum",),
@@ -47,29 +47,29 @@ _NUMERIC = ("sum", "avg", "stddev", "stddev_pop", "variance", "var_pop")
 
 
 class Partial(Protocol):
-    """How the values of a column are summed up so that parts of a group can be put together later."""
+    """The mergeable summary of a column that an aggregate function is computed from."""
 
     @property
     def parts(self) -> dict[str, pa.DataType]:
-        """The columns it takes in a table of partials."""
+        """Return the columns of the summary in a table of partials, with their types."""
         ...
 
     def of_rows(self, column: pa.Array | None, times: Indices, groups: Segments) -> list[pa.Array]:
-        """The parts of each group of rows."""
+        """Return the parts of each group of rows."""
         ...
 
     def merge(self, parts: Sequence[pa.Array], groups: Segments) -> list[pa.Array]:
-        """The parts of each group of partials; the groups follow one another without gap or overlap."""
+        """Return the parts of each group of partials. The groups must be contiguous and without overlap."""
         ...
 
     def final(self, parts: Sequence[pa.Array], windows: Segments) -> list[pa.Array]:
-        """What the results of the windows are made from; windows may overlap."""
+        """Return the inputs of `Measure.result` for each window. Windows may overlap."""
         ...
 
 
 @dataclass(frozen=True)
 class Measure:
-    """An aggregate over a column; `function` is one of PARTIALS_OF, `column` is None only to count all rows."""
+    """An aggregate over a column. `function` is one of PARTIALS_OF; `column` is None only for the count of all rows."""
 
     name: str
     function: str
@@ -77,37 +77,40 @@ class Measure:
 
     @property
     def shown(self) -> str:
-        """Its column as people know it: the planner marks columns that it computes with a number sign."""
+        """Return the column's name for messages, without the number sign that marks columns computed by the planner."""
         return (self.column or "*").removeprefix("#")
 
     @property
     def partials(self) -> tuple[tuple[str, str | None], ...]:
-        """The kind and column of each partial it is made from."""
+        """Return the kind and column of each partial that the measure needs."""
         return tuple((kind, self.column) for kind in PARTIALS_OF[self.function])
 
     def check(self, schema: pa.Schema) -> None:
-        """An error if the measure cannot be taken over rows of this schema."""
+        """Raise QueryError if the measure cannot be computed over rows of this schema."""
         if self.function not in PARTIALS_OF:
             raise QueryError(f"unknown aggregate `{self.function}`", hint=did_you_mean(self.function, PARTIALS_OF))
         if self.column is not None:
             self._check_type(require_column(schema, self.column, f"the aggregate `{self.name}`").type)
         elif self.function != "count":
-            raise QueryError(f"`{self.function}` needs a column", hint="only `count` can do without one")
+            raise QueryError(f"`{self.function}` needs a column", hint="only `count` works without a column")
 
     def _check_type(self, type_: pa.DataType) -> None:
+        """Raise QueryError if the function does not take values of this type."""
         if self.function in _NUMERIC and not _is_number(type_):
             hint = "cast it to a number" if self.function != "sum" else "cast it to a number, or use `count`"
             raise self._misfit(type_, hint)
         if self.function in ("sum", "avg") and pa.types.is_decimal(type_) and type_.precision > NARROW_DECIMAL:
             raise self._misfit(type_, f"cast it to DECIMAL({NARROW_DECIMAL}, {min(type_.scale, 9)}) or to DOUBLE")
         if self.function != "count" and not _is_orderable(type_):
-            raise self._misfit(type_, "aggregate a field of it instead")
+            raise self._misfit(type_, "aggregate one of its fields instead")
 
     def _misfit(self, type_: pa.DataType, hint: str) -> QueryError:
-        what = f"`{self.function}` cannot be taken of `{self.shown}`"
+        """Return the error for a column whose type the function does not take."""
+        what = f"`{self.function}` cannot be applied to `{self.shown}`"
         return QueryError(what, detail=f"its type is {sql_type(type_)}", hint=hint)
 
     def result_type(self, schema: pa.Schema) -> pa.DataType:
+        """Return the Arrow type of the result."""
         if self.column is None or self.function in ("count", "count_distinct"):
             return pa.int64()
         type_ = schema.field(self.column).type
@@ -121,7 +124,8 @@ class Measure:
         return pa.float64()
 
     def result(self, finals: Sequence[pa.Array], schema: pa.Schema) -> pa.Array:
-        """The value in each window, from the final parts of its partials, in the order of `partials`."""
+        """Return the value of each window from the final parts of the measure's partials, in the order of
+        `partials`."""
         match self.function:
             case "sum":
                 return self._sum(finals, schema.field(self.column).type)
@@ -133,6 +137,7 @@ class Measure:
         return finals[-1]
 
     def _sum(self, finals: Sequence[pa.Array], type_: pa.DataType) -> pa.Array:
+        """Return the sum of each window. Raises EvaluationError if a sum of integers does not fit a BIGINT."""
         if pa.types.is_decimal(type_):
             return decimal_sum(finals[0], finals[1], type_.scale)
         total = finals[0] if pa.types.is_floating(type_) else whole_sum(finals[0], finals[1])
@@ -140,19 +145,20 @@ class Measure:
             raise EvaluationError(
                 f"the sum `{self.name}` overflows",
                 detail=f"the sum of `{self.shown}` over a window does not fit a BIGINT",
-                hint=f"sum a cast to DOUBLE or DECIMAL({NARROW_DECIMAL}, 0) instead",
+                hint=f"cast the column to DOUBLE or DECIMAL({NARROW_DECIMAL}, 0) in the sum",
             )
         return total
 
 
 def _average(finals: Sequence[pa.Array], type_: pa.DataType) -> pa.Array:
+    """Return the average of each window as doubles."""
     if pa.types.is_floating(type_):
         return pc.divide(finals[0], finals[1].cast(pa.float64()))
     return whole_average(finals[0], finals[1], finals[2], type_.scale if pa.types.is_decimal(type_) else 0)
 
 
 def _partial_of(kind: str, type_: pa.DataType | None) -> Partial:
-    """The partial of a kind over a column of a type; None stands for all rows."""
+    """Return the partial of a kind over a column of a type (None: over all rows)."""
     match kind:
         case "count":
             return RowCount() if type_ is None else Count()
@@ -171,7 +177,7 @@ def _partial_of(kind: str, type_: pa.DataType | None) -> Partial:
 
 @dataclass(frozen=True)
 class PartialColumns:
-    """A partial of some measures and its columns in a table of partials."""
+    """A partial that some measures need, and its columns in a table of partials."""
 
     kind: str
     column: str | None
@@ -179,25 +185,28 @@ class PartialColumns:
 
     @property
     def types(self) -> dict[str, pa.DataType]:
-        """The names of the columns, which say what they hold, and their types."""
+        """Return the types of the partial's columns by name, such as `sum.upper(price)`."""
         return {f"{self.kind}.{part}({self.column or '*'})": type_ for part, type_ in self.kernel.parts.items()}
 
     def of(self, table: pa.Table) -> list[pa.Array]:
+        """Return the partial's columns of a table."""
         return [as_array(table.column(name)) for name in self.types]
 
 
 def partials_of(measures: Sequence[Measure], schema: pa.Schema) -> dict[tuple[str, str | None], PartialColumns]:
-    """The partials that the measures are made from, each once, by kind and column."""
+    """Return the partials that the measures need, each once, by kind and column."""
     wanted = dict.fromkeys(partial for measure in measures for partial in measure.partials)
     types = {column: None if column is None else schema.field(column).type for _, column in wanted}
     return {(kind, column): PartialColumns(kind, column, _partial_of(kind, types[column])) for kind, column in wanted}
 
 
 def _is_number(type_: pa.DataType) -> bool:
+    """Return whether the type is an integer, float or decimal type."""
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 
 def _is_orderable(type_: pa.DataType) -> bool:
+    """Return whether values of the type have order-preserving codes."""
     t = pa.types
     other = t.is_boolean(type_) or t.is_string(type_) or t.is_binary(type_) or t.is_date32(type_)
     return _is_number(type_) or bool(other or t.is_timestamp(type_))

@@ -1,7 +1,7 @@
 """Partials of `count`, `sum` and `avg`.
 
-A sum of whole numbers is kept as two 64-bit columns, its upper and its lower part. It is exact however many parts are
-put together and in whatever order, so only the sum of a whole window can overflow, and it does so in every run alike.
+A sum of integers is stored as two 64-bit columns, its upper and lower parts. It is exact for any number of parts merged
+in any order, so only the sum of a whole window can overflow, and it overflows in every run or in none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOWER = np.int64(2**32 - 1)
 
 @dataclass(frozen=True)
 class RowCount:
-    """How many rows there are."""
+    """The number of rows."""
 
     @property
     def parts(self) -> dict[str, pa.DataType]:
@@ -40,7 +40,7 @@ class RowCount:
 
 @dataclass(frozen=True)
 class Count:
-    """How many values are not null."""
+    """The number of values that are not null."""
 
     @property
     def parts(self) -> dict[str, pa.DataType]:
@@ -59,8 +59,10 @@ class Count:
 
 @dataclass(frozen=True)
 class WholeSum:
-    """The sum of integers, or of decimals as scaled integers: upper * 2**32 + lower. Invariant: 0 <= lower < 2**32;
-    both parts are null over no values."""
+    """The sum of integers, or of decimals as scaled integers: upper * 2**32 + lower.
+
+    Invariant: 0 <= lower < 2**32; both parts are null if there are no values.
+    """
 
     @property
     def parts(self) -> dict[str, pa.DataType]:
@@ -82,12 +84,13 @@ class WholeSum:
 
 
 def _fits(values: Codes, groups: Segments) -> bool:
-    """Whether no group can sum up to more than 63 bits."""
+    """Return whether no sum of a group can exceed 63 bits."""
     largest = max(-int(values.min()), int(values.max()))
     return largest * int(groups.sizes.max()) < 2**63
 
 
 def _carried(upper: Codes, lower: Codes, source: pa.Array, groups: Segments) -> list[pa.Array]:
+    """Carry the overflow of the lower parts to the upper parts; null in groups without values."""
     valid = valid_mask(source)
     present = None if valid is None else groups.any(valid)
     carried = upper + (lower >> _SHIFT), lower & _LOWER
@@ -95,7 +98,7 @@ def _carried(upper: Codes, lower: Codes, source: pa.Array, groups: Segments) -> 
 
 
 def whole_sum(upper: pa.Array, lower: pa.Array) -> pa.Array | None:
-    """The sum as 64-bit integers, or None if one of them overflows."""
+    """Return the sums as 64-bit integers, or None if one of them overflows."""
     high = integers(upper)
     if np.any(high != high.astype(np.int32)):
         return None
@@ -103,21 +106,21 @@ def whole_sum(upper: pa.Array, lower: pa.Array) -> pa.Array | None:
 
 
 def decimal_sum(upper: pa.Array, lower: pa.Array, scale: int) -> pa.Array:
-    """The sum as decimals of 38 digits."""
+    """Return the sums as decimals of 38 digits."""
     high = integers(upper)
     total = decimals(high << _SHIFT | integers(lower), high >> _SHIFT, pa.decimal128(38, scale))
     return masked(total, valid_mask(upper))
 
 
 def whole_average(upper: pa.Array, lower: pa.Array, count: pa.Array, scale: int) -> pa.Array:
-    """The sum over the count, as doubles."""
+    """Return the sums divided by the counts, as doubles."""
     total = integers(upper).astype(np.float64) * 2.0**32 + integers(lower)
     return pc.divide(masked(pa.array(total / 10.0**scale), valid_mask(upper)), count.cast(pa.float64()))
 
 
 @dataclass(frozen=True)
 class FloatSum:
-    """The sum of floats, null over no values."""
+    """The sum of floats; null if there are no values."""
 
     @property
     def parts(self) -> dict[str, pa.DataType]:
@@ -129,7 +132,7 @@ class FloatSum:
 
     def merge(self, parts: Sequence[pa.Array], groups: Segments) -> list[pa.Array]:
         valid = valid_mask(parts[0])
-        with np.errstate(all="ignore"):  # infinities of both signs make NaN, which is the answer
+        with np.errstate(all="ignore"):  # infinities of both signs give NaN, which is correct
             total = groups.add(floats(parts[0]))
         return [masked(pa.array(total), None if valid is None else groups.any(valid))]
 
@@ -137,5 +140,5 @@ class FloatSum:
 
 
 def floats(array: pa.Array) -> Values:
-    """Doubles; zero for a null."""
+    """Return doubles, with zero for nulls."""
     return np.asarray((array.fill_null(0.0) if array.null_count else array).to_numpy())

@@ -1,7 +1,7 @@
-"""Partials of the variance and the standard deviation: number, mean, and sum of squared deviations from the mean.
+"""Partials of variance and standard deviation: count, mean, and sum of squared deviations from the mean.
 
-Parts are put together by their deviations from the common mean, never by subtracting large sums, so that values far
-from zero keep their digits.
+Parts are merged by their deviations from the common mean, never by subtracting large sums, so that values far from zero
+do not lose precision.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.operators.aggregates.sums import floats
 
 @dataclass(frozen=True)
 class Moments:
-    """Invariant: a group without values has zeros in all three parts."""
+    """The count, mean and sum of squared deviations. Invariant: a group without values has zeros in all three parts."""
 
     @property
     def parts(self) -> dict[str, pa.DataType]:
@@ -39,8 +39,9 @@ class Moments:
 
 
 def _merged(weights: Values, means: Values, squares: Values, groups: Segments) -> list[pa.Array]:
+    """Merge the parts of each group, in blocks of bounded size."""
     columns = (weights, means, squares)
-    with np.errstate(all="ignore"):  # infinities make NaN, which is the answer
+    with np.errstate(all="ignore"):  # infinities give NaN, which is correct
         blocks = [_merged_tiles(part, *(c[part.order] for c in columns)) for part in groups.apart()]
     types = (pa.int64(), pa.float64(), pa.float64())
     return [
@@ -50,9 +51,10 @@ def _merged(weights: Values, means: Values, squares: Values, groups: Segments) -
 
 
 def _merged_tiles(part: Segments, weights: Values, means: Values, squares: Values) -> tuple[Values, Values, Values]:
+    """Merge the parts of contiguous groups."""
     tiles = Segments(None, part.lo, part.hi)
     total = tiles.add(weights)
-    # Deviations are first taken from a value of the group itself, so equal values have a variance of exactly zero.
+    # First take deviations from a value of the group, so that the variance of equal values is exactly zero.
     base = np.where(total > 0, tiles.least(np.where(weights > 0, means, np.inf)), 0.0)
     mean = base + tiles.add(weights * (means - tiles.spread(base))) / np.maximum(total, 1)
     deviation = means - tiles.spread(mean)
@@ -60,7 +62,7 @@ def _merged_tiles(part: Segments, weights: Values, means: Values, squares: Value
 
 
 def variance(values: pa.Array, squares: pa.Array, *, sample: bool, root: bool) -> pa.Array:
-    """The variance, or its root; null over no values, the sample kind also over one."""
+    """Return the variance or, with `root`, its root. Null without values; with `sample`, also with one value."""
     divisor = values.to_numpy() - (1 if sample else 0)
     spread = squares.to_numpy() / np.maximum(divisor, 1)
     return masked(pa.array(np.sqrt(spread) if root else spread), divisor > 0)

@@ -1,1 +1,1 @@
-"""Joins on equal keys within bands of time (interval joins), of two or more inputs, inner and outer."""
+"""Interval joins: joins of two or more inputs on equal keys within bands of time, inner and outer."""

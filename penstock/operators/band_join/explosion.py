@@ -1,7 +1,7 @@
-"""Finding a key of a join that gives very many combinations, before they are made.
+"""Detection of a key with very many combinations before they are computed.
 
-A join answers with every combination, whatever it takes; whoever wrote it should hear of it in time. What is found is
-exact for two inputs within the bands, before any further condition.
+A join computes every combination, whatever it costs; the user should be warned in time. For two inputs the count within
+the bands is exact, before any further condition.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from penstock.operators.protocol import Explosion, Portion
 from penstock.operators.theta_join.ranges import band_ranges
 from penstock.state.hash_ranges import point
 
-COMBINATIONS = 100_000_000  # of one key in one item of work: from here on it is told
-_LOOKED_AT = 8  # of the largest keys
+COMBINATIONS = 100_000_000  # of one key in one portion: from here on it is reported
+_LOOKED_AT = 8  # number of largest keys to examine
 _KEY_LENGTH = 80
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Sorted rows of one input: the fresh table, and those that are stored."""
+    """Sorted rows of one input: the fresh table, and the stored tables."""
 
     fresh: pa.Table
     stored: tuple[pa.Table, ...]
 
     @property
     def total(self) -> int:
+        """Return the number of rows, fresh and stored."""
         return sum(int(table.num_rows) for table in (self.fresh, *self.stored))
 
     def counts(self, hashes: Words) -> Indices:
-        """How many rows each of the hashes has."""
+        """Return the number of rows of each hash."""
         return sum((_counts(table, hashes) for table in (self.fresh, *self.stored)), np.zeros(len(hashes), np.int64))
 
     def times(self, hash_: int, fresh: bool) -> Times:
-        """The times of a hash in order, of its stored rows and, where wanted, the fresh ones."""
+        """Return the sorted times of a hash's stored rows and, with `fresh`, of its fresh rows."""
         tables = (*self.stored, self.fresh) if fresh else self.stored
         parts = [times_of(table[point(hash_).rows(hashes_of(table))]) for table in tables]
         return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
@@ -50,7 +51,8 @@ class _Rows:
 def explosion(
     portion: Portion, keys: Sequence[Sequence[str]], leads: Leads, known: Collection[int]
 ) -> Explosion | None:
-    """The key with most combinations, if they are very many and its hash is not known for it."""
+    """Return the key with the most combinations if there are at least COMBINATIONS of them and its hash is not in
+    `known`."""
     inputs = [
         _Rows(fresh, tuple(part.rows for part in stored))
         for fresh, stored in zip(portion.fresh, portion.stored, strict=True)
@@ -70,20 +72,22 @@ def explosion(
 
 
 def _of_large_groups(inputs: Sequence[_Rows], port: int) -> Words:
-    """The hashes of a port with so many fresh rows that they could be enough. Rows are in order of hash, so such a
-    group has one of every n-th rows, where n is how many it takes."""
+    """Return the hashes of a port that have enough fresh rows to reach COMBINATIONS, and possibly others. Rows are
+    sorted by hash, so a group of at least n rows contains every n-th row of the table at least once."""
     others = math.prod(part.total for n, part in enumerate(inputs) if n != port)
     enough = max(1, COMBINATIONS // max(1, others))
     return hashes_of(inputs[port].fresh)[enough - 1 :: enough]
 
 
 def _counts(table: pa.Table, hashes: Words) -> Indices:
+    """Return the number of rows of each hash in a sorted table."""
     own = hashes_of(table)
     return np.searchsorted(own, hashes, "right") - np.searchsorted(own, hashes, "left")
 
 
 def _combinations(inputs: Sequence[_Rows], leads: Leads, hash_: int) -> int:
-    """How many lie within the bands of the row that they start from."""
+    """Return the number of combinations of a hash, counting partners within the bands of the fresh row they start
+    from."""
     total = 0.0
     for port, own in enumerate(inputs):
         probes = times_of(own.fresh[point(hash_).rows(hashes_of(own.fresh))])
@@ -97,7 +101,7 @@ def _combinations(inputs: Sequence[_Rows], leads: Leads, hash_: int) -> int:
 
 
 def _key(inputs: Sequence[_Rows], keys: Sequence[Sequence[str]], hash_: int) -> str | None:
-    """The values of a key as text; None where one is null, for then it joins nothing."""
+    """Return the values of a key as text; None if one is null, because such a key joins nothing."""
     for part, names in zip(inputs, keys, strict=True):
         if (rows := part.fresh[point(hash_).rows(hashes_of(part.fresh))]).num_rows:
             values = [rows.column(name)[0].as_py() for name in names]

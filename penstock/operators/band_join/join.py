@@ -1,7 +1,7 @@
-"""The band join: rows of several inputs with equal keys whose times lie within bands of each other, in any order.
+"""The band join (interval join): rows of several inputs with equal keys whose times lie within bands of each other.
 
-A fresh row meets all stored rows and, once, all other fresh ones; then it is stored if rows that are still to come can
-need it. So a combination is found when the last of its rows comes, and never again.
+Rows may arrive in any order. A fresh row is joined with all stored rows and, once, with all other fresh rows; then it
+is stored if future rows may need it. So a combination is found exactly once, when its last row arrives.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ Names = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class BandJoin:
-    """A join of m >= 2 inputs, port i with rows of `schemas[i]`, key `keys[i]` and time `times[i]`, never null.
+    """A join of m >= 2 inputs; port i has rows of `schemas[i]` with keys `keys[i]` and time `times[i]`, which is never
+    null.
 
-    `payload[i]` are the columns of port i in the result; all names differ. The condition may use all columns of all
-    ports. Kinds other than inner have two inputs. `hash_bits` below 64 makes keys collide, for tests.
+    `payload[i]` are the result columns of port i; all names differ. The condition may use all columns of all ports.
+    Kinds other than inner have two inputs. `hash_bits` below 64 makes hashes collide, for tests.
     """
 
     kind: str
@@ -66,8 +67,9 @@ class BandJoin:
 
     @property
     def may_cut(self) -> tuple[int, ...]:
-        """Of an inner join any port. A row that is judged by whether it has a partner must see all it could have, so of
-        the other kinds only the port of these rows; a full join has two."""
+        """Return the ports whose rows may be partitioned: all ports of an inner join; otherwise the port of the rows
+        that are judged by whether they have a partner, which must see all candidates. None for a full join, which has
+        two such ports."""
         ports = JUDGED[self.kind] if self.kind != "inner" else tuple(range(self.ports))
         return ports if self.kind != "full" else ()
 
@@ -112,7 +114,7 @@ class BandJoin:
         return merged(tables, self.state_schema(port))
 
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
-        """Preserved rows may become decided by punctuation alone."""
+        """Return whether punctuation alone may decide stored preserved rows."""
         return any(
             (stored := least[port]) is not None
             and (times := self._lifetimes.to_decide(port, after, upto)).start < times.stop
@@ -131,16 +133,18 @@ class BandJoin:
         return JoinWork(self.kind, matcher, self._lifetimes, self.result_schema, self.payload, portion).done()
 
     def explosion(self, portion: Portion, known: Collection[int]) -> Explosion | None:
-        """A key that is about to give very many rows. Semi and anti joins give each row once at most."""
+        """Return a key with very many combinations. Semi and anti joins have none, because they emit each row at most
+        once."""
         return None if self.kind in ("semi", "anti") else explosion(portion, self.keys, self._leads, known)
 
     def _port(self, number: int) -> Port:
+        """Return the columns of a port that the result or the condition needs."""
         used = {*self.result_schema.names, *(() if self.condition is None else columns_of(self.condition))}
         values = tuple(name for name in self.schemas[number].names if name in used)
         return Port(number, self.schemas[number], self.keys[number], self.times[number], values, self.hash_bits)
 
     def _useful(self, port: int, rows: pa.Table) -> pa.Table:
-        """Rows with a null in the key stand in no result, unless they are preserved."""
+        """Drop rows with a null in the key, which match nothing, unless the port's rows are preserved."""
         return rows if port in PRESERVED[self.kind] else with_keys(rows, self.keys[port])
 
     @property
@@ -153,18 +157,19 @@ class BandJoin:
 
 
 def check_join(kind: str, schemas: Sequence[pa.Schema], keys: Names, times: Sequence[str], payload: Names) -> None:
-    """An error unless these parts make a join."""
+    """Raise QueryError unless these parts form a valid join."""
     _check_inputs(kind, len(schemas))
     _check_keys(schemas, keys)
     for number, (schema, time) in enumerate(zip(schemas, times, strict=True)):
         type_ = require_column(schema, time, f"input {number + 1} of a join").type
         if not is_time_type(type_):
             hint = "use a TIMESTAMP or a BIGINT column"
-            raise QueryError(f"a join cannot be over the time `{time}`", detail=sql_type(type_), hint=hint)
+            raise QueryError(f"a join cannot use `{time}` as a time", detail=sql_type(type_), hint=hint)
     _check_payload(schemas, payload)
 
 
 def _check_inputs(kind: str, inputs: int) -> None:
+    """Raise QueryError if the kind is unknown or does not take this number of inputs."""
     if kind not in PRESERVED:
         raise QueryError(f"there is no {kind} join", hint=did_you_mean(kind, PRESERVED))
     if inputs < 2 or (inputs > 2 and kind != "inner"):
@@ -176,10 +181,11 @@ def _check_inputs(kind: str, inputs: int) -> None:
 
 
 def _check_keys(schemas: Sequence[pa.Schema], keys: Names) -> None:
+    """Raise QueryError unless all inputs have the same number of key columns, at least one, with equal types."""
     fields = [[require_column(s, k, "the keys of a join") for k in ks] for s, ks in zip(schemas, keys, strict=True)]
     if not all(fields) or len({len(group) for group in fields}) > 1:
         raise QueryError(
-            "every input of a join needs the same number of key columns, at least one",
+            "all inputs of a join need the same number of key columns, at least one",
             detail="they have " + ", ".join(str(len(group)) for group in fields),
             hint="join on an equality between the inputs",
         )
@@ -187,13 +193,14 @@ def _check_keys(schemas: Sequence[pa.Schema], keys: Names) -> None:
         check_key_type(group[0].type, group[0].name)
         if differs := next((f for f in group if f.type != group[0].type), None):
             raise QueryError(
-                f"`{group[0].name}` and `{differs.name}` cannot be joined as they are",
+                f"`{group[0].name}` and `{differs.name}` have different types and cannot be joined",
                 detail=f"they are {sql_type(group[0].type)} and {sql_type(differs.type)}",
                 hint="cast one of them to the type of the other",
             )
 
 
 def _check_payload(schemas: Sequence[pa.Schema], payload: Names) -> None:
+    """Raise QueryError if a result column is missing from its input or occurs twice."""
     for schema, names in zip(schemas, payload, strict=True):
         for name in names:
             require_column(schema, name, "the result of a join")

@@ -1,4 +1,4 @@
-"""Joining input by input: rows that belong together so far, and their partners in a piece of the next input."""
+"""Joining input by input: extend partial combinations with their matches in a piece of the next input."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from penstock.operators.band_join.probes import Probes, probes
 from penstock.operators.band_join.search import Ranges, candidates
 from penstock.operators.bands import Leads
 
-_BLOCK = 1 << 17  # rows that look for partners at a time
-_ROWS = 1 << 17  # combinations that are brought together before they look for the next input
+_BLOCK = 1 << 17  # rows that are probed at a time
+_ROWS = 1 << 17  # combinations that are gathered before they are joined with the next input
 _POSITION, _ROW = "#position", "#row"
 
 Columns = dict[str, pa.Array]
@@ -29,7 +29,7 @@ Columns = dict[str, pa.Array]
 class Combined:
     """Combinations of rows of some inputs: their common hash and key, the time of each input, and columns by name.
 
-    Invariant: sorted by hash; all columns of one length. Keys have no nulls.
+    Invariant: sorted by hash; all columns have the same length. Keys have no nulls.
     """
 
     hashes: Words
@@ -41,15 +41,17 @@ class Combined:
         return len(self.hashes)
 
     def blocks(self) -> Iterator[Combined]:
-        """The same in blocks that stay in the cache, without a copy."""
+        """Yield the combinations in blocks that fit the cache, without a copy."""
         return (self._slice(start, start + _BLOCK) for start in range(0, len(self), _BLOCK))
 
     def _slice(self, start: int, stop: int) -> Combined:
+        """Return a range of the combinations without a copy."""
         columns = {name: column[start:stop] for name, column in self.columns.items()}
         times = {port: times[start:stop] for port, times in self.times.items()}
         return Combined(self.hashes[start:stop], tuple(key[start:stop] for key in self.keys), times, columns)
 
     def take(self, rows: Indices) -> Combined:
+        """Return the combinations at these positions."""
         indices = pa.array(rows)
         columns = {name: column.take(indices) for name, column in self.columns.items()}
         times = {port: times[rows] for port, times in self.times.items()}
@@ -57,7 +59,7 @@ class Combined:
 
 
 def single(port: Port, piece: Piece, names: Iterable[str]) -> Combined:
-    """The rows of one input, with some of their columns."""
+    """Return the rows of one input as combinations, with the columns `names`."""
     columns = {name: port.column(piece, name) for name in names}
     return Combined(piece.hashes, port.key_columns(piece), {port.number: piece.times}, columns)
 
@@ -73,11 +75,12 @@ class Matches:
     rows: Indices
 
     def with_same_keys(self) -> Matches:
+        """Return the pairs with equal keys, because an equal hash is only a candidate."""
         same = same_keys(self.block.keys, self.positions, self.port.key_columns(self.piece), self.rows)
         return self if same.all() else replace(self, positions=self.positions[same], rows=self.rows[same])
 
     def where(self, condition: Expr) -> Matches:
-        """The pairs for which a condition holds."""
+        """Return the pairs for which a condition holds."""
         if not len(self.rows):
             return self
         columns = {_POSITION: pa.array(self.positions), _ROW: pa.array(self.rows)}
@@ -86,15 +89,18 @@ class Matches:
         return replace(self, positions=kept.column(_POSITION).to_numpy(), rows=kept.column(_ROW).to_numpy())
 
     def _column(self, name: str) -> pa.Array:
+        """Return a column of either side, with one row per pair."""
         known = self.block.columns.get(name)
         if known is None:
             return self.port.column(self.piece, name, self.rows)
         return known.take(pa.array(self.positions))
 
     def columns(self) -> Columns:
+        """Return all columns of both sides, with one row per pair."""
         return {name: self._column(name) for name in (*self.block.columns, *self.port.values)}
 
     def combined(self) -> Combined:
+        """Return the pairs as combinations that include the next input."""
         positions = pa.array(self.positions)
         keys = tuple(key.take(positions) for key in self.block.keys)
         times = {port: times[self.positions] for port, times in self.block.times.items()}
@@ -104,15 +110,15 @@ class Matches:
 
 @dataclass(frozen=True)
 class Matcher:
-    """What makes rows belong together: equal keys, times within the bands, the condition."""
+    """The join predicate: equal keys, times within the bands, and the condition."""
 
     ports: tuple[Port, ...]
     leads: Leads
     condition: Expr | None
 
     def combinations(self, start: int, piece: Piece, others: Sequence[Sequence[Piece]]) -> Iterator[Columns]:
-        """The columns of all combinations of a row of the piece, which is of input `start`, with one row of each other
-        input, out of the pieces of `others[input]`; in blocks."""
+        """Yield the columns of all combinations of a row of `piece`, which belongs to input `start`, with one row of
+        each other input from the pieces `others[input]`; in blocks."""
         first, *between, last = [self.ports[n] for n in self._order(start)]
         blocks: Iterable[Combined] = single(first, piece, first.values).blocks()
         for port in between:
@@ -121,15 +127,18 @@ class Matcher:
             yield found.columns()
 
     def _order(self, start: int) -> list[int]:
-        """The nearest inputs first: their bands leave the fewest combinations."""
+        """Return the order in which inputs are joined: `start`, then those with the narrowest bands, which leave the
+        fewest combinations."""
         widths = {j: (there, self.leads[j][start]) for j, there in enumerate(self.leads[start]) if j != start}
         bounded = {j: there + back for j, (there, back) in widths.items() if there is not None and back is not None}
         return [start, *sorted(widths, key=lambda j: (j not in bounded, bounded.get(j, 0), j))]
 
     def _extended(self, blocks: Iterable[Combined], port: Port, pieces: Sequence[Piece]) -> Iterator[Combined]:
+        """Yield the combinations extended with rows of another input."""
         return (found.combined() for found in self._matches(blocks, port, pieces))
 
     def _matches(self, blocks: Iterable[Combined], port: Port, pieces: Sequence[Piece]) -> Iterator[Matches]:
+        """Yield the verified pairs of each block with each piece."""
         for block in blocks:
             wanted = self._probes(block, port)
             for piece in pieces:
@@ -137,7 +146,7 @@ class Matcher:
                     yield self._verified(Matches(block, positions, port, piece, rows))
 
     def have_partner(self, port: int, piece: Piece, others: Iterable[Piece]) -> Flags:
-        """Which rows of a piece have a partner in one of the pieces of the other of two inputs."""
+        """Return flags of the rows of a piece that have a partner in a piece of the other of two inputs."""
         block, other = single(self.ports[port], piece, self._condition_columns(port)), self.ports[1 - port]
         found, wanted = np.zeros(len(piece), dtype=np.bool_), self._probes(block, other)
         for candidate in others:
@@ -146,22 +155,23 @@ class Matcher:
         return found
 
     def touched(self, port: int, piece: Piece, target: Piece) -> Iterator[Indices]:
-        """The rows of `target` that may have a partner in the piece of the other input, each once, in blocks."""
+        """Yield the rows of `target` that may have a partner in `piece`, which belongs to the other input, each once,
+        in blocks."""
         found = candidates(target, self._probes(single(self.ports[port], piece, ()), self.ports[1 - port]))
-        first = found.first.copy()  # in the order of hash and time, ranges begin and end ever later
+        first = found.first.copy()  # probes are in order of hash and time, so both ends of the ranges are ascending
         first[1:] = np.maximum(first[1:], found.end[:-1])
         for _, rows in Ranges(found.positions, first, found.end).pairs():
             yield rows
 
     def _probes(self, block: Combined, port: Port) -> Probes:
-        """Where the partners of combinations lie among the rows of another input."""
+        """Return the hashes and time intervals of the combinations' partners among the rows of another input."""
         to = port.number
         bands = [(times, self.leads[to][b], self.leads[b][to]) for b, times in block.times.items()]
         return probes(block.hashes, bands)
 
     def _find(self, block: Combined, wanted: Probes, port: Port, piece: Piece, found: Flags) -> None:
-        """Sets the flag of each position that has a partner in the piece. Looks at few rows first, then at ever more:
-        most positions have their first candidate for a partner."""
+        """Set the flag of each position that has a partner in the piece. Tests few candidates per position first, then
+        four times as many each time, because for most positions the first candidate is a partner."""
         left, width = candidates(piece, wanted), 1
         while len(left):
             stop = np.minimum(left.first + width, left.end)
@@ -171,18 +181,20 @@ class Matcher:
             width *= 4
 
     def _verified(self, found: Matches) -> Matches:
-        """The pairs with equal keys for which the condition holds, if all inputs are there to judge it."""
+        """Return the pairs with equal keys that satisfy the condition. The condition is tested only when all inputs are
+        joined."""
         found = found.with_same_keys()
         complete = len(found.block.times) + 1 == len(self.ports)
         return found if self.condition is None or not complete else found.where(self.condition)
 
     def _condition_columns(self, port: int) -> tuple[str, ...]:
+        """Return the columns of a port that the condition reads."""
         used = set() if self.condition is None else set(columns_of(self.condition))
         return tuple(name for name in self.ports[port].values if name in used)
 
 
 def _gathered(blocks: Iterable[Combined]) -> Iterator[Combined]:
-    """The same combinations in larger blocks."""
+    """Yield the same combinations in larger blocks."""
     waiting: list[Combined] = []
     for block in blocks:
         waiting.append(block)
@@ -194,6 +206,7 @@ def _gathered(blocks: Iterable[Combined]) -> Iterator[Combined]:
 
 
 def _together(blocks: Sequence[Combined]) -> Combined:
+    """Concatenate blocks and sort them by hash."""
     if len(blocks) == 1:
         return blocks[0]
     keys = tuple(pa.concat_arrays(parts) for parts in zip(*(b.keys for b in blocks), strict=True))
@@ -204,8 +217,8 @@ def _together(blocks: Sequence[Combined]) -> Combined:
 
 
 def same_keys(left: Sequence[pa.Array], left_rows: Indices, right: Sequence[pa.Array], right_rows: Indices) -> Flags:
-    """For each pair of rows, whether their keys are equal. Keys have no nulls; all NaN are equal, and so are the two
-    zeros."""
+    """Return, for each pair of rows, whether their keys are equal. Keys have no nulls; all NaNs are equal, and so are
+    both zeros."""
     same = np.ones(len(left_rows), dtype=np.bool_)
     for one, other in zip(left, right, strict=True):
         same &= _same(one, left_rows, other, right_rows)
@@ -213,6 +226,7 @@ def same_keys(left: Sequence[pa.Array], left_rows: Indices, right: Sequence[pa.A
 
 
 def _same(left: pa.Array, left_rows: Indices, right: pa.Array, right_rows: Indices) -> Flags:
+    """Return, for each pair of rows, whether their values of one key column are equal."""
     words, other_words = _view(left), _view(right)
     if words is None or other_words is None:
         return _same_values(left.take(pa.array(left_rows)), right.take(pa.array(right_rows)))
@@ -224,7 +238,7 @@ def _same(left: pa.Array, left_rows: Indices, right: pa.Array, right_rows: Indic
 
 
 def _view(array: pa.Array) -> npt.NDArray[np.generic] | None:
-    """Numbers and times without a copy; None for other types."""
+    """Return numbers and times as an array without a copy; None for other types."""
     t = pa.types
     if t.is_timestamp(array.type):
         array = array.view(pa.int64())
@@ -236,6 +250,7 @@ def _view(array: pa.Array) -> npt.NDArray[np.generic] | None:
 
 
 def _same_values(left: pa.Array, right: pa.Array) -> Flags:
+    """Return whether values of equal position are equal, with or without dictionary encoding."""
     if pa.types.is_dictionary(left.type):
         left = left.cast(left.type.value_type)
     if pa.types.is_dictionary(right.type):

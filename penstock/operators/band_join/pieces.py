@@ -1,4 +1,4 @@
-"""The inputs of a join as the kernels see them: which columns a port has, and its rows in pieces of memory."""
+"""The inputs of a join as its kernels see them: the columns of a port, and its rows as contiguous pieces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.types import time_array, time_values
 
 @dataclass(frozen=True)
 class Piece:
-    """State rows in one stretch of memory, sorted by hash and time. `least` and `largest` bound the times."""
+    """Contiguous state rows, sorted by hash and time. `least` and `largest` bound the times."""
 
     rows: pa.RecordBatch
     hashes: Words
@@ -32,13 +32,13 @@ class Piece:
         return len(self.hashes)
 
     def take(self, rows: Indices | Flags) -> Piece:
-        """Some of the rows, by number in rising order or by flag; without a copy if that is all of them."""
+        """Return some of the rows, by ascending numbers or by flags. Does not copy if these are all rows."""
         indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return self if len(indices) == len(self) else piece_of(self.rows.take(pa.array(indices)))
 
 
 def pieces_of(stored: Sequence[Stored]) -> Iterator[Piece]:
-    """Stored tables without a copy: one piece for each stretch of memory they lie in."""
+    """Yield stored tables as pieces without a copy: one piece per record batch."""
     for table in stored:
         for batch in table.rows.to_batches():
             if batch.num_rows:
@@ -46,11 +46,12 @@ def pieces_of(stored: Sequence[Stored]) -> Iterator[Piece]:
 
 
 def piece_of(rows: pa.RecordBatch, least: int = MIN_TIME, largest: int = MAX_TIME) -> Piece:
+    """Return a record batch of state rows as a piece."""
     return Piece(rows, rows.column(0).to_numpy(), rows.column(1).to_numpy(), least, largest)
 
 
 def fresh_piece(table: pa.Table) -> Piece:
-    """A table as one piece, with the bounds of its times."""
+    """Return a table as one piece, with exact bounds of its times."""
     columns = [as_array(column) for column in table.columns]
     piece = piece_of(pa.RecordBatch.from_arrays(columns, schema=table.schema))
     if not len(piece):
@@ -60,7 +61,7 @@ def fresh_piece(table: pa.Table) -> Piece:
 
 @dataclass(frozen=True)
 class Port:
-    """The columns of an input: those of its key, its time, and the values that conditions or results need.
+    """The columns of an input: keys, time, and the values that conditions or results need.
 
     The time is stored as #time only, unless it is part of the key.
     """
@@ -74,15 +75,17 @@ class Port:
 
     @property
     def stored(self) -> tuple[str, ...]:
+        """Return the stored columns, without #hash and #time."""
         wanted = {*self.keys, *self.values} - ({self.time} - set(self.keys))
         return tuple(name for name in self.schema.names if name in wanted)
 
     @property
     def state_schema(self) -> pa.Schema:
+        """Return the schema of state rows."""
         return arranged_schema(pa.schema([self.schema.field(name) for name in self.stored]))
 
     def prepare(self, rows: pa.Table) -> pa.Table:
-        """Rows as state rows."""
+        """Convert rows to sorted state rows."""
         keys = [as_array(rows.column(key)) for key in self.keys]
         hashes = hash_columns(keys, self.hash_bits)
         return sorted_with(hashes, time_values(rows.column(self.time)), rows.select(self.stored)).cast(
@@ -90,13 +93,15 @@ class Port:
         )
 
     def prepare_arranged(self, arranged: pa.Table) -> pa.Table:
+        """Convert arranged rows to state rows."""
         return arranged.select([HASH, TIME, *self.stored]).cast(self.state_schema)
 
     def key_columns(self, piece: Piece) -> tuple[pa.Array, ...]:
+        """Return the key columns of a piece."""
         return tuple(piece.rows.column(key) for key in self.keys)
 
     def column(self, piece: Piece, name: str, rows: Indices | None = None) -> pa.Array:
-        """A column of the port, of all rows or of some."""
+        """Return a column of a piece, of all rows or of some. Restores the time column from #time."""
         if name in piece.rows.schema.names:
             column = piece.rows.column(name)
             return column if rows is None else column.take(pa.array(rows))
@@ -105,7 +110,7 @@ class Port:
 
 
 def with_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The rows whose key has no null in it."""
+    """Return the rows without a null in the key."""
     for key in keys:
         if table.column(key).null_count:
             table = table.filter(table.column(key).is_valid())
@@ -113,7 +118,7 @@ def with_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def without_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The rows whose key has a null in it."""
+    """Return the rows with a null in the key."""
     if not any(table.column(key).null_count for key in keys):
         return table.slice(0, 0)
     missing = table.column(keys[0]).is_null()

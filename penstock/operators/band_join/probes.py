@@ -1,4 +1,4 @@
-"""Where the partners of rows lie: an interval of time under their hash."""
+"""Probes: the hash and time interval in which the partners of a row lie."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from penstock.kernels.arrays import Flags, Indices, Times, Words
 from penstock.operators.band_join.pieces import Piece
 from penstock.progress.mark import MAX_TIME, MIN_TIME
 
-_FURTHEST = MAX_TIME - MIN_TIME  # moved by this, every time reaches a limit
+_FURTHEST = MAX_TIME - MIN_TIME  # shifted by this, every time reaches a limit
 
 
 @dataclass(frozen=True)
 class Probes:
-    """The partners of row `positions[n]` have the hash `hashes[n]` and a time from `least[n]` to `most[n]`.
+    """Search intervals: the partners of row `positions[n]` have the hash `hashes[n]` and a time from `least[n]` to
+    `most[n]`.
 
-    Invariant: sorted by hash, all columns of one length.
+    Invariant: sorted by hash; all columns have the same length.
     """
 
     positions: Indices
@@ -30,10 +31,11 @@ class Probes:
         return len(self.hashes)
 
     def at(self, which: slice | Indices | Flags) -> Probes:
+        """Return the selected probes."""
         return Probes(self.positions[which], self.hashes[which], self.least[which], self.most[which])
 
     def within(self, piece: Piece) -> Probes:
-        """Those that may have a partner in the piece."""
+        """Return the probes that may have a partner in the piece."""
         if not len(piece):
             return self.at(slice(0, 0))
         low = int(np.searchsorted(self.hashes, piece.hashes[0]))
@@ -44,8 +46,8 @@ class Probes:
 
 
 def probes(hashes: Words, intervals: Iterable[tuple[Times, int | None, int | None]]) -> Probes:
-    """Probes for partners whose time lies, for every (times, before, after), from times - before to times + after; None
-    where there is no such bound. Rows that can have none are left out."""
+    """Build the probes for partners whose time lies, for every (times, before, after), in [times - before, times +
+    after] (None: no such bound). Rows without a possible partner are excluded."""
     least, most = np.full(len(hashes), MIN_TIME), np.full(len(hashes), MAX_TIME)
     possible = np.ones(len(hashes), dtype=np.bool_)
     for times, before, after in intervals:
@@ -61,7 +63,7 @@ def probes(hashes: Words, intervals: Iterable[tuple[Times, int | None, int | Non
 
 
 def _shifted(times: Times, by: int) -> Times:
-    """The times moved by a span of any size; they stop at the limits of a 64-bit time."""
+    """Return the times shifted by a span of any size, saturated at the limits of a 64-bit time."""
     by = max(-_FURTHEST, min(_FURTHEST, by))
     while by:
         step = max(-MAX_TIME, min(MAX_TIME, by))
@@ -71,5 +73,5 @@ def _shifted(times: Times, by: int) -> Times:
 
 
 def _beyond(times: Times, by: int, above: bool) -> Flags:
-    """Which times leave the range of 64 bits above, or below, if they are moved by `by`."""
+    """Return flags of the times that leave the 64-bit range above (or below) when shifted by `by`."""
     return times > MAX_TIME - by if above else times < MIN_TIME - by

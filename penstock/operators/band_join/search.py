@@ -1,7 +1,7 @@
-"""Finding the partners of many rows at once among rows that are sorted by hash and time.
+"""Vectorised search for the partners of many probes among rows sorted by hash and time.
 
-The cost grows with the number of probes, and with that of the rows only as a binary search does. Probes come sorted, so
-that neighbours look at neighbouring memory, and they are taken in blocks that stay in the cache.
+The cost grows linearly with the probes and logarithmically with the rows. Probes are sorted, so that neighbours access
+neighbouring memory, and they are processed in blocks that fit the cache.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from penstock.kernels.arrays import Flags, Indices, Times, Words
 from penstock.operators.band_join.pieces import Piece
 from penstock.operators.band_join.probes import Probes
 
-_PROBES = 1 << 13  # probes searched for at a time
-_SAMPLED = 64  # of so many hashes one is in the sample: they fill a few lines of the cache
-_SPARSE = 32  # rows for each probe, from which on the sample pays
-_PAIRS = 1 << 17  # pairs made at a time: all memory of a join beyond its input is in proportion to this
+_PROBES = 1 << 13  # probes per block
+_SAMPLED = 64  # one of this many hashes is in the sample; 64 hashes fill a few cache lines
+_SPARSE = 32  # rows per probe above which the sample pays off
+_PAIRS = 1 << 17  # pairs per block: the memory of a join beyond its input is proportional to this
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """Position `positions[n]` has the rows `first[n]` to just before `end[n]` for candidates: at least one."""
+    """Candidates of positions: `positions[n]` has the rows `first[n]` .. `end[n] - 1`, at least one."""
 
     positions: Indices
     first: Indices
@@ -33,10 +33,11 @@ class Ranges:
         return len(self.positions)
 
     def at(self, which: Indices) -> Ranges:
+        """Return the ranges at these indices."""
         return Ranges(self.positions[which], self.first[which], self.end[which])
 
     def pairs(self) -> Iterator[tuple[Indices, Indices]]:
-        """Each position with each of its rows, in blocks."""
+        """Yield each position with each of its rows, in blocks of bounded size."""
         ends = np.cumsum(self.end - self.first)
         starts = ends - (self.end - self.first)
         total = int(ends[-1]) if len(ends) else 0
@@ -50,7 +51,7 @@ class Ranges:
 
 
 def candidates(piece: Piece, probes: Probes) -> Ranges:
-    """The rows of the piece with the hash of each probe and a time in its interval."""
+    """Return the rows of the piece that have the hash of a probe and a time in its interval."""
     near = probes.within(piece)
     starts = np.searchsorted(piece.hashes, near.hashes[::_PROBES])
     lasts = np.append(near.hashes[_PROBES - 1 :: _PROBES], near.hashes[-1:])[: len(starts)]
@@ -68,6 +69,7 @@ _NONE = Ranges(*(np.zeros(0, dtype=np.int64) for _ in range(3)))
 
 
 def _in_block(hashes: Words, times: Times, probes: Probes, offset: int) -> Ranges:
+    """Return the candidates of a block of probes. `offset` is the number of the first row."""
     first, end = _groups(hashes, probes.hashes)
     hits = np.flatnonzero(first < end)
     if len(hits) < len(probes):
@@ -82,7 +84,7 @@ def _in_block(hashes: Words, times: Times, probes: Probes, offset: int) -> Range
 
 
 def _groups(hashes: Words, wanted: Words) -> tuple[Indices, Indices]:
-    """The rows that have each of the wanted hashes; each different hash is searched for once."""
+    """Return the start and end of the rows with each wanted hash. Each distinct hash is searched for once."""
     heads = np.ones(len(wanted), dtype=np.bool_)
     np.not_equal(wanted[1:], wanted[:-1], out=heads[1:])
     if heads.all():
@@ -93,10 +95,11 @@ def _groups(hashes: Words, wanted: Words) -> tuple[Indices, Indices]:
 
 
 def _groups_of_different(hashes: Words, wanted: Words) -> tuple[Indices, Indices]:
+    """Return the start and end of the rows with each wanted hash; the wanted hashes must be distinct."""
     first = first_at_or_above(hashes, wanted)
     if not len(hashes):
         return first, first
-    steps = 0  # doubled until they lead out of every group: most groups are small, and their rows are near
+    steps = 0  # galloping search: double the step until it leaves every group, because most groups are small
     while _is_in_group(hashes, wanted, first + ((1 << steps) - 1)).any():
         steps += 1
     end = first.copy()
@@ -106,8 +109,8 @@ def _groups_of_different(hashes: Words, wanted: Words) -> tuple[Indices, Indices
 
 
 def first_at_or_above(hashes: Words, wanted: Words) -> Indices:
-    """Where each of the wanted hashes would stand. Among many more hashes than can be cached, a sample of them is
-    searched first, and then the few rows between two of the sample, which lie side by side."""
+    """Return the insertion point of each wanted hash. If there are far more hashes than probes, search a sample of the
+    hashes first, then the few adjacent rows between two samples, to save cache misses."""
     if len(hashes) < _SPARSE * len(wanted):
         return np.searchsorted(hashes, wanted)
     low = np.searchsorted(np.ascontiguousarray(hashes[_SAMPLED - 1 :: _SAMPLED]), wanted) * _SAMPLED
@@ -118,19 +121,21 @@ def first_at_or_above(hashes: Words, wanted: Words) -> Indices:
 
 
 def _is_in_group(hashes: Words, wanted: Words, rows: Indices) -> Flags:
+    """Return whether each row exists and has the wanted hash."""
     inside: Flags = hashes.take(rows, mode="clip") == wanted
     inside &= rows < len(hashes)
     return inside
 
 
 def _halving(steps: int) -> Iterator[int]:
-    """The steps of a binary search that needs so many, the largest first. All searches of a block take the same ones,
-    so that they need no branches."""
+    """Return the step widths of a binary search of `steps` steps, the largest first. All searches of a block take the
+    same steps, so that they need no branches."""
     return (1 << bit for bit in reversed(range(steps)))
 
 
 def _advanced(times: Times, first: Indices, end: Indices, bounds: Times, before: np.ufunc) -> Indices:
-    """In each range the first row whose time is not before its bound; the end of the range if there is none."""
+    """Return the first row of each range whose time is not `before` its bound; the end of the range if there is
+    none."""
     low = first.copy()
     for step in _halving(int((end - first).max()).bit_length()):
         last = low + (step - 1)

@@ -1,4 +1,4 @@
-"""What a join does with a portion: results from its fresh rows and its marks, and which fresh rows stay."""
+"""The work of a join on one portion: the results of its fresh rows and marks, and the fresh rows to keep."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from penstock.operators.protocol import Done, Portion
 from penstock.operators.result_blocks import in_blocks
 from penstock.progress.mark import MIN_TIME
 
-_ROWS = 1 << 18  # state rows looked through, or gathered, at a time
+_ROWS = 1 << 18  # state rows scanned or gathered at a time
 
 
 @dataclass(frozen=True)
 class JoinWork:
-    """A join and a portion of its work. `schema` is that of the results, `payload[port]` the columns a port gives."""
+    """A join and one portion of its work. `schema` is that of the results; `payload[port]` are the result columns of a
+    port."""
 
     kind: str
     matcher: Matcher
@@ -34,27 +35,31 @@ class JoinWork:
     portion: Portion
 
     def done(self) -> Done:
+        """Return the results, computed lazily, and the fresh rows to keep."""
         return Done(in_blocks(self._results()), tuple(map(self._kept, range(len(self._fresh)))))
 
     @cached_property
     def _stored(self) -> tuple[tuple[Piece, ...], ...]:
+        """Return the stored rows of each port."""
         return tuple(tuple(pieces_of(tables)) for tables in self.portion.stored)
 
     @cached_property
     def _fresh(self) -> tuple[Piece, ...]:
-        """The fresh rows that can have partners."""
+        """Return the fresh rows of each port that can have partners, which are those without a null in the key."""
         ports = zip(self.portion.fresh, self.matcher.ports, strict=True)
         return tuple(fresh_piece(with_keys(table, port.keys)) for table, port in ports)
 
     @cached_property
     def _matched(self) -> Flags:
-        """Which fresh rows of input 0 have a partner by now."""
+        """Return flags of the fresh rows of input 0 that have a partner."""
         return self.matcher.have_partner(0, self._fresh[0], self._all(1))
 
     def _all(self, port: int) -> tuple[Piece, ...]:
+        """Return the stored and the fresh rows of a port."""
         return *self._stored[port], self._fresh[port]
 
     def _results(self) -> Iterator[pa.Table]:
+        """Return the results according to the kind of the join."""
         preserved = chain.from_iterable(map(self._unmatched, PRESERVED[self.kind]))
         match self.kind:
             case "semi":
@@ -65,20 +70,22 @@ class JoinWork:
                 return chain(self._combinations(), preserved)
 
     def _combinations(self) -> Iterator[pa.Table]:
-        """Each combination with a fresh row once: that of the last input that has one meets the fresh rows of those
-        before it."""
+        """Yield each combination that contains a fresh row once: fresh rows of a port are joined with all rows of the
+        ports before it, but only with the stored rows of the ports after it."""
         for port, piece in enumerate(self._fresh):
             others = [self._all(j) if j < port else self._stored[j] for j in range(len(self._fresh))]
             for columns in self.matcher.combinations(port, piece, others):
                 yield pa.table([columns[name] for name in self.schema.names], schema=self.schema)
 
     def _semi(self) -> Iterator[pa.Table]:
+        """Yield the rows of input 0 that have their first partner now."""
         yield self._table(0, self._fresh[0].take(self._matched))
         for piece in first_matched(self.matcher, self._stored, self._fresh[1]):
             yield self._table(0, piece)
 
     def _unmatched(self, port: int) -> Iterator[pa.Table]:
-        """The preserved rows that are now known to have no partner; those without a key are known at once."""
+        """Yield the preserved rows that are now known to have no partner. Rows with a null in the key are emitted at
+        once."""
         yield self._table(port, fresh_piece(without_keys(self.portion.fresh[port], self.matcher.ports[port].keys)))
         now = self.lifetimes.to_decide(port, self.portion.after, self.portion.upto)
         stored, fresh = decided(self._stored[port], now), decided([self._fresh[port]], range(MIN_TIME, now.stop))
@@ -86,13 +93,14 @@ class JoinWork:
             yield self._table(port, piece)
 
     def _table(self, port: int, piece: Piece) -> pa.Table:
-        """State rows of one port as results, with nulls in the place of partners."""
+        """Return state rows of one port as results, with nulls in the columns of the other port."""
         given = {name: self.matcher.ports[port].column(piece, name) for name in self.payload[port]}
         columns = [given[f.name] if f.name in given else pa.nulls(len(piece), f.type) for f in self.schema]
         return pa.table(columns, schema=self.schema)
 
     def _kept(self, port: int) -> pa.Table:
-        """The fresh rows that are needed after this. A row of a semi or anti join is not once it has a partner."""
+        """Return the fresh rows that are still needed after `upto`. A row of a semi or anti join is not needed once it
+        has a partner."""
         piece = self._fresh[port]
         needed = piece.times >= self.lifetimes.needed_from(port, self.portion.upto)
         if port == 0 and self.kind in ("semi", "anti"):
@@ -101,25 +109,27 @@ class JoinWork:
 
 
 def decided(pieces: Iterable[Piece], times: range) -> Iterator[Piece]:
-    """The rows with a time in a range."""
+    """Yield the rows with a time in `times`."""
     for piece in pieces:
         if piece.least < times.stop and piece.largest >= times.start:
             yield from filter(len, (_within(piece, start, times) for start in range(0, len(piece), _ROWS)))
 
 
 def _within(piece: Piece, start: int, times: range) -> Piece:
+    """Return the rows of a block of the piece with a time in `times`. `start` is the first row of the block."""
     part = piece.times[start : start + _ROWS]
     return piece.take(np.flatnonzero((part >= times.start) & (part < times.stop)) + start)
 
 
 def without_partner(matcher: Matcher, port: int, pieces: Iterable[Piece], others: Sequence[Piece]) -> Iterator[Piece]:
-    """The rows of pieces that no row of the other input belongs to."""
+    """Yield the rows of pieces that have no partner in the other input."""
     for piece in _gathered(pieces):
         yield piece.take(~matcher.have_partner(port, piece, others))
 
 
 def first_matched(matcher: Matcher, stored: Sequence[Sequence[Piece]], fresh: Piece) -> Iterator[Piece]:
-    """The stored rows of input 0 that have a partner among fresh rows of input 1, and had none among the stored."""
+    """Yield the stored rows of input 0 that have a partner among the fresh rows of input 1 but none among the stored
+    rows."""
     for piece in stored[0]:
         for rows in matcher.touched(1, fresh, piece):
             touched = piece.take(rows)
@@ -128,7 +138,7 @@ def first_matched(matcher: Matcher, stored: Sequence[Sequence[Piece]], fresh: Pi
 
 
 def _gathered(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The same rows in larger pieces, so that there are fewer to look up partners for."""
+    """Yield the same rows in larger pieces, so that there are fewer probes of the other input."""
     waiting: list[pa.Table] = []
     for piece in pieces:
         waiting.append(pa.Table.from_batches([piece.rows]))

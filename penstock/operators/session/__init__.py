@@ -1,1 +1,1 @@
-"""Aggregates over sessions: rows of a key that follow each other in less than a gap."""
+"""Aggregates over sessions: rows of a key less than a gap apart."""

@@ -1,15 +1,15 @@
-"""The group-by over sessions: rows of a key that follow each other in less than a gap.
+"""The group-by over sessions: rows of a key less than a gap apart.
 
-State rows are fragments of sessions. A fragment is spent once no session that ends at its own last time could still be
-open; runs of spent fragments are dropped. The session of a spent fragment may live on through a later one: then what
-the fragment contributes is carried, that is, stored again under the last time of the session.
+State rows are fragments of sessions. A fragment is spent once no session that ends at the fragment's own last time
+could still be open; runs of spent fragments are dropped. The session of a spent fragment may continue through a later
+fragment. The contribution of the spent one is then carried: stored again under the last time of the session.
 
-    invariant, for every key, at the mark up to which work is done: the fragments that are not spent hold each row of an
-    open session once, they touch each other, and no row to come touches a session that is over
+    invariant, for every key, at the mark up to which work is done: the fragments that are not spent contain each row of
+    an open session once, they touch each other, and no future row touches a session that is over
 
-A row may come below the punctuation of its source as long as the session that it opens would not be over: its time plus
-the gap is above the punctuation. It does not touch what ended a gap before that punctuation, or earlier, although its
-own time might: such a session is over, whether or not it has been emitted.
+A row below the punctuation of its source is accepted if the session that it alone would form is not over: its time plus
+the gap is above the punctuation. It does not join sessions that were over by that punctuation, even if its time is less
+than a gap away: such a session is over, whether or not it has been emitted.
 """
 
 from __future__ import annotations
@@ -43,27 +43,32 @@ from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, saturate
 from penstock.state.runs import HASH, TIME
 from penstock.types import time_array, time_values
 
-FIRST = "#first"  # the first time of a fragment; #time is its last one
-JOINS = "#joins"  # a fragment joins those that end less than a gap before this: before its first time, mostly
+FIRST = "#first"  # the first time of a fragment; #time is its last time
+JOINS = "#joins"  # a fragment joins those that end less than a gap before this time, usually its first time
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The first time of each of some sessions or fragments, the time from which it joins earlier ones, and the last."""
+    """The bounds of sessions or fragments: the first time, the time from which it joins earlier ones, and the last
+    time."""
 
     first: Times
     joins: Times
     last: Times
 
     def of(self, chosen: Flags) -> Bounds:
+        """Return the bounds of the flagged ones."""
         return Bounds(self.first[chosen], self.joins[chosen], self.last[chosen])
 
 
 @dataclass(frozen=True)
 class SessionAggregate(OnePort):
-    """A group-by over sessions of rows of `input_schema`. No time is null, and each is at least `reach` away from the
-    limits of a 64-bit time. `takes_late`: a column SINCE of the rows may tell the punctuation they came behind; they do
-    not join sessions that were over by then. `hash_bits` below 64 makes keys collide, for tests."""
+    """A group-by over sessions of rows of `input_schema`.
+
+    Times must not be null and must be at least `reach` away from the limits of a 64-bit time. `takes_late`: rows may
+    have a column SINCE with the punctuation they arrived behind; they do not join sessions that were over by then.
+    `hash_bits` below 64 makes hashes collide, for tests.
+    """
 
     keys: tuple[str, ...]
     window: Session
@@ -94,7 +99,7 @@ class SessionAggregate(OnePort):
         return ("window_end",)
 
     def state_schema(self, port: int) -> pa.Schema:
-        """Fragments of sessions: #time is the last time of a fragment."""
+        """Return the schema of fragments of sessions. #time is the last time of a fragment."""
         times = [pa.field(HASH, pa.uint64()), pa.field(TIME, pa.int64())]
         first = [pa.field(name, pa.int64()) for name in ((FIRST, JOINS) if self.takes_late else (FIRST,))]
         return pa.schema([*times, *self._partials.stored_key_fields, *first, *self._partials.stored_part_fields])
@@ -111,6 +116,7 @@ class SessionAggregate(OnePort):
         return self._prepared(rows, time_values(rows.column(self.window.time)))
 
     def _prepared(self, rows: pa.Table, times: Times) -> pa.Table:
+        """Aggregate rows to fragments, one per session among these rows."""
         if not rows.num_rows:
             return self.state_schema(0).empty_table()
         keys = self._partials.keys_of_rows(rows)
@@ -121,8 +127,8 @@ class SessionAggregate(OnePort):
         return self._fragments(hashes, keys, groups, bounds, self._partials.of_rows(rows, times, groups))
 
     def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
-        """Merges fragments that touch and are spent together. Others stay apart: one of them may be counted elsewhere
-        already, closed or carried, which only its own last time tells."""
+        """Merge fragments that touch and are spent at the same time. Others stay separate, because one of them may
+        already be counted elsewhere, closed or carried, which only its own last time shows."""
         table = _together(tables, self.state_schema(0))
         groups = cut_where(self._sessions(table), times_of(table) // self._pane)
         if len(groups) == table.num_rows:
@@ -135,8 +141,8 @@ class SessionAggregate(OnePort):
         return least[0] is not None and after < upto and upto[0].passed(least[0] + self.window.gap)
 
     def work(self, portion: Portion) -> Done:
-        """Sessions that are over by `upto` and were not by `after` are results. Fragments that are spent by `upto`,
-        of sessions that are not over, are carried."""
+        """Emit the sessions that are over at `upto` but were not at `after`. Carry the fragments that are spent at
+        `upto` and belong to sessions that are not over."""
         (after,), (upto,) = portion.after, portion.upto
         table = self._concerned(portion.stored[0], after, upto)
         sessions = self._sessions(table)
@@ -148,7 +154,8 @@ class SessionAggregate(OnePort):
         return Done([results], (self._carried(table, sessions, bounds, upto),))
 
     def expired_below(self, port: int, marks: Marks) -> int:
-        """Fragments with a #time below this are spent. Whole panes of them are, at once."""
+        """Return the #time below which fragments are spent. It is a multiple of the pane, so fragments of a pane are
+        spent together."""
         (mark,) = marks
         return MAX_TIME if mark.ended else saturate(self._over_below(mark) // self._pane * self._pane)
 
@@ -156,13 +163,13 @@ class SessionAggregate(OnePort):
         return self.window.gap
 
     def output_marks(self, marks: Marks) -> Marks:
-        """A session that is still to come ends above the mark."""
+        """Return the mark on `window_end`: a future session ends above the input mark."""
         return (marks[0].shift(1),)
 
     @property
     def _pane(self) -> int:
-        """Fragments with a last time in one pane are spent together, so `combine` may merge them at any time. A broad
-        pane makes fewer fragments, which live longer."""
+        """Return the width of a pane. Fragments whose last times are in one pane are spent together, so `combine` may
+        always merge them. A wider pane gives fewer fragments that live longer."""
         return max(1, self.window.gap // 4)
 
     @property
@@ -174,22 +181,26 @@ class SessionAggregate(OnePort):
         return self.input_schema.field(self.window.time).type
 
     def _over_below(self, mark: Mark) -> int:
-        """Sessions with a last time below this are over at the mark."""
+        """Return the time below which a session's last time must lie for it to be over at the mark."""
         return MAX_TIME if mark.ended else saturate(mark.at - self.window.gap + 1)
 
     def _sessions(self, fragments: pa.Table) -> Segments:
+        """Group fragments by session."""
         hashes, words = hashes_of(fragments), words_of(self._partials.stored_keys(fragments))
         return group_by_session(hashes, self._joins_of(fragments), times_of(fragments), words, self.window.gap)
 
     def _joins_of(self, fragments: pa.Table) -> Times:
+        """Return the time from which each fragment joins earlier ones."""
         return _times_in(fragments, JOINS if self.takes_late else FIRST)
 
     def _bounds(self, fragments: pa.Table, groups: Segments) -> Bounds:
+        """Return the bounds of each group of fragments."""
         first, joins = groups.least(_times_in(fragments, FIRST)), groups.least(self._joins_of(fragments))
         return Bounds(first, joins, groups.greatest(times_of(fragments)))
 
     def _concerned(self, stored: Sequence[Stored], after: Mark, upto: Mark) -> pa.Table:
-        """The fragments that `after` leaves unspent, of the hashes for which `upto` changes something."""
+        """Return the fragments not spent at `after`, of the hashes for which `upto` ends a session or spends a
+        fragment."""
         spent, spent_then = (self.expired_below(0, (mark,)) for mark in (after, upto))
         table = _together([part.rows for part in stored if part.largest >= spent], self.state_schema(0))
         times, hashes = times_of(table), hashes_of(table)
@@ -198,18 +209,20 @@ class SessionAggregate(OnePort):
         return table.filter(pa.array(concerned))
 
     def _carried(self, table: pa.Table, sessions: Segments, bounds: Bounds, upto: Mark) -> pa.Table:
-        """What spent fragments contribute to sessions that are not over, one fragment as long as the whole session."""
+        """Merge the spent fragments of each session that is not over into one fragment with the bounds of the whole
+        session."""
         spent = sessions.add((times_of(table) < self.expired_below(0, (upto,))).astype(np.int64))
         chosen = (bounds.last >= self._over_below(upto)) & (spent > 0)
         if not chosen.any():
             return self.state_schema(0).empty_table()
-        # The fragments of a session are in order of their last times, so those that are spent are at its beginning.
+        # The fragments of a session are in order of their last times, so the spent ones come first.
         lo = sessions.lo[chosen]
         part, groups = picked(table, Segments(sessions.order, lo, lo + spent[chosen]))
         keys, parts = self._partials.stored_keys(part), self._partials.merge(part, groups)
         return self._fragments(hashes_of(part), keys, groups, bounds.of(chosen), parts)
 
     def _fragments(self, hashes: Words, keys: Arrays, groups: Segments, bounds: Bounds, parts: Arrays) -> pa.Table:
+        """Build sorted fragments, one per group."""
         heads = groups.first_rows
         first = [pa.array(times) for times in ((bounds.first, bounds.joins) if self.takes_late else (bounds.first,))]
         columns = [pa.array(hashes[heads]), pa.array(bounds.last), *take(keys, heads), *first, *parts]
@@ -218,6 +231,7 @@ class SessionAggregate(OnePort):
         return table if order is None else table.take(pa.array(order))
 
     def _results(self, table: pa.Table, sessions: Segments, bounds: Bounds) -> pa.Table:
+        """Return one result row per session."""
         if not len(sessions):
             return self.result_schema.empty_table()
         part, groups = picked(table, sessions)
@@ -227,6 +241,7 @@ class SessionAggregate(OnePort):
 
 
 def _together(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Concatenate tables, avoiding a copy of a single one."""
     filled = [table for table in tables if table.num_rows]
     if not filled:
         return schema.empty_table()
@@ -234,32 +249,36 @@ def _together(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
 
 
 def _times_in(fragments: pa.Table, column: str) -> Times:
+    """Return a column of times as an array."""
     return np.asarray(as_array(fragments.column(column)).to_numpy(), dtype=np.int64)
 
 
 def _within(times: Times, least: int, below: int) -> Flags:
+    """Return flags of the times with `least` <= time < `below`."""
     return (times >= least) & (times < below)
 
 
 def _some(groups: Segments, chosen: Flags) -> Segments:
+    """Return the flagged groups."""
     return Segments(groups.order, groups.lo[chosen], groups.hi[chosen])
 
 
 def group_by_session(hashes: Words, firsts: Times, lasts: Times, keys: Sequence[Words], gap: int) -> Segments:
-    """The stretches of time from `firsts` to `lasts`, by session: ordered by hash, key and last time. Stretches of a
-    key are in one session if they overlap or lie less than `gap` apart, or are joined by others."""
+    """Group intervals of time, from `firsts` to `lasts`, by session, ordered by hash, key and last time. Intervals of a
+    key are in one session if they overlap or are less than `gap` apart, directly or through others."""
     order, heads = _order_by_key_and_time(hashes, lasts, keys)
     if order is not None:
         firsts, lasts = firsts[order], lasts[order]
-    # Everything before a place belongs to earlier sessions exactly if as many stretches end (a gap) before the next
-    # beginning as have begun. So beginnings and ends are each put in order, and compared place by place.
+
+    # A session begins at position n exactly if the n intervals that begin earliest all end a gap or more before the
+    # next one begins. So sort the beginnings and the ends separately and compare them position by position.
     begins = _sorted_within(firsts, heads)
     heads[1:] |= begins[1:] >= lasts[:-1] + gap
     return _segments(order, heads)
 
 
 def cut_where(groups: Segments, values: Times) -> Segments:
-    """The groups cut where a value, taken in their order, changes."""
+    """Cut the groups at each change of a value, taken in the order of the groups."""
     ordered = values if groups.order is None else values[groups.order]
     heads = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=heads[1:])
@@ -268,7 +287,7 @@ def cut_where(groups: Segments, values: Times) -> Segments:
 
 
 def _order_by_key_and_time(hashes: Words, times: Times, keys: Sequence[Words]) -> tuple[Indices | None, Flags]:
-    """An order (None: as it stands) by hash, key and time, and where a key begins in it."""
+    """Return the order (None: unchanged) by hash, key and time, and flags of the rows that begin a key in it."""
     order, ordered = order_by_hash_and_time(hashes, times)
     if order is not None:
         times, keys = times[order], [words[order] for words in keys]
@@ -279,12 +298,13 @@ def _order_by_key_and_time(hashes: Words, times: Times, keys: Sequence[Words]) -
 
 
 def _sorted_within(values: Times, heads: Flags) -> Times:
-    """The values sorted within each key."""
+    """Sort the values within each key."""
     if np.all((values[1:] >= values[:-1]) | heads[1:]):
         return values
     return values[np.lexsort((values, np.cumsum(heads)))]
 
 
 def _segments(order: Indices | None, heads: Flags) -> Segments:
+    """Return the groups that begin at the flagged positions."""
     lo = np.flatnonzero(heads)
     return Segments(order, lo, np.append(lo[1:], len(heads))[: len(lo)])

@@ -1,1 +1,1 @@
-"""Joins on any condition, spread over a grid of cells."""
+"""Joins on arbitrary conditions, distributed over a grid of cells."""

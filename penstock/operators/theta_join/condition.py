@@ -1,7 +1,7 @@
-"""The condition of a theta join, taken apart.
+"""The condition of a theta join, split into conjuncts.
 
-A condition is a conjunction. A part of it that compares an expression over one input with one over the other can be
-decided by sorting (`ranges`); all other parts are computed for each candidate pair.
+A conjunct that compares an expression over one input with one over the other can be decided by sorting (`ranges`). All
+other conjuncts are evaluated for each candidate pair.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from penstock.expr.evaluate.scalar import check_predicate, result_schema
 from penstock.expr.tree import Call, Expr, Named, columns_of
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-_LOSES_DIGITS = ("strptime", "try_strptime")  # they may give nanoseconds, of which a column keeps the microseconds
+_LOSES_DIGITS = ("strptime", "try_strptime")  # may return nanoseconds, which a column truncates to microseconds
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """`sides[0] operator sides[1]`, where sides[n] reads columns of port n only, and both are compared as values of one
-    kind: see `ranges`."""
+    """A comparison `sides[0] operator sides[1]`, where sides[n] reads only columns of port n, and both sides are
+    compared as values of one kind: see `ranges`."""
 
     sides: tuple[Expr, Expr]
     operator: str
 
     def seen_from(self, port: int) -> str:
-        """The operator with the side of `port` on its left."""
+        """Return the operator with the side of `port` on its left."""
         return self.operator if port == 0 else _MIRRORED[self.operator]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a conjunction, and the comparison it is, if it is one that sorting can decide."""
+    """A conjunct, and its comparison if sorting can decide it."""
 
     expression: Expr
     comparison: Comparison | None
 
 
 def parts_of(condition: Expr | None, schemas: tuple[pa.Schema, pa.Schema]) -> tuple[Part, ...]:
-    """The parts of a condition over the columns of two inputs, in order."""
+    """Return the conjuncts of a condition over the columns of two inputs, in order."""
     if condition is None:
         return ()
     return tuple(Part(part, _comparison(part, schemas)) for part in _conjuncts(condition, both(schemas)))
 
 
 def conjunction(parts: tuple[Part, ...]) -> Expr | None:
-    """The expression that all of the parts form."""
+    """Return the AND of the parts; None if there are none."""
     match [part.expression for part in parts]:
         case []:
             return None
@@ -59,11 +59,13 @@ def conjunction(parts: tuple[Part, ...]) -> Expr | None:
 
 
 def both(schemas: tuple[pa.Schema, pa.Schema]) -> pa.Schema:
-    """The columns of both inputs that a condition may name."""
+    """Return the columns of both inputs that a condition may name, which are those without #."""
     return pa.schema([field for schema in schemas for field in schema if not field.name.startswith("#")])
 
 
 def check_condition(condition: Expr | None, schemas: tuple[pa.Schema, pa.Schema]) -> None:
+    """Raise QueryError if both inputs have a column of one name, or the condition is not a predicate over their
+    columns."""
     names = both(schemas).names
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise QueryError(f"both inputs of a join have a column `{twice[0]}`", hint="give one of them another name")
@@ -72,6 +74,7 @@ def check_condition(condition: Expr | None, schemas: tuple[pa.Schema, pa.Schema]
 
 
 def _conjuncts(expression: Expr, schema: pa.Schema) -> list[Expr]:
+    """Split an AND, and a BETWEEN whose operands have one type, into conjuncts."""
     match expression:
         case Call(function, arguments) if function.lower() == "and":
             return [part for argument in arguments for part in _conjuncts(argument, schema)]
@@ -81,6 +84,7 @@ def _conjuncts(expression: Expr, schema: pa.Schema) -> list[Expr]:
 
 
 def _comparison(expression: Expr, schemas: tuple[pa.Schema, pa.Schema]) -> Comparison | None:
+    """Return the conjunct as a comparison of one side with the other; None if it is not one that sorting can decide."""
     match expression:
         case Call(operator, (left, right)) if operator in _MIRRORED:
             straight, turned = Comparison((left, right), operator), Comparison((right, left), _MIRRORED[operator])
@@ -89,13 +93,14 @@ def _comparison(expression: Expr, schemas: tuple[pa.Schema, pa.Schema]) -> Compa
 
 
 def _can_be_sorted(comparison: Comparison, schemas: tuple[pa.Schema, pa.Schema]) -> bool:
+    """Return whether each side is over columns of its port and the types are comparable."""
     types = [_type(side, schema) for side, schema in zip(comparison.sides, schemas, strict=True)]
     return None not in types and _comparable(types[0], types[1])
 
 
 def _comparable(left: pa.DataType, right: pa.DataType) -> bool:
-    """Whether numpy orders values of two types as DuckDB does. An integer is compared with a DOUBLE as a double; other
-    mixtures, such as FLOAT and BIGINT or two kinds of DECIMAL, are better left to DuckDB."""
+    """Return whether numpy orders values of the two types like DuckDB. An integer and a DOUBLE are compared as doubles.
+    Other mixtures, such as FLOAT and BIGINT or different DECIMAL types, are left to DuckDB."""
     t = pa.types
     if left == right or (t.is_integer(left) and t.is_integer(right)) or (t.is_floating(left) and t.is_floating(right)):
         return True
@@ -103,7 +108,8 @@ def _comparable(left: pa.DataType, right: pa.DataType) -> bool:
 
 
 def _type(expression: Expr, schema: pa.Schema) -> pa.DataType | None:
-    """The type of an expression over columns of the schema; None if it is not one, or not to be sorted by."""
+    """Return the type of an expression over columns of the schema; None if it has other columns or cannot be sorted
+    by."""
     if not set(columns_of(expression)) <= set(schema.names) or _loses_digits(expression):
         return None
     try:
@@ -113,6 +119,7 @@ def _type(expression: Expr, schema: pa.Schema) -> pa.DataType | None:
 
 
 def _loses_digits(expression: Expr) -> bool:
+    """Return whether a value may have more precision than the column that it is stored in."""
     match expression:
         case Call(function) if function.lower() in _LOSES_DIGITS:
             return True

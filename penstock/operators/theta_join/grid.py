@@ -1,8 +1,8 @@
-"""The grid of a theta join: in which cells a row is needed.
+"""The grid of a theta join: the cells in which each row is needed.
 
-A row of port 0 belongs to one row of the grid and is needed in all cells of it, a row of port 1 to one column. So each
-pair of rows meets in exactly one cell. A lane is a row of the grid to port 0, a column to port 1. Which one a row
-belongs to follows from its code, a number that is stored with it: so it is known again under another grid.
+A row of port 0 belongs to one row of the grid and is needed in all its cells; a row of port 1 belongs to one column. So
+each pair of rows meets in exactly one cell. A lane is a row of the grid for port 0 and a column for port 1. The lane of
+a row follows from its code, a number stored with it, so it can be computed for another grid as well.
 """
 
 from __future__ import annotations
@@ -31,59 +31,67 @@ Codes = npt.NDArray[np.uint16]
 
 
 def check_grid(grid: Grid) -> None:
+    """Raise QueryError if the grid has no cells."""
     rows, columns = grid
     if rows < 1 or columns < 1:
-        raise QueryError("the grid of a theta join has no cells", detail=f"it is {rows} x {columns}", hint="2 x 2")
+        raise QueryError(
+            "the grid of a theta join has no cells",
+            detail=f"it is {rows} x {columns}",
+            hint="use at least one row and one column, as in 2 x 2",
+        )
 
 
 def codes_of(rows: pa.Table, hash_bits: int = 64) -> Codes:
-    """The code of each row: from a hash of all its flat values, so that it is the same when it is read again."""
+    """Return the code of each row: bits of a hash of all its values that are not nested, so that it is the same when
+    the row is read again."""
     flat = [column for column in rows.columns if not is_nested(column.type)]
     hashes = hash_columns(flat, hash_bits, length=rows.num_rows)
     return (hashes >> np.uint64(64 - _CODE_BITS)).astype(np.uint16)
 
 
 def with_code(schema: pa.Schema) -> pa.Schema:
-    """The schema of rows that are stored in cells."""
+    """Return the schema of rows that are stored in cells."""
     return arranged_schema(schema.append(pa.field(CODE, pa.uint16())))
 
 
 def lanes_of(codes: Codes, lanes: int) -> Indices:
-    """Which of so many lanes each row belongs to."""
+    """Return the lane of each row, among `lanes` lanes."""
     return codes.astype(np.int64) * lanes >> _CODE_BITS
 
 
 @dataclass(frozen=True)
 class GridCells:
-    """The cells of a grid. `everywhere`: all rows are needed in all of them, and each port has one lane."""
+    """The cells of a grid. `everywhere`: all rows are needed in all cells, and each port has one lane."""
 
     grid: Grid
     everywhere: bool = False
 
     @cached_property
     def hashes(self) -> Words:
+        """Return the hash of each cell."""
         return cell_hashes(self.grid)
 
     def lanes(self, port: int) -> int:
+        """Return the number of lanes of a port."""
         return 1 if self.everywhere else self.grid[port]
 
     def lane_of_cells(self, port: int) -> Indices:
-        """For each cell the lane whose rows it needs."""
+        """Return, for each cell, the lane whose rows it needs."""
         cells = np.arange(self.grid[0] * self.grid[1])
         if self.everywhere:
             return np.zeros_like(cells)
         return cells // self.grid[1] if port == 0 else cells % self.grid[1]
 
     def at_home(self, homes: Sequence[HashRange]) -> Indices:
-        """The numbers of the cells that lie in some ranges."""
+        """Return the numbers of the cells in the given ranges."""
         inside = [any(home.low <= hash_ < home.high for home in homes) for hash_ in self.hashes.tolist()]
         return np.flatnonzero(inside)
 
     def spread(
         self, port: int, rows: pa.Table, times: Times, codes: Codes, homes: Sequence[HashRange] | None = None
     ) -> pa.Table:
-        """A copy of each row for every cell that needs it, of all cells or of those at home, behind #hash and #time,
-        sorted, with its code as the last column."""
+        """Return a copy of each row for every cell that needs it, of all cells or of those in `homes`, with #hash and
+        #time before its columns and its code as the last column; sorted."""
         lanes = lanes_of(codes, self.lanes(port))
         order = np.lexsort((times, lanes))
         bounds = np.searchsorted(lanes[order], np.arange(self.lanes(port) + 1))
@@ -95,16 +103,16 @@ class GridCells:
         return pa.table([*columns, pa.array(codes[chosen])], schema=with_code(rows.schema))
 
     def respread(self, port: int, rows: pa.Table, homes: Sequence[HashRange]) -> pa.Table:
-        """The same for rows of cells of another grid, each once."""
+        """Return copies, as `spread` does, of rows from the cells of another grid, each of which is given once."""
         codes = np.asarray(as_array(rows.column(CODE)).to_numpy(), dtype=np.uint16)
         return self.spread(port, rows.drop_columns([HASH, TIME, CODE]), times_of(rows), codes, homes)
 
     def sent(self, port: int, homes: Sequence[HashRange]) -> list[HashRange]:
-        """The first of the cells of each lane that lie in some ranges, each as a range."""
+        """Return the first cell of each lane in the given ranges, as ranges."""
         return [point(hash_) for hash_ in sorted(self._first_of_lanes(port, self.at_home(homes)).values())]
 
     def received(self, port: int, rows: pa.Table, homes: Sequence[HashRange]) -> pa.Table:
-        """The rows of the cells that were sent, copied to all cells that lie in the same ranges; sorted."""
+        """Copy the rows of the cells that were sent to all cells in the same ranges; sorted."""
         hashes, cells = hashes_of(rows), self.at_home(homes)
         sent = {lane: point(hash_).rows(hashes) for lane, hash_ in self._first_of_lanes(port, cells).items()}
         found = [sent[lane] for lane in self.lane_of_cells(port)[cells].tolist()]
@@ -114,7 +122,7 @@ class GridCells:
         return copies.set_column(0, copies.schema.field(0), pa.array(new))
 
     def holding(self, port: int, other: GridCells, homes: Sequence[HashRange]) -> list[HashRange]:
-        """One cell of each lane that has rows which cells of another grid need, those in some ranges."""
+        """Return one cell of each lane whose rows are needed by the cells of another grid in `homes`."""
         mine, theirs = self.lanes(port), other.lanes(port)
         wanted = set(other.lane_of_cells(port)[other.at_home(homes)].tolist())
         first = self._first_of_lanes(port, np.arange(len(self.hashes)))
@@ -124,6 +132,7 @@ class GridCells:
         return sorted(point(hash_) for lane, hash_ in first.items() if lane in overlap)
 
     def _first_of_lanes(self, port: int, cells: Indices) -> dict[int, int]:
+        """Return the hash of the first of the given cells in each lane, by lane."""
         first: dict[int, int] = {}
         for cell, lane in zip(cells.tolist(), self.lane_of_cells(port)[cells].tolist(), strict=True):
             first.setdefault(lane, int(self.hashes[cell]))
@@ -131,7 +140,7 @@ class GridCells:
 
 
 class OnGrid:
-    """What operators on a grid have in common."""
+    """Base of operators on a grid."""
 
     grid: Grid
 

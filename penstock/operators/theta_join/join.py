@@ -1,7 +1,8 @@
-"""The theta join: pairs of rows of two inputs within a band of time, for which any condition holds.
+"""The theta join: pairs of rows of two inputs within a band of time that satisfy an arbitrary condition.
 
-It is spread over a grid of cells (`grid`), which the engine chooses. Inside a cell fresh rows meet the stored
-ones of the other port and each other (`pairs`), and are then stored as long as a later row may meet them.
+The join is distributed over a grid of cells (`grid`), whose shape the engine chooses. In a cell, fresh rows are joined
+with the stored rows of the other port and with each other (`pairs`), and are then stored as long as a future row may
+match them.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, saturat
 from penstock.state.grid import Grid, grid_for
 from penstock.types import time_values
 
-_TOGETHER = 1 << 16  # rows; smaller tables are brought together up to this size
+_TOGETHER = 1 << 16  # small tables are merged up to this number of rows
 
 
 @dataclass(frozen=True)
 class GridJoin(OnGrid, TwoPorts):
-    """The inner join of two inputs on any condition.
+    """The inner join of two inputs on an arbitrary condition.
 
-    The columns of the two schemas have different names, helpers that begin with # excepted; `payload` are those of each
-    that the result has. `condition` is over columns of both, None if all pairs within the bands are wanted. `grid` is
-    how many rows and columns of cells there are; where it `follows_sites`, the engine sets it.
+    The columns of the two schemas have different names, except helper columns that begin with #. `payload` are the
+    columns of each input in the result. `condition` is over columns of both (None: all pairs within the bands). `grid`
+    is the number of rows and columns of cells; if `follows_sites`, the engine sets it.
     """
 
     schemas: tuple[pa.Schema, pa.Schema]
@@ -63,11 +64,11 @@ class GridJoin(OnGrid, TwoPorts):
 
     @property
     def reach(self) -> int:
-        return 0  # its arithmetic saturates
+        return 0  # all arithmetic on times saturates
 
     @property
     def output_times(self) -> tuple[str, ...]:
-        """Both times by themselves, then the two joint ones."""
+        """Return both times by themselves, then the two joint ones."""
         return (*map(output_time, self.times, self.payload), "", "")
 
     def state_schema(self, port: int) -> pa.Schema:
@@ -80,7 +81,7 @@ class GridJoin(OnGrid, TwoPorts):
         return self._spread(port, rows, self.schemas[port].names)
 
     def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
-        """The arranged rows are copied to the cells already."""
+        """Convert arranged rows, which are already copied to their cells, to sorted state rows."""
         rows = arranged.select(self.state_schema(port).names)
         order = order_of(rows)
         return rows if order is None else rows.take(pa.array(order))
@@ -109,8 +110,12 @@ class GridJoin(OnGrid, TwoPorts):
         return MAX_TIME if lead is None else max(1, lead)
 
     def output_marks(self, marks: Marks) -> Marks:
-        """A pair to come has a row to come: the joint bounds. Or rather one of port i, or one of the other port that
-        is at most `lead` above a row of port i: the bounds on each time by itself."""
+        """Return the marks on each time by itself, then the joint marks.
+
+        A future pair contains a future row, which gives the joint marks. The time of port i in it is that of a future
+        row of port i, or at most `lead` below that of a future row of the other port, which gives the marks on each
+        time by itself.
+        """
         alone = (min(marks[i], _behind(marks[1 - i], self._leads[i][1 - i])) for i in (0, 1))
         return (*alone, *marks)
 
@@ -123,24 +128,29 @@ class GridJoin(OnGrid, TwoPorts):
         return parts_of(self.condition, self.schemas)
 
     def _columns(self, port: int) -> list[str]:
+        """Return the columns of a port that the result or the condition needs."""
         return stored_columns(self.schemas[port], self.payload[port], self.condition)
 
     def _spread(self, port: int, rows: pa.Table, columns: list[str]) -> pa.Table:
+        """Return a copy of each row for every cell that needs it, with the given columns."""
         codes = codes_of(rows.select(self.schemas[port].names), self.hash_bits)
         return self.cells.spread(port, rows.select(columns), time_values(rows.column(self.times[port])), codes)
 
     def _alive(self, port: int, fresh: pa.Table, marks: Marks) -> pa.Table:
+        """Return the fresh rows that future rows of the other port may match."""
         if marks[1 - port].ended:
             return fresh.slice(0, 0)
         alive = times_of(fresh) >= self.expired_below(port, marks)
         return fresh if alive.all() else fresh.filter(pa.array(alive))
 
     def _results(self, portion: Portion) -> Iterator[pa.Table]:
+        """Yield the results of all encounters."""
         for encounter in self._encounters(portion):
             yield from joined(encounter, self._parts, self.result_schema)
 
     def _encounters(self, portion: Portion) -> Iterator[Encounter]:
-        """Fresh rows of port 0 meet all of port 1, fresh rows of port 1 the stored ones of port 0: each pair once."""
+        """Yield fresh rows of port 0 with all rows of port 1, and fresh rows of port 1 with the stored rows of port 0,
+        cell by cell, so that each pair is tested once."""
         fresh = tuple(map(by_cell, portion.fresh))
         for cell in sorted({*fresh[0], *fresh[1]}):
             for port in (0, 1):
@@ -151,7 +161,7 @@ class GridJoin(OnGrid, TwoPorts):
     def _meetings(
         self, port: int, probes: pa.Table, cell: int, stored: Sequence[Stored], also: pa.Table | None
     ) -> Iterator[Encounter]:
-        """The rows of a cell with the stored ones of the other port, and with those in `also`."""
+        """Yield the fresh rows of a cell with the stored rows of the other port, and with the rows in `also`."""
         before, after = self._leads[1 - port][port], self._leads[port][1 - port]
         times = times_of(probes)
         first = MIN_TIME if before is None else saturate(int(times[0]) - before)
@@ -163,14 +173,14 @@ class GridJoin(OnGrid, TwoPorts):
 
 
 def _behind(mark: Mark, lead: int | None) -> Mark:
-    """The bound on a time that the mark, on a time at most `lead` above it, gives."""
+    """Return the bound on a time from the mark of a time that exceeds it by at most `lead`."""
     if mark.ended:
         return END
     return BEGIN if lead is None else mark.shift(-lead)
 
 
 def by_cell(table: pa.Table) -> dict[int, pa.Table]:
-    """The rows of each cell of a sorted table."""
+    """Return the rows of each cell, by the cell's hash. The table must be sorted."""
     hashes = hashes_of(table)
     cells, starts = np.unique(hashes, return_index=True)
     ends = np.append(starts[1:], len(hashes))
@@ -178,12 +188,13 @@ def by_cell(table: pa.Table) -> dict[int, pa.Table]:
 
 
 def cell_rows_between(stored: Iterable[Stored], cell: int, first: int, last: int) -> list[pa.Table]:
-    """The stored rows of a cell with a time from `first` to `last`, each table in order of time."""
+    """Return the stored rows of a cell with a time from `first` to `last`, each table in order of time."""
     near = (piece.rows for piece in stored if piece.least <= last and piece.largest >= first)
     return [rows for table in near if (rows := _between(table, cell, first, last)).num_rows]
 
 
 def _between(table: pa.Table, cell: int, first: int, last: int) -> pa.Table:
+    """Return the rows of a cell with a time from `first` to `last`. The table must be sorted."""
     hashes = hashes_of(table)
     start, end = (int(np.searchsorted(hashes, np.uint64(cell), side)) for side in ("left", "right"))
     times = times_of(table)[start:end]
@@ -192,7 +203,8 @@ def _between(table: pa.Table, cell: int, first: int, last: int) -> pa.Table:
 
 
 def together(tables: list[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The same rows of one cell in fewer tables, neighbours in time together, each in order of time."""
+    """Yield the same rows of one cell in fewer tables. Tables that are adjacent in time are merged; each is in order of
+    time."""
     waiting: list[pa.Table] = []
     for table in sorted(tables, key=lambda table: int(times_of(table)[0])):
         if waiting and sum(t.num_rows for t in waiting) + table.num_rows > _TOGETHER:

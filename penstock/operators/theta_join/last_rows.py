@@ -1,8 +1,8 @@
-"""The theta join over the last rows: each row meets the last n rows of the other input that came before it.
+"""The theta join over row windows: each row is joined with the last n rows of the other input before it.
 
-"Before" is by time, then by input, then by the number of the row. So rows wait until both marks have passed them, and
-are then joined in that order. Whom a row meets depends on how many others have come in between, so every cell has all
-rows; but in each cell only some of them look back, and each row in one.
+"Before" is by time, then by input, then by row number. So rows wait until both marks have passed them and are then
+joined in that order. The partners of a row depend on how many other rows arrived in between, so every cell holds all
+rows; but each row probes in only one cell.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ from penstock.state.grid import Grid
 from penstock.state.hash_ranges import point
 from penstock.types import require_column, time_values
 
-ROW = "#row"  # the number of a row within its input
+ROW = "#row"  # the row number within the input
 
 
 @dataclass(frozen=True)
 class LastRowsJoin(OnGrid, TwoPorts):
-    """The inner join of two inputs, of which the last `last_rows` rows each are looked back at, on any condition.
+    """The inner join of two inputs on an arbitrary condition, where each row is joined with the last `last_rows` rows
+    of the other input.
 
-    `schemas`, `times`, `payload` and `condition` are as in GridJoin; both schemas have the number of the row as #row.
-    It closes up to M, the lesser of the two marks. State rows are of two kinds: waiting rows, with their own time as
-    #time, and the last rows that are joined, carried on as copies whose #time is M. So whatever has a #time below M is
-    of no use any more: joined rows, and what was carried on to an earlier M. `grid` is as in GridJoin, but its shape
-    does not matter.
+    `schemas`, `times`, `payload` and `condition` are as in GridJoin; both schemas have the row number as #row. The join
+    closes up to M, the lesser of the two marks. There are two kinds of state rows: waiting rows, whose #time is their
+    own time, and copies of the last joined rows, which are carried with M as #time. So rows with a #time below M are no
+    longer needed: they were joined, or carried to an earlier M. `grid` is as in GridJoin, but only its number of cells
+    matters.
     """
 
     schemas: tuple[pa.Schema, pa.Schema]
@@ -58,9 +59,9 @@ class LastRowsJoin(OnGrid, TwoPorts):
             require_column(schema, ROW, "the inputs of a join over the last rows")
         if min(self.last_rows) < 0:
             raise QueryError(
-                "a join cannot look back at fewer than no rows",
+                "a join cannot look back at a negative number of rows",
                 detail=f"{min(self.last_rows)} rows",
-                hint="give it a number of rows from 0 on, as in last_rows=100 or [ROWS 100]",
+                hint="use 0 rows or more, as in last_rows=100 or [ROWS 100]",
             )
 
     @property
@@ -77,7 +78,7 @@ class LastRowsJoin(OnGrid, TwoPorts):
 
     @property
     def output_times(self) -> tuple[str, ...]:
-        """Both times by themselves, then the two joint ones."""
+        """Return both times by themselves, then the two joint ones."""
         return (*map(output_time, self.times, self.payload), "", "")
 
     def state_schema(self, port: int) -> pa.Schema:
@@ -98,6 +99,7 @@ class LastRowsJoin(OnGrid, TwoPorts):
 
     @property
     def cells(self) -> GridCells:
+        """Return the cells, each of which holds all rows."""
         return GridCells(self.grid, everywhere=True)
 
     def grid_for(self, sites: int) -> Grid:
@@ -107,10 +109,13 @@ class LastRowsJoin(OnGrid, TwoPorts):
         return merged(tables, self.state_schema(port))
 
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
-        """Also where no row is complete: what is carried on must be carried further."""
+        """Return whether the lesser mark advances and there are rows. Even if none is complete, carried rows must be
+        carried on."""
         return min(after) < min(upto) and any(time is not None for time in least)
 
     def work(self, portion: Portion) -> Done:
+        """Join the rows that are complete at `upto` but were not at `after`, and carry the last rows of each port to
+        `upto`."""
         after, upto = min(portion.after), min(portion.upto)
         nothing = tuple(self.state_schema(port).empty_table() for port in (0, 1))
         if after >= upto:
@@ -120,7 +125,7 @@ class LastRowsJoin(OnGrid, TwoPorts):
         return Done((piece for cell in cells for piece in self._results(cell)), tuple(map(pa.concat_tables, kept)))
 
     def _cells_of(self, portion: Portion) -> list[int]:
-        """The cells with rows, in order of their hashes."""
+        """Return the numbers of the cells with rows, in order of their hashes."""
         hashes = [np.unique(hashes_of(piece.rows)) for stored in portion.stored for piece in stored]
         found = np.unique(np.concatenate([np.zeros(0, np.uint64), *hashes]))
         return np.searchsorted(self.cells.hashes, found).tolist()  # type: ignore[no-any-return]
@@ -133,8 +138,8 @@ class LastRowsJoin(OnGrid, TwoPorts):
         return 1
 
     def output_marks(self, marks: Marks) -> Marks:
-        """One row of a pair to come is not below M: the joint bound. The other may be as old as it likes, for nobody
-        knows how far back the last rows reach."""
+        """Return the marks on each time by itself, then the joint marks. One row of a future pair is not below M, which
+        gives the joint marks. The other may be arbitrarily old, so a time by itself has no mark before the end."""
         alone = END if min(marks).ended else BEGIN
         return (alone, alone, min(marks), min(marks))
 
@@ -143,11 +148,12 @@ class LastRowsJoin(OnGrid, TwoPorts):
         return parts_of(self.condition, self.schemas)
 
     def _cell(self, number: int, portion: Portion, after: Mark, upto: Mark) -> _Cell:
+        """Return the rows of a cell that are needed between two marks."""
         histories = (self._history(port, number, portion.stored[port], after, upto) for port in (0, 1))
         return _Cell(number, (next(histories), next(histories)))
 
     def _history(self, port: int, cell: int, stored: Sequence[Stored], after: Mark, upto: Mark) -> _History:
-        """What was carried on to `after`, and the rows from there to `upto`."""
+        """Return the rows of one input that were carried to `after`, and those from `after` to `upto`."""
         here = point(int(self.cells.hashes[cell]))
         pieces = [piece.rows[here.rows(hashes_of(piece.rows))] for piece in stored if piece.largest >= after.at]
         useful = [self._useful(port, rows, after, upto) for rows in pieces]
@@ -158,13 +164,14 @@ class LastRowsJoin(OnGrid, TwoPorts):
         return _History(rows.take(pa.array(order)), times[order], carried)
 
     def _useful(self, port: int, rows: pa.Table, after: Mark, upto: Mark) -> pa.Table:
+        """Return the rows that were carried to `after` or are waiting, with a time below `upto`."""
         useful = times_of(rows) >= after.at
         if not upto.ended:
             useful &= time_values(rows.column(self.times[port])) < upto.at
         return rows.filter(pa.array(useful))
 
     def _carried(self, port: int, cell: _Cell, upto: Mark) -> pa.Table:
-        """The last rows that are joined, to be looked back at from `upto` on."""
+        """Return the last joined rows, for joins with rows from `upto` on."""
         if upto.ended:
             return self.state_schema(port).empty_table()
         all_rows = cell.histories[port].rows
@@ -172,12 +179,14 @@ class LastRowsJoin(OnGrid, TwoPorts):
         return rows.set_column(1, rows.schema.field(1), pa.array(np.full(rows.num_rows, upto.at)))
 
     def _results(self, cell: _Cell) -> Iterator[pa.Table]:
+        """Yield the results of a cell."""
         for port in (0, 1):
             encounter = self._encounter(port, cell.number, cell.histories[port], cell.histories[1 - port])
             yield from joined(encounter, self._parts, self.result_schema)
 
     def _encounter(self, port: int, cell: int, own: _History, other: _History) -> Encounter:
-        """Those fresh rows of a port that are the cell's look back. Of equal times, that of port 0 is first."""
+        """Return the fresh rows of a port that probe in this cell, with the ranges of their partners. Of rows with
+        equal times, the row of port 0 comes first."""
         codes = np.asarray(as_array(own.rows.column(CODE)).to_numpy(), dtype=np.uint16)[own.carried :]
         mine = np.flatnonzero(lanes_of(codes, len(self.cells.hashes)) == cell) + own.carried
         times = own.times[mine]
@@ -188,7 +197,7 @@ class LastRowsJoin(OnGrid, TwoPorts):
 
 @dataclass(frozen=True)
 class _History:
-    """Rows of one input in order of (time, number). The first `carried` of them were joined before."""
+    """Rows of one input in order of (time, row number). The first `carried` of them were joined before."""
 
     rows: pa.Table
     times: np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -197,7 +206,7 @@ class _History:
 
 @dataclass(frozen=True)
 class _Cell:
-    """What a cell has of both inputs."""
+    """A cell's rows of both inputs."""
 
     number: int
     histories: tuple[_History, _History]

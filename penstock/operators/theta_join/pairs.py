@@ -1,7 +1,7 @@
-"""The pairs of a theta join, found block by block, so that memory is bounded however many there are.
+"""Enumeration of the pairs of a theta join in blocks, so that memory is bounded for any number of pairs.
 
-Partners are taken in blocks, so that a block is a stretch of time; inside it each probe row writes down the pairs that
-its shortest range leaves (`ranges`). Pairs are then checked, about a million at a time.
+Partners are taken in blocks, each of which covers a span of time. In a block, each probe row enumerates the pairs in
+its shortest range (`ranges`). The pairs are then checked, about a million at a time.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from penstock.operators.theta_join.condition import Comparison, Part, conjunctio
 from penstock.operators.theta_join.ranges import Ranges, comparison_ranges
 
 _PARTNERS = 1 << 16  # partners in a block
-_PAIRS = 1 << 20  # pairs written down at a time, or as many as fit
+_PAIRS = 1 << 20  # pairs enumerated at a time, or as many as fit _BYTES
 _BYTES = 1 << 28
-_SORTING = 4  # so many pairs for each partner of a block make it worth while to sort them
+_SORTING = 4  # with more pairs per partner than this, it pays to sort the partners of a block
 
-Pairs = tuple[Indices, Indices]  # the numbers of probe rows, and of their partners
+Pairs = tuple[Indices, Indices]  # the indices of probe rows, and of their partners
 
 
 @dataclass(frozen=True)
 class Encounter:
-    """Rows of `port` and rows of the other port. Probe row n may meet the partners lo[n], ..., hi[n] - 1.
+    """Probe rows of `port` and candidate partners of the other port: probe row n has the candidates lo[n], ..., hi[n] -
+    1.
 
-    Invariant: lo <= hi; neither of them ever falls.
+    Invariant: lo <= hi; both are ascending.
     """
 
     port: int
@@ -42,7 +43,7 @@ class Encounter:
     hi: Indices
 
     def part(self, first: int, last: int) -> Encounter:
-        """The partners from `first` to `last` - 1, and the probe rows that may meet one of them."""
+        """Return the partners `first` .. `last - 1`, and the probe rows that have one of them as a candidate."""
         start, end = np.searchsorted(self.hi, first, "right"), np.searchsorted(self.lo, last, "left")
         lo, hi = (np.clip(bound[start:end], first, last) - first for bound in (self.lo, self.hi))
         probes = self.probes.slice(start, max(end - start, 0))
@@ -50,14 +51,14 @@ class Encounter:
 
     @property
     def pairs_at_a_time(self) -> int:
-        """How many pairs of average rows may be held in memory."""
+        """Return the number of pairs of average rows that may be held in memory."""
         sides = [side for side in (self.probes, self.partners) if side.num_rows]
         size = sum(side.nbytes / side.num_rows for side in sides)
         return max(1, min(_PAIRS, int(_BYTES / max(size, 1))))
 
 
 def joined(encounter: Encounter, parts: tuple[Part, ...], result: pa.Schema) -> Iterator[pa.Table]:
-    """The result rows of all pairs that fulfil the condition; `result` names columns of either side."""
+    """Yield the result rows of all pairs that satisfy the condition. `result` names columns of either side."""
     step = min(_PARTNERS, encounter.pairs_at_a_time)
     for first in range(0, encounter.partners.num_rows, step):
         block = encounter.part(first, min(first + step, encounter.partners.num_rows))
@@ -69,7 +70,7 @@ def joined(encounter: Encounter, parts: tuple[Part, ...], result: pa.Schema) -> 
 
 
 def _tests(block: Encounter, parts: tuple[Part, ...]) -> tuple[list[Ranges], tuple[Part, ...]]:
-    """The tests that ranges decide, and the parts of the condition that are left."""
+    """Return the tests that ranges decide, and the conjuncts that remain. Sorts only if there are many pairs."""
     band = Ranges(None, block.lo, block.hi)
     if int(band.sizes.sum()) <= _SORTING * block.partners.num_rows:
         return [band], parts
@@ -79,7 +80,8 @@ def _tests(block: Encounter, parts: tuple[Part, ...]) -> tuple[list[Ranges], tup
 
 
 def _compared(block: Encounter, comparison: Comparison) -> Ranges | None:
-    """None where a side cannot be computed for some row: another part of the condition may guard it."""
+    """Return the ranges of a comparison; None if a side cannot be computed for some row, because another conjunct may
+    guard it."""
     own, other = comparison.sides[block.port], comparison.sides[1 - block.port]
     try:
         probes, partners = _values(block.probes, own), _values(block.partners, other)
@@ -89,11 +91,12 @@ def _compared(block: Encounter, comparison: Comparison) -> Ranges | None:
 
 
 def _values(rows: pa.Table, expression: Expr) -> pa.Array:
+    """Return the values of an expression."""
     return as_array(evaluate(rows, (Named("value", expression),)).column(0))
 
 
 def _candidates(tests: list[Ranges], at_a_time: int) -> Iterator[Pairs]:
-    """The pairs that pass all tests, of which only those that pass the strictest one are written down."""
+    """Yield the pairs that pass all tests. Only the pairs in the shortest range of each probe row are enumerated."""
     sizes = np.stack([test.sizes for test in tests])
     best = np.argmin(sizes, axis=0)
     least = sizes[best, np.arange(len(best))]
@@ -107,7 +110,7 @@ def _candidates(tests: list[Ranges], at_a_time: int) -> Iterator[Pairs]:
 
 
 def _written(tests: list[Ranges], best: Indices, probes: slice) -> Indices:
-    """The partners in the ranges of the test that is best for each probe row, one range after another."""
+    """Return the partners in the range of the best test of each probe row, range by range."""
     lo = np.stack([test.lo[probes] for test in tests])[best, np.arange(len(best))]
     hi = np.stack([test.hi[probes] for test in tests])[best, np.arange(len(best))]
     sizes = hi - lo
@@ -121,6 +124,7 @@ def _written(tests: list[Ranges], best: Indices, probes: slice) -> Indices:
 
 
 def _passing(tests: list[Ranges], places: list[Indices | None], pairs: Pairs) -> Pairs:
+    """Return the pairs that pass all tests, compared by their positions in the orders of the tests."""
     probes, partners = pairs
     for test, place in zip(tests, places, strict=True):
         at = partners if place is None else place[partners]
@@ -130,7 +134,7 @@ def _passing(tests: list[Ranges], places: list[Indices | None], pairs: Pairs) ->
 
 
 def _checked(block: Encounter, pairs: Pairs, condition: Expr | None) -> Pairs:
-    """The pairs for which the condition holds."""
+    """Return the pairs for which the condition holds."""
     if condition is None or not len(pairs[0]):
         return pairs
     reads = dict.fromkeys(columns_of(condition))
@@ -142,12 +146,13 @@ def _checked(block: Encounter, pairs: Pairs, condition: Expr | None) -> Pairs:
 
 
 def _taken(block: Encounter, pairs: Pairs, result: pa.Schema) -> pa.Table:
+    """Return the result rows of the pairs."""
     columns = dict(_columns(block, pairs, result.names))
     return pa.table([columns[name] for name in result.names], schema=result)
 
 
 def _columns(block: Encounter, pairs: Pairs, names: list[str]) -> Iterator[tuple[str, pa.ChunkedArray]]:
-    """The columns of these names, whichever side has them, with a row for each pair."""
+    """Yield the named columns from whichever side has them, with one row per pair."""
     for rows, numbers in zip((block.probes, block.partners), pairs, strict=True):
         held = [name for name in names if name in rows.column_names]
         yield from zip(held, rows.select(held).take(pa.array(numbers)).columns, strict=True)

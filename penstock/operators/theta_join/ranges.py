@@ -1,8 +1,8 @@
-"""Ranges: a test on pairs of rows that an order of the partners decides.
+"""Ranges: a test on pairs of rows that is decided by sorting the partners.
 
-A probe row passes the test with the partners at a range of places of the order. The band is such a test, in order of
-time, and so is a comparison of values, in order of the value. The length of the ranges says how many pairs each test
-leaves before any pair is written down; the shortest one is written down, and the others are checked by place.
+A probe row passes the test with a contiguous range of the sorted partners. The band is such a test, sorted by time; a
+comparison of values is one, sorted by value. The lengths of the ranges give the number of pairs that each test leaves
+before any pair is enumerated. The shortest range is enumerated, and the other tests are checked by position.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from penstock.progress.mark import MAX_TIME, MIN_TIME
 
 @dataclass(frozen=True)
 class Ranges:
-    """Probe row n passes with the partners order[lo[n]], ..., order[hi[n] - 1]; `order` is None where the partners
-    stand in it. Invariant: 0 <= lo <= hi <= the number of partners."""
+    """A test: probe row n passes with the partners order[lo[n]], ..., order[hi[n] - 1]. `order` is None if the partners
+    are already sorted.
+
+    Invariant: 0 <= lo <= hi <= the number of partners.
+    """
 
     order: Indices | None
     lo: Indices
@@ -30,10 +33,11 @@ class Ranges:
 
     @property
     def sizes(self) -> Indices:
+        """Return the number of partners with which each probe row passes."""
         return self.hi - self.lo
 
     def places(self) -> Indices | None:
-        """At which place of the order each partner stands; None where it is its own number."""
+        """Return the position of each partner in the order; None if it equals the partner's index."""
         if self.order is None:
             return None
         places = np.empty(len(self.order), dtype=np.int64)
@@ -42,7 +46,8 @@ class Ranges:
 
 
 def band_ranges(probes: Times, partners: Times, before: int | None, after: int | None) -> Ranges:
-    """Pairs with probe - before <= partner <= probe + after, of sorted times; None where there is no such bound."""
+    """Return the pairs with probe - before <= partner <= probe + after (None: no such bound). Both arrays must be
+    sorted."""
     lo = np.zeros(len(probes), dtype=np.int64)
     hi = np.full(len(probes), len(partners), dtype=np.int64)
     if before is not None:
@@ -53,8 +58,9 @@ def band_ranges(probes: Times, partners: Times, before: int | None, after: int |
 
 
 def _places(partners: Times, probes: Times, by: int, side: Literal["left", "right"]) -> Indices:
-    """The place of each probe + by among the partners, also where that is no 64-bit time: before or behind all."""
-    sums = (probes.view(np.uint64) + np.uint64(by % 2**64)).view(np.int64)  # right wherever it is a 64-bit time
+    """Return the insertion point of each probe + by among the partners; before or after all if the sum does not fit 64
+    bits."""
+    sums = (probes.view(np.uint64) + np.uint64(by % 2**64)).view(np.int64)  # correct if the sum fits 64 bits
     places = np.searchsorted(partners, sums, side)
     places[probes > MAX_TIME - by] = len(partners)
     places[probes < MIN_TIME - by] = 0
@@ -62,8 +68,8 @@ def _places(partners: Times, probes: Times, by: int, side: Literal["left", "righ
 
 
 def comparison_ranges(probes: pa.Array, operator: str, partners: pa.Array) -> Ranges:
-    """Pairs with `probe operator partner`, for values that `condition` calls comparable. A null passes with
-    nothing. NaN equals itself and is above all numbers, in numpy's order as in DuckDB's."""
+    """Return the pairs with `probe operator partner`, for types that `condition` treats as comparable. A null passes
+    with nothing. NaN equals itself and is above all numbers, in numpy's order as in DuckDB's."""
     probe_valid, partner_valid = _valid(probes), _valid(partners)
     probe_values, partner_values = _common(probes, partners)
     known = np.flatnonzero(partner_valid)
@@ -74,7 +80,7 @@ def comparison_ranges(probes: pa.Array, operator: str, partners: pa.Array) -> Ra
 
 
 def _bounds(ordered: Values, operator: str, values: Values) -> tuple[Indices, Indices]:
-    """From where to where in the ordered values those stand that are on the right of the operator."""
+    """Return the range of the sorted values for which `value operator sorted value` holds."""
     none, all_ = np.zeros(len(values), dtype=np.int64), np.full(len(values), len(ordered), dtype=np.int64)
     match operator:
         case "<":
@@ -89,11 +95,12 @@ def _bounds(ordered: Values, operator: str, values: Values) -> tuple[Indices, In
 
 
 def _valid(array: pa.Array) -> Flags:
+    """Return flags of the values that are not null."""
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
 
 
 def _common(left: pa.Array, right: pa.Array) -> tuple[Values, Values]:
-    """The values of both as numbers with the same order; those of nulls mean nothing."""
+    """Return the values of both arrays as numbers that compare like them; arbitrary for nulls."""
     t = pa.types
     if t.is_floating(left.type) or t.is_floating(right.type):
         return _numbers(left.cast(pa.float64(), safe=False)), _numbers(right.cast(pa.float64(), safe=False))
@@ -104,4 +111,5 @@ def _common(left: pa.Array, right: pa.Array) -> tuple[Values, Values]:
 
 
 def _numbers(array: pa.Array) -> Values:
+    """Return the values as an array, with zero for nulls."""
     return np.asarray(array.fill_null(0).to_numpy())

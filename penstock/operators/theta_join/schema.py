@@ -1,4 +1,4 @@
-"""The columns of a theta join: of its inputs, of its state and of its result."""
+"""The columns of a theta join: those of its inputs, state and result."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ Payload = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def check_inputs(schemas: Schemas, times: tuple[str, str], payload: Payload) -> None:
-    """An error unless the times are times and the payload is there."""
+    """Raise QueryError unless the times are times and the result columns exist."""
     for schema, time, names in zip(schemas, times, payload, strict=True):
         found = require_column(schema, time, "the times of a join")
         if not is_time_type(found.type):
             hint = "use a TIMESTAMP or a BIGINT column"
-            raise QueryError(f"a join cannot be within a band of `{time}`", detail=sql_type(found.type), hint=hint)
+            raise QueryError(f"a join cannot use `{time}` as a time", detail=sql_type(found.type), hint=hint)
         for name in names:
             require_column(schema, name, "the result of a join")
 
 
 def result_schema(schemas: Schemas, payload: Payload) -> pa.Schema:
+    """Return the schema of the result: the result columns of both inputs."""
     return pa.schema([schema.field(name) for schema, names in zip(schemas, payload, strict=True) for name in names])
 
 
 def stored_columns(schema: pa.Schema, payload: tuple[str, ...], condition: Expr | None) -> list[str]:
-    """The columns of an input that the result or the condition needs."""
+    """Return the columns of an input that the result or the condition needs."""
     needed = {*payload, *(() if condition is None else columns_of(condition))}
     return [name for name in schema.names if name in needed]
 
 
 def output_time(time: str, payload: tuple[str, ...]) -> str:
-    """The name of a time in the result; empty if it is not there."""
+    """Return the name of a time in the result; empty if the result does not contain it."""
     return time if time in payload else ""

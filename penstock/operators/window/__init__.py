@@ -1,1 +1,1 @@
-"""Aggregates over windows of time: rows become partials per key and pane, and panes become windows."""
+"""Aggregates over time windows: rows are aggregated to partials per key and pane, and panes to windows."""

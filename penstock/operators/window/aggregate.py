@@ -2,8 +2,8 @@
 
     rows -> prepare -> combine (any number of times, in any grouping) -> close
 
-A row is touched once, when it falls into its pane, however many windows it is in. Tables of partials are sorted by
-(#hash, #time), so partitions are slices of them. Nothing depends on the order of rows or tables.
+A row is processed once, in its pane, however many windows contain it. Tables of partials are sorted by (#hash, #time),
+so partitions are slices of them. Results do not depend on the order of rows or tables.
 """
 
 from __future__ import annotations
@@ -48,9 +48,12 @@ __all__ = ["Measure", "WindowAggregate"]
 
 @dataclass(frozen=True)
 class WindowAggregate(OnePort):
-    """A windowed group-by over rows of `input_schema`. Rows have times, none of them null, between `window.earliest`
-    and `window.latest`. `takes_late`: a column MISSED of the rows may say how many of their windows are closed already,
-    and partials keep that apart. `hash_bits` below 64 makes keys collide, for tests."""
+    """A windowed group-by over rows of `input_schema`.
+
+    Times must not be null and must lie between `window.earliest` and `window.latest`. `takes_late`: rows may have a
+    column MISSED with the number of their windows that are already closed; partials with different values of it are
+    kept separate. `hash_bits` below 64 makes hashes collide, for tests.
+    """
 
     keys: tuple[str, ...]
     window: Window
@@ -71,13 +74,14 @@ class WindowAggregate(OnePort):
         self._check_names()
 
     def _check_names(self) -> None:
+        """Raise QueryError if two columns of the result have one name."""
         names = self.result_schema.names
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise QueryError(f"two columns of the result are called `{twice[0]}`", hint="give one of them another name")
 
     @property
     def partial_schema(self) -> pa.Schema:
-        """Tables of partials: sorted by #hash and #time (the start of the pane), one row per key and pane."""
+        """Return the schema of partials: one row per key and pane, sorted by #hash and #time, the start of the pane."""
         keys = [pa.field(f"key.{i}", self.input_schema.field(key).type) for i, key in enumerate(self.keys)]
         parts = [pa.field(name, type_) for p in self._plan.values() for name, type_ in p.types.items()]
         missed = [pa.field(MISSED, pa.int32())] if self.takes_late else []
@@ -124,10 +128,11 @@ class WindowAggregate(OnePort):
         return self.prepare(port, rows.set_column(rows.column_names.index(self.window.time), self.window.time, time))
 
     def prepare(self, port: int, rows: pa.Table) -> pa.Table:
-        """The partials of some rows."""
+        """Aggregate rows to partials."""
         return self.prepare_by(by_hash, port, rows)
 
     def prepare_by(self, order: Order, port: int, rows: pa.Table) -> pa.Table:
+        """Aggregate rows to partials, in the given order."""
         times = time_values(rows.column(self.window.time))
         if self.window.slide > self.window.size:
             inside = in_some_window(self.window, times)
@@ -144,10 +149,11 @@ class WindowAggregate(OnePort):
         return self._partial_table(order, hashes, panes, keys, groups, parts, missed)
 
     def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
-        """One table of partials from several, each of them sorted."""
+        """Merge sorted tables of partials into one."""
         return self.combine_by(by_hash, port, tables)
 
     def combine_by(self, order: Order, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        """Merge tables of partials that are sorted in the given order into one."""
         filled = [table for table in tables if table.num_rows]
         if not filled:
             return self.partial_schema.empty_table()
@@ -163,12 +169,12 @@ class WindowAggregate(OnePort):
         return self._partial_table(order, hashes, panes, keys, groups, parts, missed)
 
     def close(self, partials: pa.Table, after: Mark, upto: Mark) -> pa.Table:
-        """The results of all windows that hold a row and have their end in (after, upto]; of all with an end above
-        `after` if `upto` has ended. `partials` is combined."""
+        """Return the results of all windows that hold a row and end in (after, upto]; if `upto` has ended, of all that
+        end above `after`. `partials` must be combined."""
         return pa.concat_tables([self.result_schema.empty_table(), *self.closing(partials, after, upto)])
 
     def closing(self, partials: pa.Table, after: Mark, upto: Mark) -> Iterator[pa.Table]:
-        """The same in pieces of bounded size, made one by one: a row may be in millions of windows."""
+        """Yield the results of `close` in tables of bounded size, because a row may be in millions of windows."""
         starts = closing_starts(self.window, after, upto)
         if starts is None:
             return
@@ -181,11 +187,11 @@ class WindowAggregate(OnePort):
         yield from self._close_one_by_one(chosen(table, some_late), starts)
 
     def _close_evenly(self, table: pa.Table, starts: tuple[int, int]) -> Iterator[pa.Table]:
-        """Close windows of partials that are in all windows of their panes."""
+        """Close the windows of partials that belong to all windows of their panes."""
         if not table.num_rows:
             return
         hashes, panes, keys = self._split(table)
-        if self.window.size == self.window.slide:  # every partial is a window
+        if self.window.size == self.window.slide:  # each partial is a whole window
             yield self._result_table(table, keys, one_by_one(table.num_rows), panes)
             return
         order, heads = group_by_key(hashes, panes, self._words(keys))
@@ -195,7 +201,8 @@ class WindowAggregate(OnePort):
             yield self._result_table(part, self._split(part)[2], block.segments, block.starts)
 
     def _close_one_by_one(self, table: pa.Table, starts: tuple[int, int]) -> Iterator[pa.Table]:
-        """Close windows of partials each of which may have missed some: it stands once for every window it is in."""
+        """Close the windows of partials that may have missed some windows, by repeating each partial for every window
+        it is in."""
         for rows, window_starts in windows_of_each(self.window, self._split(table)[1], self._missed(table), starts):
             part = table.take(pa.array(rows))
             hashes, _, keys = self._split(part)
@@ -221,8 +228,8 @@ class WindowAggregate(OnePort):
         return Done(in_blocks(closed), (self.partial_schema.empty_table(),))
 
     def _whole_windows(self, parts: Sequence[Stored]) -> list[pa.Table]:
-        """The partials as tables that can be closed one by one, for no window has some in two of them. Earlier ones
-        come first: nothing depends on it, but people read results."""
+        """Return the partials as tables that can be closed separately, because no window has partials in two of them.
+        Earlier tables come first, only for the convenience of people who read the results."""
         if self.window.size != self.window.slide:
             return [self.combine(0, [part.rows for part in parts])]
         alone, shared = apart(parts)
@@ -230,7 +237,7 @@ class WindowAggregate(OnePort):
         return sorted(tables, key=lambda table: times_of(table).min()) or [self.partial_schema.empty_table()]
 
     def expired_below(self, port: int, marks: Marks) -> int:
-        """Partials with a #time below this are in no window with an end above the mark."""
+        """Return the #time below which partials are in no window that ends above the mark."""
         (mark,) = marks
         return MAX_TIME if mark.ended else saturate(self.window.first_start_ending_after(mark.at))
 
@@ -238,7 +245,8 @@ class WindowAggregate(OnePort):
         return self.window.size
 
     def output_marks(self, marks: Marks) -> Marks:
-        """The marks on `window_start` and `window_end` once all windows with an end up to the mark are closed."""
+        """Return the marks on `window_start` and `window_end` once all windows that end at or below the mark are
+        closed."""
         (mark,) = marks
         if mark.ended:
             return (mark, mark)
@@ -247,22 +255,23 @@ class WindowAggregate(OnePort):
 
     @property
     def _plan(self) -> dict[tuple[str, str | None], PartialColumns]:
+        """Return the partials that the measures need, by kind and column."""
         return partials_of(self.measures, self.input_schema)
 
     def _split(self, table: pa.Table) -> tuple[Words, Times, list[pa.Array]]:
-        """The hashes, panes and keys of a table of partials."""
+        """Return the hashes, panes and keys of a table of partials."""
         hashes, panes, *keys = (as_array(table.column(i)) for i in range(2 + len(self.keys)))
         return hashes.to_numpy(), panes.to_numpy(), keys
 
     def _missed(self, table: pa.Table) -> Missing | None:
-        """How many of their windows rows or partials have missed; None where all are in all of them."""
+        """Return the number of windows that each row or partial has missed; None if none has missed any."""
         if not self.takes_late or MISSED not in table.column_names:
             return None
         missed: Missing = as_array(table.column(MISSED)).to_numpy()
         return missed if missed.any() else None
 
     def _words(self, keys: list[pa.Array]) -> list[Words]:
-        """What must be compared beside the hashes to tell keys apart."""
+        """Return the words to compare beside the hashes to distinguish keys; none if the hashes suffice."""
         return [] if tells_apart(keys, self.hash_bits) else [word for key in keys for word in key_words(key)]
 
     def _partial_table(
@@ -275,6 +284,7 @@ class WindowAggregate(OnePort):
         parts: list[list[pa.Array]],
         missed: Missing | None,
     ) -> pa.Table:
+        """Build a table of partials, one row per group."""
         heads, known = groups.first_rows, groups if isinstance(groups, Grouped) else None
         columns = [
             pa.array(known.hashes if known is not None and order is by_hash else hashes[heads]),
@@ -287,6 +297,7 @@ class WindowAggregate(OnePort):
         return pa.table(columns, schema=self.partial_schema)
 
     def _result_table(self, table: pa.Table, keys: list[pa.Array], windows: Segments, starts: Times) -> pa.Table:
+        """Build the result rows of windows with the given starts."""
         if not len(windows):
             return self.result_schema.empty_table()
         time = self.input_schema.field(self.window.time).type
@@ -298,19 +309,20 @@ class WindowAggregate(OnePort):
 
 
 def _take(arrays: list[pa.Array], rows: Indices) -> list[pa.Array]:
+    """Return the given rows of each array."""
     indices = pa.array(rows)
     return [array.take(indices) for array in arrays]
 
 
 def _below(part: Stored, upto: Mark) -> Stored:
-    """The partials that windows with an end up to `upto` can hold."""
+    """Return the partials that may be in windows that end at or below `upto`."""
     if upto.ended or part.largest < upto.at:
         return part
     return Stored(_between(part.rows, MIN_TIME, upto.at), part.least, upto.at - 1)
 
 
 def _between(partials: pa.Table, least: int, below: int) -> pa.Table:
-    """The partials with a #time from `least` to just before `below`; the table itself if that is all of them."""
+    """Return the partials with `least` <= #time < `below`; the same table if these are all."""
     times = as_array(partials.column(TIME)).to_numpy()
     inside = (times >= least) & (times < below)
     return partials if inside.all() else chosen(partials, inside)

@@ -1,4 +1,4 @@
-"""Panes that only one of several tables of partials holds: nothing of them has to be put together."""
+"""Panes that occur in only one of several tables of partials, and so need no merge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.progress.mark import MAX_TIME, MIN_TIME
 
 
 def apart(parts: Sequence[Stored]) -> tuple[list[pa.Table], list[pa.Table]]:
-    """The rows of panes that no other table reaches into, and the rest, table by table."""
+    """Return the rows of panes that no other table overlaps, and the remaining rows, both table by table."""
     ordered = sorted(parts, key=lambda part: part.least)
     reached = accumulate((part.largest for part in ordered), max, initial=MIN_TIME - 1)
     begins = [*(part.least for part in ordered[1:]), MAX_TIME + 1]
@@ -24,7 +24,7 @@ def apart(parts: Sequence[Stored]) -> tuple[list[pa.Table], list[pa.Table]]:
 
 
 def _cut(part: Stored, low: int, high: int) -> tuple[pa.Table, pa.Table]:
-    """The rows with a #time from `low` to just before `high`, and the others."""
+    """Return the rows with `low` <= #time < `high`, and the others."""
     nothing = part.rows.slice(0, 0)
     if low <= part.least and part.largest < high:
         return part.rows, nothing
@@ -36,5 +36,5 @@ def _cut(part: Stored, low: int, high: int) -> tuple[pa.Table, pa.Table]:
 
 
 def chosen(rows: pa.Table, which: Flags) -> pa.Table:
-    """Some rows of a table. Where they lie scattered, `take` is faster than `filter`."""
+    """Return the flagged rows of a table. For scattered rows `take` is faster than `filter`."""
     return rows.take(pa.array(np.flatnonzero(which)))

@@ -1,4 +1,4 @@
-"""The other ways to say which rows of an aggregate belong together, beside windows of time."""
+"""Groupings of rows other than time windows: sessions, windows of rows, and equal times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.errors import QueryError
 
 @dataclass(frozen=True)
 class Session:
-    """Rows of a key that follow each other in less than `gap` form one session, `[first time, last time + gap)`.
+    """Sessions: rows of a key less than `gap` apart form one session, `[first time, last time + gap)`.
 
     Invariant: gap > 0. A row exactly `gap` after the last one begins a new session.
     """
@@ -25,10 +25,10 @@ class Session:
 
 @dataclass(frozen=True)
 class RowWindow:
-    """Windows over the numbers that rows have where they enter the system: `size` rows, a new one every `slide` rows.
+    """Windows of `size` rows, a new one every `slide` rows, over the row numbers assigned where rows enter the system.
 
-    Invariant: size > 0, slide > 0. Rows are counted per source, from 0, before any filter; a window starts at every
-    multiple of `slide`, also at those below zero that reach the first rows.
+    Invariant: size > 0, slide > 0. Rows are numbered per source, from 0, before any filter. A window starts at every
+    multiple of `slide`, including negative ones whose windows contain the first rows.
     """
 
     size: int
@@ -45,7 +45,7 @@ class RowWindow:
 
 @dataclass(frozen=True)
 class Moments:
-    """Rows with equal values in all of some progressing attributes: `GROUP BY ts`, or both times of a join.
+    """Groups of rows with equal values in all of some progressing attributes: `GROUP BY ts`, or both times of a join.
 
     Invariant: at least one time, all different.
     """

@@ -1,8 +1,9 @@
-"""Which windows of a row are closed when it comes: those whose end is at or below the punctuation of earlier epochs.
+"""Lateness per window: the windows of a row that are closed when it arrives, because they end at or below the
+punctuation of earlier epochs.
 
-Only rows below the punctuation are looked at here: all windows of the others are open. An operator takes a row as long
-as one of its windows is open. Where the closed ones share state with the open ones, a further column of the row tells
-the operator which of them to leave out.
+Only rows below the punctuation need this check; all windows of other rows are open. An operator accepts a row as long
+as one of its windows is open. If closed windows share state with open ones, an extra column of the row tells the
+operator which windows to exclude.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ from penstock.operators.window.windows import Window
 from penstock.progress.mark import MAX_TIME, Mark, saturate
 from penstock.types import time_values
 
-MISSED = "#missed"  # of a row for a sliding window: how many of its windows, from the earliest on, leave it out
-SINCE = "#since"  # of a row for a session: the punctuation it came behind; sessions that ended by then leave it out
+MISSED = "#missed"  # for sliding windows: the number of a row's windows, from the earliest, that are closed
+SINCE = "#since"  # for sessions: the punctuation that a row arrived behind; sessions over by then exclude it
 
 
 @dataclass(frozen=True)
 class RowCloses:
-    """A row is late as a whole below the punctuation."""
+    """A row is late as a whole if it is below the punctuation."""
 
 
 @dataclass(frozen=True)
 class NeverCloses:
-    """No row is late: a window of rows holds the next rows, whenever they happened."""
+    """No row is late: a window of rows holds the next rows, whatever their times."""
 
 
 @dataclass(frozen=True)
 class BorderCloses:
-    """Rows with the border of a window in the column `time`: the start of a window of `size`, or its `end`."""
+    """Rows whose column `time` is a border of a window of `size`: its start or, if `end`, its end."""
 
     time: str
     size: int
@@ -43,7 +44,7 @@ class BorderCloses:
 
 @dataclass(frozen=True)
 class WindowCloses:
-    """Rows in windows of time. `shared`: windows that overlap share state, so the operator is told which are closed."""
+    """Rows in time windows. `shared`: overlapping windows share state, so rows carry the number of closed windows."""
 
     window: Window
     shared: bool
@@ -51,7 +52,7 @@ class WindowCloses:
 
 @dataclass(frozen=True)
 class SessionCloses:
-    """Rows in sessions. Each opens one that ends a gap after it."""
+    """Rows in sessions. A row is late if the session `[time, time + gap)` is over."""
 
     session: Session
 
@@ -61,8 +62,8 @@ Closing = RowCloses | NeverCloses | BorderCloses | WindowCloses | SessionCloses
 
 @dataclass(frozen=True)
 class Missed:
-    """The closed windows of each row, `windows` in number, from the start `first` to the end `last`; a row is `late`
-    where none of its windows is open. Where there are no windows, `first` and `last` are None."""
+    """The closed windows of each row: their number, the start `first` of the first and the end `last` of the last of
+    them. A row is `late` if none of its windows is open. Without windows, `first` and `last` are None."""
 
     windows: Times
     late: Flags
@@ -71,7 +72,7 @@ class Missed:
 
 
 def missed(closing: Closing, rows: pa.Table, mark: Mark) -> Missed:
-    """What rows have missed that come behind the punctuation `mark` on the time that `closing` goes by."""
+    """Return the closed windows of rows below the punctuation `mark` on the time of `closing`."""
     count, bound = rows.num_rows, MAX_TIME if mark.ended else mark.at
     match closing:
         case RowCloses():
@@ -91,7 +92,8 @@ def missed(closing: Closing, rows: pa.Table, mark: Mark) -> Missed:
 
 
 def _of_windows(window: Window, times: Times, bound: int) -> Missed:
-    """A row is in the windows with starts from `first` to `last`, of which those below `opened` are closed."""
+    """Return the closed windows of each time: those of its windows that start below `opened`, the first start still
+    open."""
     opened = saturate(window.first_start_ending_after(bound))
     first, last = window_starts(window, times)
     closed = np.minimum(last, saturate(opened - window.slide))
@@ -100,15 +102,15 @@ def _of_windows(window: Window, times: Times, bound: int) -> Missed:
 
 
 def window_starts(window: Window, times: Times) -> tuple[Times, Times]:
-    """The starts of the first and the last window that hold each time; in a gap between windows the first is above the
-    last."""
+    """Return the starts of the first and the last window that contain each time. For a time in a gap between windows,
+    the first is above the last."""
     into_last = (times - window.offset) % window.slide
     last = times - into_last
     return last - (window.size - 1 - into_last) // window.slide * window.slide, last
 
 
 def told(closing: Closing, rows: pa.Table, found: Missed, mark: Mark) -> pa.Table:
-    """The rows with the column by which the operator leaves them out of closed windows, if it needs one."""
+    """Add the column by which the operator excludes rows from closed windows, if it needs one."""
     match closing:
         case WindowCloses(shared=True):
             return rows.append_column(MISSED, pa.array(found.windows.astype(np.int32)))

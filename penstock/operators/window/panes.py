@@ -1,4 +1,4 @@
-"""From the panes of each key to its windows: which windows hold a row at all, and which panes each of them holds."""
+"""From the panes of each key to its windows: the windows that hold a row, and the panes of each window."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from penstock.kernels.segments import Segments
 from penstock.operators.window.windows import Window
 from penstock.progress.mark import Mark, saturate
 
-BLOCK = 1 << 18  # windows that are written down at a time
+BLOCK = 1 << 18  # windows that are materialised at a time
 
 
 def in_some_window(window: Window, times: Times) -> Flags:
-    """Which times lie in a window; with a slide above the size there are gaps."""
+    """Return flags of the times that lie in a window. If the slide exceeds the size, there are gaps."""
     return (times - window.offset) % window.slide < window.size
 
 
 def closing_starts(window: Window, after: Mark, upto: Mark) -> tuple[int, int] | None:
-    """The least and the greatest start of a window whose end is in (after, upto]; None if there is none."""
+    """Return the least and the greatest start of the windows that end in (after, upto]; None if there are none."""
     if after.ended:
         return None
     least = saturate(window.first_start_ending_after(after.at))
@@ -31,8 +31,7 @@ def closing_starts(window: Window, after: Mark, upto: Mark) -> tuple[int, int] |
 
 @dataclass(frozen=True)
 class WindowBlock:
-    """Some neighbouring windows: their panes as ranges of the rows `rows` (None: of all, as they stand), and their
-    starts."""
+    """Consecutive windows: their panes as segments over the rows `rows` (None: all rows), and their starts."""
 
     rows: Indices | None
     segments: Segments
@@ -42,15 +41,15 @@ class WindowBlock:
 def windows_over(
     window: Window, panes: Times, heads: Flags, order: Indices | None, starts: tuple[int, int]
 ) -> Iterator[WindowBlock]:
-    """The windows that hold some pane and start within `starts`, by key and start, in blocks of bounded size: a row may
-    be in very many.
+    """Yield the windows that hold a pane and start within `starts`, by key and start, in blocks of bounded size,
+    because a row may be in very many windows.
 
-    `panes` are in an order in which each key has its own together, rising; `heads` says where a key begins. That order
-    is `order` with respect to the rows that the segments are about.
+    The panes of each key must be contiguous and ascending; `heads` flags the first pane of each key. `order` maps
+    positions of `panes` to rows (None: they are equal); the segments use it.
     """
     first, last = _added_by_each_pane(window, panes, heads)
     first, last = np.maximum(first, starts[0]), np.minimum(last, starts[1])
-    # A window is added by its first pane, so that pane is where its range begins.
+    # Each window is added by its first pane, so its range begins at that pane.
     counts = np.where(first <= last, (last - first) // window.slide + 1, 0)
     behind = np.cumsum(counts)
     total, ends = int(behind[-1]) if len(behind) else 0, _RangeEnds.of(window, panes, heads)
@@ -63,7 +62,8 @@ def windows_over(
 
 
 def _numbered(counts: Indices, behind: Indices, numbers: range) -> tuple[Indices, Indices]:
-    """For windows of some numbers the pane that adds them, and which of its windows they are."""
+    """Return, for the windows with these numbers, the pane that adds each, and the window's ordinal among those of the
+    pane."""
     first, last = (int(np.searchsorted(behind, n, "right")) for n in (numbers.start, numbers.stop - 1))
     panes = np.arange(first, last + 1)
     begins = behind[panes] - counts[panes]
@@ -72,15 +72,15 @@ def _numbered(counts: Indices, behind: Indices, numbers: range) -> tuple[Indices
 
 
 def _narrowed(segments: Segments, starts: Times) -> WindowBlock:
-    """A block that reads only the rows it is about: kernels look at all rows that they are given."""
+    """Return a block over only the rows it needs, because kernels process all rows they are given."""
     first, last = int(segments.lo[0]), int(segments.hi[-1])
     rows = np.arange(first, last) if segments.order is None else segments.order[first:last]
     return WindowBlock(rows, Segments(None, segments.lo - first, segments.hi - first), starts)
 
 
 def _added_by_each_pane(window: Window, panes: Times, heads: Flags) -> tuple[Times, Times]:
-    """The first and the last start of the windows that hold a pane but not the pane before it of the same key. Counts
-    back from the last window, since the time one window earlier need not be a 64-bit time."""
+    """Return the first and the last start of the windows that hold a pane but not the previous pane of its key. Counts
+    back from the last window, because the time one window earlier may not fit 64 bits."""
     into_last = (panes - window.offset) % window.slide
     last = panes - into_last
     first = last - (window.size - 1 - into_last) // window.slide * window.slide
@@ -91,8 +91,8 @@ def _added_by_each_pane(window: Window, panes: Times, heads: Flags) -> tuple[Tim
 
 @dataclass(frozen=True)
 class _RangeEnds:
-    """Where the panes of windows end. `places` are the panes as numbers that rise with key and pane, `keys` the number
-    of each pane's key, counted from 0."""
+    """The ends of windows' pane ranges. `places` are ascending numbers of the panes by key and pane; `keys` numbers the
+    key of each pane from 0."""
 
     window: Window
     panes: Times
@@ -102,11 +102,12 @@ class _RangeEnds:
 
     @classmethod
     def of(cls, window: Window, panes: Times, heads: Flags) -> _RangeEnds:
+        """Number the panes. `heads` flags the first pane of each key."""
         keys, numbers = np.cumsum(heads) - 1, _PaneNumbers.of(panes, window.pane)
         return cls(window, panes, keys, numbers, keys * numbers.many + numbers.of_panes(panes))
 
     def of_windows(self, lo: Indices, ends: Times) -> Indices:
-        """Behind the last pane that its key has of each window, which begins with the pane `lo` and has this end."""
+        """Return the position after the last pane of each window, which begins with pane `lo` and ends at `ends`."""
         if self.window.size == self.window.pane:
             return lo + 1
         return np.searchsorted(self.places, self.keys[lo] * self.numbers.many + self.numbers.of_ends(ends))
@@ -114,8 +115,8 @@ class _RangeEnds:
 
 @dataclass(frozen=True)
 class _PaneNumbers:
-    """Small numbers for panes and window ends that compare as they do, all below `many`. `distinct` are the panes where
-    they lie too far apart to be counted through."""
+    """Small integers below `many` for panes and window ends that compare like them. `distinct` has the sorted panes if
+    they are too far apart to be numbered by division."""
 
     least: int
     width: int
@@ -124,6 +125,7 @@ class _PaneNumbers:
 
     @classmethod
     def of(cls, panes: Times, width: int) -> _PaneNumbers:
+        """Return the numbering of `panes`, which must not be empty."""
         least, greatest = int(panes.min()), int(panes.max())
         many = (greatest - least) // width + 2
         if many * len(panes) < 2**62 and greatest - least < 2**62:
@@ -132,11 +134,13 @@ class _PaneNumbers:
         return cls(least, width, len(distinct) + 1, distinct)
 
     def of_panes(self, panes: Times) -> Indices:
+        """Return the number of each pane."""
         if self.distinct is not None:
             return np.searchsorted(self.distinct, panes)
         return (panes - self.least) // self.width
 
     def of_ends(self, ends: Times) -> Indices:
+        """Return the number of the first pane at or after each window end."""
         if self.distinct is not None:
             return np.searchsorted(self.distinct, ends)
         return np.minimum((ends - self.least) // self.width, self.many - 1)

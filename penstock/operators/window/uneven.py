@@ -1,4 +1,4 @@
-"""Partials of rows that came late: they are in the later windows of their pane, and not in the first few."""
+"""Partials of late rows, which belong to the later windows of their pane but not to the first few."""
 
 from __future__ import annotations
 
@@ -17,31 +17,33 @@ Missing = npt.NDArray[np.int32]
 
 
 def with_missed(rows: pa.Table) -> pa.Table:
-    """The rows with the column MISSED, also where they have missed nothing."""
+    """Add the column MISSED, filled with zeros, if the rows do not have it."""
     if MISSED in rows.column_names:
         return rows
     return rows.append_column(MISSED, pa.array(np.zeros(rows.num_rows, np.int32)))
 
 
 def in_words(missed: Missing | None) -> list[Words]:
-    """What must be compared to tell partials of one key and pane apart."""
+    """Return the words that distinguish partials of one key and pane by the number of missed windows."""
     return [] if missed is None else [missed.astype(np.uint64)]
 
 
 def of_same_hash(hashes: Words, some: Flags) -> Flags:
-    """All rows that have the hash of one of some."""
+    """Return flags of all rows that share a hash with a flagged row."""
     return np.isin(hashes, np.unique(hashes[some]))
 
 
 def windows_of_each(
     window: Window, panes: Times, missed: Missing | None, starts: tuple[int, int], most: int = BLOCK
 ) -> Iterator[tuple[Indices, Times]]:
-    """Each pane once for every window that it is in, has not missed, and that starts within `starts`: in pieces of
-    about `most` such pairs, of which none cuts a window."""
+    """Yield pairs of a pane and the start of a window that contains it, was not missed, and starts within `starts`.
+
+    The pairs come in pieces of about `most`; no window is split between pieces.
+    """
     first, last = window_starts(window, panes)
     if missed is not None:
         first = first + missed * np.int64(window.slide)
-    # Where a bound of `starts` is cut to 64 bits it is not the start of a window; those of panes are.
+    # A bound of `starts` that saturated at 64 bits is not the start of a window; the starts of panes are.
     left = [(max(starts[0], int(first.min())), min(starts[1], int(last.max())))] if len(panes) else []
     while left:
         low, high = left.pop()

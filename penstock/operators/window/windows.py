@@ -1,8 +1,8 @@
-"""Time windows and the panes they are built from.
+"""Time windows and the panes they consist of.
 
-A window is half-open, `[start, start + size)`, with `start` = `offset` + a multiple of `slide`, rounded downwards also
-before 1970. A pane is the widest stretch of time that no window border cuts; every window is a whole number of panes,
-so a row is touched once, when it falls into its pane, however many windows it is in.
+A window is half-open, `[start, start + size)`, where `start` is `offset` plus a multiple of `slide`, rounded down also
+before 1970. A pane is the widest span of time that no window border cuts. Every window is a whole number of panes, so a
+row is processed once, in its pane, however many windows contain it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from penstock.progress.mark import MAX_TIME, MIN_TIME
 
 @dataclass(frozen=True)
 class Window:
-    """A window over the time column `time`. Invariant: size > 0, slide > 0, 0 <= offset < slide. Spans are in the unit
-    of the time column (microseconds for a TIMESTAMP)."""
+    """A tumbling or sliding window over the time column `time`.
+
+    Invariant: size > 0, slide > 0, 0 <= offset < slide. Spans are in the unit of the time column (microseconds for a
+    TIMESTAMP).
+    """
 
     time: str
     size: int
@@ -36,37 +39,37 @@ class Window:
 
     @property
     def per_row(self) -> int:
-        """How many windows a row is in, at most."""
+        """Return the largest number of windows that contain one row."""
         return -(-self.size // self.slide)
 
     @property
     def pane(self) -> int:
-        """The width of a pane."""
+        """Return the width of a pane."""
         return math.gcd(self.size, self.slide)
 
     @property
     def earliest(self) -> int:
-        """The least event time whose windows can all be written as 64-bit times."""
+        """Return the least event time whose windows all fit 64-bit times."""
         return MIN_TIME + self.size + self.slide
 
     @property
     def latest(self) -> int:
-        """The largest such event time."""
+        """Return the largest event time whose windows all fit 64-bit times."""
         return MAX_TIME - self.size - self.slide
 
     def pane_starts(self, times: Times) -> Times:
-        """The start of the pane of each time. The times lie between `earliest` and `latest`."""
+        """Return the start of the pane of each time. The times must lie between `earliest` and `latest`."""
         shift = self.offset % self.pane
         starts = times - shift
-        starts //= self.pane  # in place: fresh memory is dearer than the arithmetic
+        starts //= self.pane  # in place, because an allocation costs more than the arithmetic
         starts *= self.pane
         starts += shift
         return starts
 
     def first_start_ending_after(self, time: int) -> int:
-        """The start of the first window whose end is above `time`."""
+        """Return the start of the first window that ends above `time`."""
         return (time - self.size - self.offset) // self.slide * self.slide + self.slide + self.offset
 
     def last_start_at_or_before(self, time: int) -> int:
-        """The start of the last window that starts at or before `time`."""
+        """Return the start of the last window that starts at or before `time`."""
         return (time - self.offset) // self.slide * self.slide + self.offset
