@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Import the public names when the first of them is used: a worker needs none, and the command line starts Spark
-    before it imports anything large."""
+    """Import the public names when one of them is first used: workers need none, and the command line starts Spark
+    before it imports large modules."""
     if name.startswith("_") and name not in ("__all__", "__version__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     public = import_module("penstock.api.public")

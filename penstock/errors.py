@@ -1,15 +1,15 @@
-"""Every error a user can meet says three things: what is wrong, the detail, and what to do about it."""
+"""The errors that users can get. Each has three parts: what is wrong, the detail, and what to do about it."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-_MOST_LISTED = 20  # names that a hint lists
+_MOST_LISTED = 20  # a hint lists no more names than this
 
 
 class PenstockError(Exception):
-    """Base of all errors. `what` is one sentence; `detail` and `hint` may be empty."""
+    """Base class of all errors. `what` is one sentence; `detail` and `hint` may be empty."""
 
     def __init__(self, what: str, *, detail: str = "", hint: str = "") -> None:
         super().__init__(printable(what))
@@ -19,8 +19,8 @@ class PenstockError(Exception):
         return in_three_parts(self.what, self.detail, self.hint)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Errors cross process borders (a task raises, the driver reports), and keyword-only arguments do not survive
-        # the default protocol.
+        # Errors are sent between processes (a task raises, the driver reports), and the default pickling loses
+        # keyword-only arguments.
         return _rebuild, (type(self), self.what, self.detail, self.hint)
 
 
@@ -29,19 +29,19 @@ def _rebuild(kind: type[PenstockError], what: str, detail: str, hint: str) -> Pe
 
 
 class QueryError(PenstockError):
-    """The query cannot be run as written: syntax, an unknown name, a type that does not fit, a bad window."""
+    """The query cannot be run as written: syntax, an unknown name, a wrong type, an invalid window."""
 
 
 class ConfigError(PenstockError):
-    """A setting has a value that cannot be used."""
+    """A setting has an invalid value."""
 
 
 class SourceError(PenstockError):
-    """A source cannot be opened or read: a missing file, an unreadable format, a schema that does not fit."""
+    """A source cannot be opened or read: a missing file, an unreadable format, a schema that does not match."""
 
 
 class BadRowError(SourceError):
-    """A row of the input is malformed and the run is told to stop at such rows."""
+    """A row of the input is malformed, and the run is set to stop at such rows."""
 
 
 class SinkError(PenstockError):
@@ -49,7 +49,8 @@ class SinkError(PenstockError):
 
 
 class CheckpointError(PenstockError):
-    """The checkpoint cannot be used: of another query, held by another driver, on an unsuitable file system."""
+    """The checkpoint cannot be used: it belongs to another query, is held by another driver, or is on an unsuitable
+    file system."""
 
 
 class CorruptCheckpointError(CheckpointError):
@@ -57,28 +58,28 @@ class CorruptCheckpointError(CheckpointError):
 
 
 class StorageError(PenstockError):
-    """A file system fails: it is read-only, denies permission, or does not do what it is asked."""
+    """A file system fails: it is read-only, denies permission, or reports an error."""
 
 
 class DiskFullError(StorageError):
-    """A file system has no room left, or the quota of the user is used up."""
+    """A file system is full, or the user's quota is used up."""
 
 
 class PolicyError(PenstockError):
-    """A policy failed, or decided something that is not a decision."""
+    """A policy failed, or returned something that is not a decision."""
 
 
 class EvaluationError(PenstockError):
-    """An expression or an aggregate failed on the data: an overflow, a cast that does not hold."""
+    """An expression or an aggregate failed on the data: an overflow, an impossible cast."""
 
 
 def printable(text: str) -> str:
-    """A text that can be printed and encoded: what was not UTF-8 in the name of a file is escaped, as in a\\xff.csv."""
+    """Return a text that can be printed and encoded: bytes of a file name that are not UTF-8 are escaped."""
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 class PenstockWarning(UserWarning):
-    """Something that is allowed, and nearly always a mistake. The same three parts as an error."""
+    """A warning about something that is allowed but nearly always a mistake. Has the same three parts as an error."""
 
     def __init__(self, what: str, *, detail: str = "", hint: str = "") -> None:
         super().__init__(what)
@@ -89,7 +90,7 @@ class PenstockWarning(UserWarning):
 
 
 def in_three_parts(what: str, detail: str, hint: str) -> str:
-    """What is wrong, the detail and what to do about it, a line for each that there is."""
+    """Return message, detail and hint as text, one line each; empty parts are left out."""
     parts = [what]
     if detail:
         parts.append(f"  detail: {detail}")
@@ -99,7 +100,8 @@ def in_three_parts(what: str, detail: str, hint: str) -> str:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """A hint naming the nearest candidate; where none is near, all of them, or of many the nearest three."""
+    """Return a hint with the candidate most similar to `name`. If none is similar, list all candidates, or of many the
+    nearest three."""
     known = list(candidates)
     folded = {c.lower(): c for c in known}
     close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""Every fact worth telling about a run, as frozen values."""
+"""The events of a run, as immutable values."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class EpochCommitted:
-    """An epoch became true. `low_water_mark` is in the unit of the time column, None at the end of the stream;
-    `pending` says that work was left for a later epoch, besides closings that were put off on purpose, and `backlog`
-    how many rows wait for it at all sites. `sites` is how many the subquery with most of them has."""
+    """An epoch was committed. `low_water_mark` is in the unit of the time column, None at the end of the stream.
+    `pending` says that work was left for a later epoch, apart from closings that were put off on purpose; `backlog` is
+    the number of rows that wait at all sites. `waiting` is the number of rows that the sources still have. `sites` is
+    the number of sites of the subquery that has most."""
 
     epoch: int
     rows_in: int
@@ -26,9 +27,9 @@ class EpochCommitted:
 
 @dataclass(frozen=True)
 class TaskTimed:
-    """A task of an epoch: "route" or "site", on which worker, begun so many seconds into the epoch, by the clocks of
-    driver and worker. The `steps` add up to no more than `seconds`. `fetched` are the bytes of state that the host of a
-    site has fetched for it since its last epoch."""
+    """The timing of one task of an epoch. `kind` is "route" or "site", `started` the seconds from the start of the
+    epoch, by the clocks of driver and worker. The `steps` add up to at most `seconds`. `fetched` is the bytes of state
+    that the host fetched for a site since its last epoch."""
 
     name: str
     kind: str
@@ -41,7 +42,7 @@ class TaskTimed:
 
 @dataclass(frozen=True)
 class EpochTimed:
-    """Where the time of an epoch went: at the driver, whose step "run" is the wait for all tasks, and in each task."""
+    """The timing of an epoch: the steps of the driver, where "run" is the wait for all tasks, and each task."""
 
     epoch: int
     seconds: float
@@ -51,8 +52,8 @@ class EpochTimed:
 
 @dataclass(frozen=True)
 class DirectoryChanged:
-    """After an epoch it was decided to change the directory of a subquery: what, why, by which part the work of its
-    slowest site is to get less, and about how many bytes of state get another home."""
+    """A change of a subquery's directory was decided after an epoch: what and why. `gain` is the fraction by which the
+    work of the slowest site is to shrink, `cost` about how many bytes of state move to another site."""
 
     epoch: int
     subquery: int
@@ -64,7 +65,7 @@ class DirectoryChanged:
 
 @dataclass(frozen=True)
 class ChangeRefused:
-    """A policy, or somebody by hand, wanted a change that would have broken a rule."""
+    """A policy or a user asked for a change that would have broken a rule."""
 
     epoch: int
     subquery: int
@@ -75,7 +76,7 @@ class ChangeRefused:
 
 @dataclass(frozen=True)
 class ChangeMeasured:
-    """What the changes of the round before were to gain, and what they did."""
+    """The gain predicted for the changes of the round before, and the gain measured."""
 
     epoch: int
     subquery: int
@@ -85,8 +86,8 @@ class ChangeMeasured:
 
 @dataclass(frozen=True)
 class Rebalanced:
-    """Somebody asked for the sites of a subquery to be evened out: how many changes were made, how many refused, and by
-    which part of the busiest one's time the sites were apart before."""
+    """The sites of a subquery were levelled on request. `changes` were made and `refused` were not; `apart` is the
+    difference between the sites before, as a fraction of the busiest one's time."""
 
     epoch: int
     subquery: int
@@ -97,7 +98,7 @@ class Rebalanced:
 
 @dataclass(frozen=True)
 class EpochDropped:
-    """An epoch was run and thrown away, and will be run again."""
+    """An epoch ran, was discarded, and will run again."""
 
     epoch: int
     reason: str
@@ -112,7 +113,7 @@ class SparkStarting:
 
 @dataclass(frozen=True)
 class DiskFull:
-    """A disk has no room left, and the run waits for it. It is told at every look that finds none."""
+    """A disk is full, and the run waits for room. Repeated at every check that finds none."""
 
     epoch: int
     what: str
@@ -124,8 +125,8 @@ class DiskFull:
 
 @dataclass(frozen=True)
 class JoinExplodes:
-    """A key of a join has so many rows of each input that about so many combinations of them are to be made, from the
-    next epoch on. It is told once for a key; nothing is left out."""
+    """A key of a join has many rows in every input (`rows`, one count per input), so that about `combinations` results
+    are to be made from the next epoch on. Reported once per key; no result is left out."""
 
     epoch: int
     subquery: int

@@ -1,4 +1,4 @@
-"""Paths as users write them: the only place that tells a path of the file system from a URL."""
+"""Paths as users write them. The only place that distinguishes a file system path from a URL."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from urllib.parse import unquote
 
 from penstock.errors import ConfigError, PenstockError
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(/[^/]*)?(.*)", re.DOTALL)  # `Path` makes one slash of two
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(/[^/]*)?(.*)", re.DOTALL)  # `Path` reduces two slashes to one
 _HERE = ("", "localhost")
 
 
 def local_path(text: str, what: str, error: type[PenstockError] = ConfigError) -> str:
-    """A path of the file system, also where it is written as file:///... Any other URL is an error: as a path it would
-    name a folder of this machine, which nobody means. `what` is at that place, as in "a files sink"."""
+    """Return a file system path, also if it is written as file:///... Raises `error` for any other URL: taken as a path
+    it would name a folder of this machine, which is never intended. `what` describes the location in the message, as in
+    "a files sink"."""
     url = _URL.fullmatch(text)
     if url is None:
         return text

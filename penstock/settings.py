@@ -1,4 +1,4 @@
-"""The settings of a run, as one frozen value."""
+"""The settings of a run, as one immutable value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.errors import ConfigError, did_you_mean
 from penstock.paths import local_path
 
 INLINE = "inline"  # the master of runs in this process, without Spark
-MASTER_VARIABLE = "PENSTOCK_MASTER"  # names the master of runs that are not given one
+MASTER_VARIABLE = "PENSTOCK_MASTER"  # environment variable: the master of runs that name none
 _UNITS = {
     "us": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "second": 1_000_000, "m": 60_000_000, "min": 60_000_000,
     "minute": 60_000_000, "h": 3_600_000_000, "hour": 3_600_000_000, "d": 86_400_000_000, "day": 86_400_000_000,
@@ -28,7 +28,8 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def span(text: str | int | timedelta) -> int:
-    """A span of time in microseconds: "2s", "1m", "500ms", "1.5 h"; a plain integer is taken as it is."""
+    """Return a span of time in microseconds: "2s", "1m", "500ms", "1.5 h"; an integer is returned unchanged. Raises
+    ConfigError for other text."""
     if isinstance(text, timedelta):
         return text // timedelta(microseconds=1)
     if isinstance(text, int) and not isinstance(text, bool):
@@ -46,7 +47,7 @@ def span(text: str | int | timedelta) -> int:
 
 
 def yes_or_no(text: str) -> bool:
-    """Read a flag that comes as text."""
+    """Return the value of a flag given as text. Raises ConfigError for other text."""
     folded = text.lower()
     if folded not in (*_TRUE, *_FALSE):
         raise ConfigError("it is neither true nor false", hint="write true or false")
@@ -57,7 +58,7 @@ MOST_SITES = 10_000
 _MANY_ROWS, _MANY_BYTES, _FAR = 10**12, 2**62, 2**62
 _DAY = 86_400.0  # seconds
 
-# The least and the most of each setting that is a whole number.
+# The least and the greatest value of each setting that is a whole number.
 _WHOLE: dict[str, tuple[int, int]] = {
     "sites": (1, MOST_SITES), "least_sites": (1, MOST_SITES), "most_sites": (1, MOST_SITES),
     "groups_per_site": (1, 4_096), "rows_per_epoch": (1, _MANY_ROWS), "item_rows": (1, _MANY_ROWS),
@@ -65,7 +66,7 @@ _WHOLE: dict[str, tuple[int, int]] = {
     "state_bytes": (1, _MANY_BYTES), "cache_bytes": (1, _MANY_BYTES), "hash_bits": (0, 64),
     "attempts_per_epoch": (1, 1_000),
 }  # fmt: skip
-# The least and the most of each setting that is a time by the clock in seconds, and what users call it.
+# The least and the greatest value of each setting that is in seconds of system time, and the name that users give.
 _SECONDS: dict[str, tuple[float, float, str]] = {
     "epoch_seconds": (1e-6, _DAY, "epoch"), "deadline_seconds": (1e-6, _DAY, "deadline"),
     "round_seconds": (0.0, 365 * _DAY, "round"),
@@ -74,38 +75,38 @@ _SECONDS: dict[str, tuple[float, float, str]] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How a query is run; what it computes is the query's own matter.
+    """The settings that say how a query is run, as opposed to what it computes.
 
-    `master` is a Spark master, or "inline" for the engine inside this process. `epoch_seconds` is the length an epoch
-    aims at while there is a backlog, and the time from one to the next while there is none (None: half a second, and as
-    soon as epochs take only a part of the time). `rows_per_epoch` fixes what an epoch takes in (None: as much as fits
-    its length). No source, and no file that is a substream, leads another by more than `max_lead` of event time (None:
-    no bound).
+    `master` is a Spark master, or "inline" for the engine inside this process. `epoch_seconds` is the target length of
+    an epoch while there is a backlog, and the time between two epochs while there is none (None: half a second, and
+    pauses that keep epochs to a part of the time). `rows_per_epoch` fixes the rows that an epoch takes in (None: as
+    many as fit its length). No source, and no file that is a substream, leads another by more than `max_lead` of event
+    time (None: no limit).
 
-    `items`, `item_rows` and `deadline_seconds` bound the work of a site in an epoch (None: no bound); what is left
-    undone waits in its buffer, and sources are slowed as that gets near `buffer_rows`. `flush` says when windows that
-    are complete are closed: "eager" at once, "slow" spread over the next `max_delay` windows, "lazy" in idle time and
-    at the latest after `max_delay` windows. `policy` decides every `round_seconds` which group lives where, and on
-    `least_sites` to `most_sites` sites (None: no more than `sites`); it gives no site a group with which this one would
-    hold more than `state_bytes` of state of a subquery (None: no bound).
+    `items`, `item_rows` and `deadline_seconds` limit the work of a site in an epoch (None: no limit); the rest waits in
+    the site's buffer, and sources are slowed down as the buffer nears `buffer_rows`. `flush` says when complete windows
+    are closed: "eager" at once, "slow" spread over the next `max_delay` windows, "lazy" in idle time and at the latest
+    after `max_delay` windows. `policy` decides every `round_seconds` which site owns which group, on `least_sites` to
+    `most_sites` sites (None: at most `sites`). It never moves a group to a site that would then hold more than
+    `state_bytes` of a subquery's state (None: no limit).
 
-    `lateness` "window": a row below the punctuation is late for windows that are closed, and counts in the open ones;
-    "row": it counts for none. It stays as it is for the life of a checkpoint.
-    `on_full` says what a full disk does to a run: "stop" ends it with an error, "wait" makes it wait and try again
-    until there is room. The checkpoint stays intact either way.
+    `lateness` "window": a row below the punctuation is late for closed windows and counts in open ones; "row": it
+    counts in none. The setting is fixed for the life of a checkpoint. `on_full` says what happens when a disk is full:
+    "stop" ends the run with an error, "wait" retries until there is room. The checkpoint stays intact either way.
 
-    `order` "in" makes mergers hold rows back and work in order of time, as order-sensitive Python functions need it.
-    `grid` is the cells a theta join is spread over, rows by columns; "auto": about one for each site, also when their
-    number changes. The setting stays as it is for the life of a checkpoint.
-    `exchange` "direct" keeps workers between epochs and hands blobs over in memory where all workers are on this host;
-    "spark" makes every epoch a job of its own. `hash_bits` below 64 provokes collisions, for tests.
+    `order` "in" makes mergers hold rows back and process them in order of time, as order-sensitive Python functions
+    need it. `grid` is the cells of a theta join, rows by columns; "auto": about one per site, also when the number of
+    sites changes. The setting is fixed for the life of a checkpoint. `exchange` "direct" keeps workers between epochs
+    and passes blobs in memory if all workers are on this host; "spark" runs every epoch as a Spark job. `hash_bits`
+    below 64 provokes collisions, for tests.
 
-    `on_missing_results` "accept" lets a run start where published results, late or bad rows are gone that no reader can
-    have taken, as with a folder that was removed: the run goes on without them. Give it for one start only.
+    `on_missing_results` "accept" lets a run start although published results, late or bad rows are missing that no
+    reader can have taken, such as after a folder was removed: the run continues without them. Use it for one start
+    only.
 
-    `cache` is a local folder in which each host keeps copies of what it needs of the state, of about `cache_bytes`; or
-    "executor", one for each executor of Spark, in the folder that Spark gives it. Empty: state is read where the
-    checkpoint is.
+    `cache` is a local folder in which each host keeps copies of the state that it needs, about `cache_bytes` of it; or
+    "executor", one cache per Spark executor, in the folder that Spark gives it. Empty: state is read from the
+    checkpoint directly.
     """
 
     sites: int = 2
@@ -159,6 +160,7 @@ class Settings:
         self._check_sites()
 
     def _check_sites(self) -> None:
+        """Raise ConfigError if `least_sites` is above the largest allowed number of sites."""
         most, named = (self.sites, "sites") if self.most_sites is None else (self.most_sites, "most_sites")
         if self.least_sites > most:
             raise ConfigError(
@@ -169,14 +171,14 @@ class Settings:
 
     @property
     def cells(self) -> tuple[int, int] | None:
-        """The rows and the columns of the grid; None where it follows the number of sites."""
+        """Return the rows and the columns of the grid; None if it follows the number of sites."""
         if self.grid == "auto":
             return None
         rows, columns = self.grid.split("x")
         return int(rows), int(columns)
 
     def with_options(self, **options: Any) -> Settings:
-        """These settings with some changed; an unknown name is an error with a suggestion."""
+        """Return these settings with some changed. Raises ConfigError, with a suggestion, for an unknown name."""
         known = [f.name for f in fields(self)]
         for name in options:
             if name not in known:
@@ -185,17 +187,17 @@ class Settings:
 
 
 def default_master() -> str:
-    """Return the master of a run that names none: from the environment variable PENSTOCK_MASTER if it is set."""
+    """Return the master of a run that names none: that of the environment variable PENSTOCK_MASTER, or the default."""
     return named_master() or Settings().master
 
 
 def named_master() -> str | None:
-    """Return the master that the environment names, if it does."""
+    """Return the master that the environment variable PENSTOCK_MASTER names; None if it is not set."""
     return os.environ.get(MASTER_VARIABLE) or None
 
 
 def check_master(master: str) -> None:
-    """Refuse what is no master of Spark's, before anything is started for it."""
+    """Raise ConfigError if `master` is not a Spark master, before anything is started for it."""
     if not isinstance(master, str) or _MASTER.fullmatch(master) is None:
         raise ConfigError(
             f"`{master}` is not a Spark master",
@@ -206,7 +208,7 @@ def check_master(master: str) -> None:
 
 
 def _check_numbers(settings: Settings) -> None:
-    """Refuse a number that is none, or is out of its range; None where a setting may be left open."""
+    """Raise ConfigError if a number is not valid or out of range; None is valid for settings whose default is None."""
     open_ = {f.name for f in fields(settings) if f.default is None}
     for name, (least, most) in _WHOLE.items():
         value = getattr(settings, name)

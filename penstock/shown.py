@@ -1,4 +1,5 @@
-"""Values as people read them, whatever they hold: also times beyond Python's calendar, and text that is not UTF-8."""
+"""Conversion of rows to Python values for display, also for times beyond Python's calendar and text that is not
+UTF-8."""
 
 from __future__ import annotations
 
@@ -8,12 +9,13 @@ import pyarrow as pa
 
 
 def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
-    """The rows as dicts of Python values. A value that Python cannot hold is shown as text."""
+    """Return the rows as dicts of Python values. A value that Python cannot represent becomes text."""
     columns = [_python_values(column) for column in rows.columns]
     return [dict(zip(rows.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def _python_values(column: pa.ChunkedArray) -> list[Any]:
+    """Return the values of a column."""
     try:
         return list(column.to_pylist(maps_as_pydicts="lossy"))
     except (ArithmeticError, ValueError):  # a year beyond 9999, or text that is not UTF-8, which is a ValueError too

@@ -1,4 +1,4 @@
-"""Schemas: which column types a stream may have, and how foreign types are brought to them.
+"""Schemas: the column types that a stream may have, and the conversion of other types to them.
 
 Times are 64-bit integers inside the engine: microseconds since 1970 for a TIMESTAMP, the value itself for a BIGINT.
 """
@@ -21,6 +21,7 @@ from penstock.type_names import sql_type as sql_type
 
 
 def _normal_type(arrow: pa.DataType) -> pa.DataType:
+    """Return the type that the engine uses for values of a type."""
     t = pa.types
     if t.is_dictionary(arrow):
         return _normal_type(arrow.value_type)
@@ -44,13 +45,14 @@ def _normal_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def normalise(schema: pa.Schema) -> pa.Schema:
-    """The schema the engine uses for data of this schema: plain, without metadata, times in microseconds UTC."""
+    """Return the schema that the engine uses for data of this schema: plain types, no metadata, times in microseconds
+    UTC."""
     return pa.schema([pa.field(f.name, _normal_type(f.type)) for f in schema])
 
 
 def conform(table: pa.Table, schema: pa.Schema, where: str = "the input", *, lenient: bool = False) -> pa.Table:
-    """The columns of `schema`, cast to its types; a value that does not fit is an error that names the column. A column
-    that is not there is one too, or null where `lenient`."""
+    """Return the columns of `schema`, cast to its types. Raises SourceError, naming the column, for a value that does
+    not fit, and for a missing column; with `lenient` a missing column is null."""
     columns = [_conform_column(table, field, where, lenient) for field in schema]
     return pa.table(columns, schema=schema) if columns else table.select([])
 
@@ -77,8 +79,8 @@ def _conform_column(table: pa.Table, field: pa.Field, where: str, lenient: bool)
 
 
 def column_path(fields: pa.Schema | pa.StructType, name: str, where: str) -> list[int] | None:
-    """Where the column called `name` is: its place, or the places of the fields that a dotted name leads through. None
-    where there is none. The case of letters matters only where names differ in nothing else."""
+    """Return where the column `name` is: its index, or for a dotted name the indexes of the nested fields; None if
+    there is no such column. Case matters only between names that differ in nothing else."""
     names = [field.name for field in fields]
     if (place := place_of(name, names, where)) is not None:
         return [place]
@@ -91,7 +93,8 @@ def column_path(fields: pa.Schema | pa.StructType, name: str, where: str) -> lis
 
 
 def place_of(name: str, names: Sequence[str], where: str) -> int | None:
-    """The place of a name among others: of the same one, or of the only one that differs in case."""
+    """Return the index of a name, exact or else ignoring case; None if there is none. Raises SourceError if several
+    match."""
     exact = [i for i, other in enumerate(names) if other == name]
     found = exact or [i for i, other in enumerate(names) if other.lower() == name.lower()]
     if len(found) > 1:
@@ -99,18 +102,18 @@ def place_of(name: str, names: Sequence[str], where: str) -> int | None:
         raise SourceError(
             f"{where} has several columns `{name}`",
             detail=f"{several} differ only in case" if not exact else f"{len(exact)} columns have this name",
-            hint="give each column a name of its own, or declare the columns without it",
+            hint="give each column a different name, or declare the columns without it",
         )
     return found[0] if found else None
 
 
 def missing_column(name: str, names: Sequence[str], where: str) -> SourceError:
-    """The error of rows that lack a column."""
+    """Return the error for rows without a column."""
     return SourceError(f"column `{name}` is missing in {where}", hint=did_you_mean(name, names))
 
 
 def fitted(array: pa.Array, type_: pa.DataType, place: tuple[str, str], lenient: bool) -> pa.Array:
-    """Values cast to a type, fields of structs by name; `place` is the column and where it is, for messages."""
+    """Cast values to a type, fields of structs by name; `place` is the column and where it is, for messages."""
     t = pa.types
     if array.type.equals(type_):
         return array
@@ -126,11 +129,12 @@ def fitted(array: pa.Array, type_: pa.DataType, place: tuple[str, str], lenient:
         parts = [fitted(part, to, place, lenient) for part, to in zip(pairs.flatten(), wanted, strict=True)]
         return pa.MapArray.from_arrays(offsets, *parts, mask=array.is_null())
     if t.is_timestamp(array.type) and array.type.unit == "ns":
-        return pc.cast(array, type_, safe=False)  # below a microsecond is cut off, downwards or not
+        return pc.cast(array, type_, safe=False)  # truncates to microseconds
     return pc.cast(array, type_)
 
 
 def _fitted_struct(array: pa.Array, type_: pa.DataType, place: tuple[str, str], lenient: bool) -> pa.Array:
+    """Cast the fields of structs by name; with `lenient` a missing field is null."""
     column, where = place
     parts = []
     children = array.flatten()  # a field of a null is null
@@ -145,7 +149,7 @@ def _fitted_struct(array: pa.Array, type_: pa.DataType, place: tuple[str, str], 
 
 
 def _unfolded(lists: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Where each list begins and ends among the values, and the values, without what lies beneath a null."""
+    """Return the offsets of lists and their values, without the values under nulls."""
     lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), lists.flatten()
 
@@ -157,7 +161,7 @@ def _is_list(arrow: pa.DataType) -> bool:
 
 
 def require_column(schema: pa.Schema, name: str, context: str) -> pa.Field:
-    """The field called `name`, or an error with a suggestion."""
+    """Return the field called `name`. Raises QueryError, with a suggestion, if there is none."""
     if name not in schema.names:
         head, _, field = name.partition(".")
         if field and head in schema.names and pa.types.is_struct(schema.field(head).type):
@@ -169,14 +173,15 @@ def require_column(schema: pa.Schema, name: str, context: str) -> pa.Field:
 
 
 def is_time_type(arrow: pa.DataType) -> bool:
+    """Return whether a column of this type can be a time."""
     return bool(pa.types.is_timestamp(arrow) or pa.types.is_int64(arrow))
 
 
 def time_values(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
-    """The 64-bit integers of a time column that has no nulls."""
+    """Return the 64-bit integers of a time column, which must have no nulls."""
     return np.asarray(column.cast(pa.int64(), safe=False).to_numpy(), dtype=np.int64)
 
 
 def time_array(values: npt.NDArray[np.int64], type_: pa.DataType) -> pa.Array:
-    """The inverse of `time_values`."""
+    """Return a time column from 64-bit integers: the inverse of `time_values`."""
     return pa.array(np.ascontiguousarray(values), pa.int64()).cast(type_, safe=False)

@@ -1,4 +1,4 @@
-"""Where in the user's own code something happened: the line that called, or the line that failed."""
+"""Locations in the user's code: the line that called Penstock, or the line that failed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _PACKAGE = str(Path(__file__).parent)
 
 
 def caller_depth() -> int:
-    """How many frames the nearest code outside the package lies above the caller, as `warnings.warn` counts them."""
+    """Return how many frames above the caller the nearest code outside the package is, as `warnings.warn` counts
+    them."""
     frame: FrameType | None = sys._getframe(1)
     depth = 1
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
@@ -20,13 +21,14 @@ def caller_depth() -> int:
 
 
 def told(error: BaseException) -> str:
-    """An error of the user's code in one line: its kind, its words, and the line it comes from."""
+    """Return an error of the user's code as one line: its type, its message, and the line that raised it."""
     line = failing_line(error)
     return f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
 
 
 def failing_line(error: BaseException) -> str:
-    """The last line outside the package that an error passed, as "file.py, line 3: text"; empty where there is none."""
+    """Return the last line outside the package that an error passed, as "file.py, line 3: text"; empty if there is
+    none."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_PACKAGE)]
     if not frames:
         return ""

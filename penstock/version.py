@@ -1,4 +1,4 @@
-"""The version of this installation."""
+"""The version of the installed package."""
 
 from importlib.metadata import PackageNotFoundError, version
 

@@ -1,1 +1,2 @@
-"""Balance: how much a source may send, which group lives where. Pure: statistics in, decisions out."""
+"""Load balancing: how many rows a source may send, and which site owns which partition group. Pure: statistics in,
+decisions out."""

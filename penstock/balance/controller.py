@@ -1,5 +1,8 @@
-"""The controller of a subquery: it gathers what the sites tell, asks the policy at the end of every round, and has that
-carried out which keeps the rules. Pure: a controller is a value, and every step gives the next one."""
+"""The controller of a subquery. It adds up the statistics of the epochs of a round, asks the policy for decisions at
+the end of the round, and applies those that break no rule.
+
+Pure: a controller is an immutable value, and every step returns the next one.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,8 @@ from penstock.state.directory import Directory, Group
 
 @dataclass(frozen=True)
 class Hope:
-    """What was expected of the decisions of the last round, and how fast the subquery was before them."""
+    """The gain predicted for the decisions of the last round, and the pace (seconds per row) before they took
+    effect."""
 
     gain: float
     pace: float
@@ -30,7 +34,8 @@ class Hope:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a round: the directory from now on, and how it got there."""
+    """The outcome of a round: the new directory, the decisions that led to it, the decisions refused, and the measured
+    gain of the round before."""
 
     directory: Directory
     accepted: tuple[Decision, ...] = ()
@@ -38,14 +43,18 @@ class Verdict:
     measured: Measured | None = None
 
 
-REST = 0.5  # of a round after one without a change: what sites tell costs them time
+REST = 0.5  # part of a round without statistics, after a round without changes: collecting them costs the sites time
 
 
 @dataclass(frozen=True)
 class Controller:
-    """Invariant: `figures` is what was heard in this round, all under one directory; None: nothing yet. `length` is the
-    seconds of the round, `rested` those of them in which sites told nothing; `settled` the round until which a group
-    stays where it is. `calm`: the round before changed nothing."""
+    """The state of the control loop of one subquery, between two epochs.
+
+    Invariant: `figures` adds up the statistics of the epochs of this round that collected any, all of them under one
+    directory; None if there is no such epoch yet. `length` is the length of the round in seconds, `rested` how many of
+    these seconds passed without statistics. `settled` maps a group to the round before which it must not move again.
+    `calm` is True if the previous round changed nothing.
+    """
 
     policy: Policy
     rules: Rules
@@ -60,16 +69,17 @@ class Controller:
 
     @property
     def listens(self) -> bool:
-        """Whether sites are to tell what their groups came to. In a calm round the later part of it is enough: what is
-        decided at its end is the same, and as soon."""
+        """Return whether sites should collect statistics in the next epoch. After a round without changes the first
+        part of a round goes without them: the decision at the end is the same, at less cost."""
         return not self.calm or self.rested >= REST * self.length
 
     def passed(self, seconds: float) -> Controller:
-        """After an epoch of which nobody told anything. However long it was, the other part of the round is to come."""
+        """Count an epoch without statistics as part of the round. Counts at most `REST` of the round, however long the
+        epoch was, so that the rest of the round is always measured."""
         return replace(self, rested=min(self.rested + seconds, REST * self.length))
 
     def heard(self, epoch: Round) -> Controller:
-        """After one more epoch. Under another directory a round begins anew."""
+        """Add the statistics of one epoch. A round starts again if the directory changed."""
         known = self.figures
         if known is None:
             return replace(self, figures=epoch)
@@ -79,10 +89,12 @@ class Controller:
 
     @property
     def due(self) -> bool:
+        """Return whether the round is over."""
         return self.figures is not None and self.rested + self.figures.seconds >= self.length
 
     def decide(self) -> tuple[Controller, Verdict]:
-        """At the end of a round: what to change, and the controller of the next one."""
+        """End the round: return the controller of the next round and the outcome of this one. Requires statistics of at
+        least one epoch."""
         assert self.figures is not None, "a round has at least one epoch"
         figures, measured = self.figures, self._measured(self.figures)
         single = self.single | _single_keys(figures)
@@ -93,6 +105,8 @@ class Controller:
         return self._next(at, accepted, measured), Verdict(at.directory, accepted, refused, measured)
 
     def _measured(self, figures: Round) -> Measured | None:
+        """Compare the predicted gain of the last decisions with the change of pace since; None if nothing was decided,
+        or if a pace is unknown."""
         if self.hope is None or not figures.pace or not self.hope.pace:
             return None
         return Measured(self.hope.gain, 1 - figures.pace / self.hope.pace)
@@ -114,7 +128,7 @@ class Controller:
 
 
 def controllers(settings: Settings, subqueries: int) -> list[Controller]:
-    """One for each subquery; none under a policy that never decides anything."""
+    """Return one controller per subquery, or an empty list if the policy never decides anything."""
     policy = policy_named(settings.policy)
     if isinstance(policy, Static):
         return []
@@ -125,7 +139,8 @@ def controllers(settings: Settings, subqueries: int) -> list[Controller]:
 def carried_out(
     rules: Rules, at: Standing, wanted: Sequence[Decision]
 ) -> tuple[Standing, tuple[Decision, ...], tuple[Refusal, ...]]:
-    """One decision after the other, without those that break a rule."""
+    """Apply decisions one after the other, leaving out those that break a rule. Returns the state after them, the
+    accepted decisions and the refusals."""
     accepted: list[Decision] = []
     refused: list[Refusal] = []
     for decision in wanted:
@@ -138,7 +153,8 @@ def carried_out(
 
 
 def _places(directory: Directory, groups: Iterable[Group]) -> Mask:
-    """Which groups of a directory are some that there are, or have been."""
+    """Return a mask over the groups of `directory` that marks the given groups. Groups that no longer exist are
+    ignored."""
     found = np.zeros(len(directory.groups), np.bool_)
     for group in groups:
         with suppress(KeyError):
@@ -147,7 +163,7 @@ def _places(directory: Directory, groups: Iterable[Group]) -> Mask:
 
 
 def _single_keys(figures: Round) -> frozenset[Group]:
-    """Groups to which only rows of one key came: splitting them would not part anything."""
+    """Return the groups whose rows in this round all had one key: splitting such a group would not divide its work."""
     loads = figures.loads
     return frozenset(
         figures.directory.groups[n] for n in np.flatnonzero((loads.rows > 0) & (loads.heaviest == loads.rows))

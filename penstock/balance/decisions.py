@@ -1,4 +1,4 @@
-"""Decisions: what a policy wants to change, why, and what it expects of it. Pure."""
+"""Decisions: the changes of a directory that a policy wants, each with its reason, expected gain and cost. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.state.hot_keys import Cells
 
 @dataclass(frozen=True)
 class Move:
-    """A group gets another home."""
+    """Assign a group to another site."""
 
     group: Group
     source: int
@@ -25,7 +25,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Split:
-    """A group becomes two, at the same site."""
+    """Split a group into its two halves, which stay at its site."""
 
     group: Group
 
@@ -38,7 +38,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Merge:
-    """The two halves of `group` become one again. Both live at one site."""
+    """Merge the two halves of `group` into one. Both halves must be at the same site."""
 
     group: Group
 
@@ -51,7 +51,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class Scale:
-    """The subquery gets another number of sites."""
+    """Change the number of sites of the subquery."""
 
     sites: int
 
@@ -64,8 +64,9 @@ class Scale:
 
 @dataclass(frozen=True)
 class Spread:
-    """The rows of one hash get cells at several sites: those of the port `cut` are dealt out, all others copied. What
-    is there by now stays in the first cell, or is copied from there."""
+    """Spread the rows of one hash over cells at several sites. New rows of the port `cut` are distributed among the
+    cells, rows of other ports are copied to all of them. Existing state stays in the first cell, or is copied from
+    there."""
 
     hash: int
     cut: int
@@ -80,7 +81,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Gather:
-    """A hash that is spread is to live with its group again: once nothing of it is pending."""
+    """Return a spread hash to its group, as soon as none of its rows is pending."""
 
     hash: int
 
@@ -96,8 +97,8 @@ Change = Move | Split | Merge | Scale | Spread | Gather
 
 @dataclass(frozen=True)
 class Decision:
-    """`gain` is the part by which the policy expects the slowest site to get faster: 0.2 says that the work of a round
-    takes a fifth less time. `cost` is the bytes of state that get another home."""
+    """A change with its reason. `gain` is the fraction by which the slowest site is expected to get faster: 0.2 means
+    that the work of a round takes a fifth less time. `cost` is the bytes of state that move to another site."""
 
     change: Change
     reason: str
@@ -107,7 +108,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A decision that was not carried out, and the rule that it would have broken."""
+    """A decision that was not applied, and the rule that it would have broken."""
 
     decision: Decision
     rule: str
@@ -115,7 +116,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the decisions of a round were expected to gain, and what they did."""
+    """The gain predicted for the decisions of a round, and the gain measured in the next round."""
 
     predicted: float
     measured: float

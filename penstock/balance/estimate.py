@@ -1,8 +1,8 @@
-"""What groups ask of their sites in a round, and how fast the sites are. Pure.
+"""Estimates of the work of each group in a round, and of the speed of each site. Pure.
 
-One measurement holds both: a group takes long because it has much to do, or because its site is slow. A slow site is
-slow with all of its groups, so where the median group of a site differs much from the whole, its speed is that of the
-median: a few groups with costly rows do not make it look slow.
+Both come from one measurement: a group takes long because it has much work, or because its site is slow. A slow site is
+slow for all of its groups. So if the median cost per row of a site's groups differs much from the overall cost, the
+median gives its speed: a few groups with expensive rows do not make the site look slow.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 from penstock.balance.keys import NO_CELLS
 from penstock.balance.stats import Counts, Figures, Round
 
-NOISE_ROWS = 100  # the time of a group with no more rows than this says little; its rows say more
-MOST_SPREAD = 0.2  # of the median cost of a row in a group: what the cost over all groups may differ from it
-MOST_CORRECTION = 4.0  # times: what a group of which few rows were done would take for all that came is a guess
+NOISE_ROWS = 100  # with fewer rows than this, the time of a group is mostly noise and its row count says more
+MOST_SPREAD = 0.2  # part of the median cost per row by which the overall cost may differ from the median
+MOST_CORRECTION = 4.0  # bound of the factor from rows done to rows arrived: with few rows done it is a guess
 
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """Invariant: `work` has one entry per group, in the order of the directory: the seconds of a round that it takes at
-    a site of speed 1. `owed` is the same for what is pending. `speeds` has one entry per site, 1 on average. `cells` is
-    the work of the cells of each spread hash at each site."""
+    """The estimated work of a round. Invariant: `work` has one entry per group, in directory order: the seconds that
+    the group's rows of a round take at a site of speed 1. `owed` is the same for its pending rows. `speeds` has one
+    entry per site, with mean 1. `cells` is the work of each spread hash (axis 0) at each site (axis 1)."""
 
     work: Figures
     owed: Figures
@@ -32,15 +32,16 @@ class Demand:
 
     @property
     def ideal(self) -> float:
-        """The seconds that every site would take for its part, were work as fine as sand."""
+        """Return the lower bound of a round's time: seconds per site if the work could be divided perfectly."""
         return float((self.work.sum() + self.cells.sum()) / self.speeds.sum())
 
     def of_sites(self, figures: Round) -> Figures:
-        """The work of each site."""
+        """Return the work of each site: that of its groups and of its cells."""
         return np.asarray(figures.of_sites(self.work) + self.cells.sum(axis=0))
 
 
 def demand(figures: Round) -> Demand:
+    """Estimate work and speeds from the statistics of a round."""
     worked = _at_home(figures)
     speeds = _speeds(figures, worked)
     at_home = speeds[figures.homes]
@@ -49,10 +50,11 @@ def demand(figures: Round) -> Demand:
 
 
 def _at_home(figures: Round) -> Figures:
-    """The seconds that each group took of its site, which add up to those that the site was busy with groups.
+    """Return the seconds of its site that each group took; per site they add up to the time it was busy with groups.
 
-    What was measured is the work on rows; the rest of a busy site went into taking rows in, so it is shared out by
-    rows. Where a group has so few that its time is noise, all is."""
+    Measured is only the processing of rows. The rest of a site's busy time is intake, and is divided by rows. For a
+    group with so few rows that its time is noise, all of its time is estimated by rows.
+    """
     loads, homes, busy = figures.loads, figures.homes, _busy_with_groups(figures)
     measured = loads.seconds + loads.rows * _intake(figures)[homes]
     seen = loads.done + loads.state_rows
@@ -62,33 +64,35 @@ def _at_home(figures: Round) -> Figures:
 
 
 def _busy_with_groups(figures: Round) -> Figures:
-    """The seconds that each site was busy, but not with its cells."""
+    """Return the seconds that each site was busy, without the time of its cells."""
     return np.asarray(np.maximum(figures.busy - _of_cells(figures).sum(axis=0), 0.0))
 
 
 def _of_cells(figures: Round) -> Figures:
-    """The seconds that each spread hash took of each site."""
+    """Return the seconds that each spread hash (axis 0) took at each site (axis 1), intake included."""
     cells = figures.cells
     return cells.seconds + (cells.cut + cells.copied) * _intake(figures)
 
 
 def _intake(figures: Round) -> Figures:
-    """The seconds of a row at each site that went into taking it in."""
+    """Return the seconds per row that each site spent on intake."""
     worked = figures.of_sites(figures.loads.seconds) + figures.cells.seconds.sum(axis=0)
     rest = np.maximum(figures.busy - worked, 0.0)
     return _ratio(rest, figures.of_sites(figures.loads.rows) + figures.cells.rows)
 
 
 def _to_keep_up(figures: Round, worked: Figures) -> Figures:
-    """The seconds that each group would have taken for just the rows that came: a deadline ends the work of a slow site
-    as early as that of a fast one, and which groups it reached is chance."""
+    """Return the seconds that each group would have taken for exactly the rows that arrived. A deadline stops a slow
+    site as early as a fast one, and which groups were reached by then is chance, so measured time alone would
+    mislead."""
     rows, done, homes = figures.loads.rows, figures.loads.done, figures.homes
     of_site = rows * _ratio(_busy_with_groups(figures), figures.of_sites(done))[homes]
     return _corrected(rows, done, worked, of_site)
 
 
 def _cells_to_keep_up(figures: Round) -> Figures:
-    """The same for the cells of each spread hash at each site."""
+    """Return the seconds that each spread hash (axis 0) would have taken at each site (axis 1) for exactly the rows
+    that arrived."""
     cells, worked = figures.cells, _of_cells(figures)
     rows, done = cells.cut + cells.copied, cells.done
     of_site = rows * _ratio(figures.busy, figures.of_sites(figures.loads.done) + done.sum(axis=0))
@@ -96,19 +100,21 @@ def _cells_to_keep_up(figures: Round) -> Figures:
 
 
 def _corrected(rows: Counts, done: Counts, worked: Figures, of_site: Figures) -> Figures:
-    """What was worked on `done` rows, for all `rows`. Where few were done, it is what their site takes for so many."""
+    """Scale the seconds `worked` on `done` rows to all `rows`. With fewer than `NOISE_ROWS` rows done, use `of_site`,
+    the site's average for so many rows, instead."""
     factor = np.clip(_ratio(rows.astype(np.float64), done), 1 / MOST_CORRECTION, MOST_CORRECTION)
     return np.where(done >= NOISE_ROWS, worked * factor, np.where(rows > done, of_site, worked))
 
 
 def _owed(figures: Round) -> Figures:
-    """The seconds that pending rows will take, but no more than the site was busy."""
+    """Return the seconds that pending rows will take; per site at most the time it was busy."""
     done, busy, homes = figures.of_sites(figures.loads.done), _busy_with_groups(figures), figures.homes
     owed = figures.loads.pending * _ratio(busy, done)[homes]
     return owed * np.minimum(1.0, _ratio(busy, figures.of_sites(owed)))[homes]
 
 
 def _speeds(figures: Round, worked: Figures) -> Figures:
+    """Return the speed of each site, with mean 1. A site without measurements gets the mean of the others."""
     cost = _costs(figures, worked)
     known = cost > 0
     if not known.any():
@@ -119,7 +125,8 @@ def _speeds(figures: Round, worked: Figures) -> Figures:
 
 
 def _costs(figures: Round, worked: Figures) -> Figures:
-    """The seconds of a row at each site. That of all its rows is known best, so small differences do not count."""
+    """Return the seconds per row at each site. The overall cost is the most precise, so the median of the groups
+    replaces it only where the two differ by more than `MOST_SPREAD`."""
     done, sites = figures.loads.done, figures.directory.sites
     whole = _ratio(figures.of_sites(worked), figures.of_sites(done))
     costs, sure = _ratio(worked, done), done >= NOISE_ROWS
@@ -132,5 +139,5 @@ def _median(costs: Figures) -> float:
 
 
 def _ratio(above: Figures, below: Figures | Counts) -> Figures:
-    """0 where there is nothing to divide by."""
+    """Divide, giving 0 where the divisor is 0."""
     return np.divide(above, below, out=np.zeros(above.shape), where=below > 0)

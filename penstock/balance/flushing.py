@@ -1,17 +1,17 @@
-"""Flushing: when the windows of an aggregate are closed, once they are complete. Pure.
+"""Flushing: when to close the windows of an aggregate once they are complete. Pure.
 
-A window completes for all keys at once. Closed eagerly, all of it is work of one epoch: a burst that rows wait behind.
-Nothing downstream needs it in order, so it may be put off, by at most `max_delay` windows:
+A window completes for all keys at once. Closed eagerly, all of them are the work of one epoch: a burst that delays
+rows. Nothing downstream needs an order, so closing may be put off, by at most `max_delay` windows:
 
-    slow   a hand goes round all hashes once in `max_delay` windows of event time, and what is complete is closed where
-           it passes
-    lazy   what is complete is closed in idle time; what is left when `max_delay` - 1 windows have gone by is closed as
-           the hand passes, which goes round once in the last one
+    slow   a sweep passes over all hashes once in `max_delay` windows of event time, and complete windows are closed
+           when the sweep reaches their hashes
+    lazy   complete windows are closed in idle time; those left after `max_delay` - 1 windows are closed by a sweep
+           that passes over all hashes within the last one
 
-Where the hand is follows from event time alone, so nothing has to be remembered over a restart; and when it comes to a
-hash does not depend on where that lives, so a group that moves keeps its place and nothing is skipped or hurried. The
-hand does not go from the first hash to the last, but takes blocks of them in an order in which any part of the hashes,
-and so any site, has its turn about evenly. Should event time stand still, a little is done in every epoch all the same.
+The position of the sweep follows from event time alone, so a restart needs no stored state. It does not depend on which
+site owns a hash, so a group that moves keeps its turn: nothing is skipped or closed early. The sweep does not go from
+the first hash to the last, but visits blocks of hashes in an order that spreads over the hash space evenly, and so over
+the sites. If event time stands still, each epoch closes a small share anyway.
 """
 
 from __future__ import annotations
@@ -23,26 +23,29 @@ from dataclasses import dataclass, replace
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, common, remaining
 
 EAGER, SLOW, LAZY = "eager", "slow", "lazy"
-LEAST_SHARE = 64  # one in so many of a site's hashes is closed in an epoch, if that many wait
-BLOCK_BITS = 7  # the hand takes the hashes in 2**7 blocks: the more, the evener for each site, and the more items
-LEAST_BLOCK_BITS = 2  # fewer blocks where there are few rows, whose items would cost more than the rows in them
-BLOCK_ROWS = 64
-IDLE_SHARE = 8  # the same in an epoch that brings the site no rows
+LEAST_SHARE = 64  # an epoch closes at least one in so many of a site's hashes, if that many are due
+BLOCK_BITS = 7  # the sweep visits 2**7 blocks of hashes: more blocks are evener for each site, but make more items
+LEAST_BLOCK_BITS = 2  # a small state has fewer blocks: an item costs more than the few rows in it
+BLOCK_ROWS = 64  # a block has at least about so many rows
+IDLE_SHARE = 8  # the same as LEAST_SHARE, for an epoch without rows for the site
 
 
 @dataclass(frozen=True)
 class Flushing:
-    """How closings are put off. Invariant: `mode` is one of the three, and max_delay >= 1."""
+    """The setting of when windows are closed. Invariant: `mode` is EAGER, SLOW or LAZY, and `max_delay` >= 1 (in
+    windows)."""
 
     mode: str = EAGER
     max_delay: int = 1
 
     @property
     def puts_off(self) -> bool:
+        """Return whether complete windows may be closed later."""
         return self.mode != EAGER
 
     def rounds(self, period: int) -> tuple[int, int]:
-        """For windows that end every `period`: how long the hand does not matter, and how long it goes round."""
+        """Return, for windows that end every `period`, the event time before the sweep starts and the event time that
+        the sweep takes."""
         waits = self.max_delay - 1 if self.mode == LAZY else 0
         return waits * period, (self.max_delay - waits) * period
 
@@ -52,7 +55,7 @@ EAGERLY = Flushing()
 
 @dataclass(frozen=True)
 class Closing:
-    """A range of hashes with complete windows that are not closed; the first of them ended at `ended`."""
+    """A range of hashes with complete windows that are still open; the first of them ended at `ended`."""
 
     range: HashRange
     ended: int
@@ -61,8 +64,8 @@ class Closing:
 def pressing(
     flushing: Flushing, closings: Iterable[Closing], upto: int, period: int, rows: int | None = None
 ) -> list[HashRange]:
-    """Return the parts of the closings that are not to be put off any longer at the low-water mark `upto`, in blocks
-    that suit a state of `rows` rows; None: of very many."""
+    """Return the hash ranges that must be closed now, at the low-water mark `upto`, in blocks that suit a state of
+    `rows` rows; None stands for a large state."""
     waits, cycle = flushing.rounds(period)
     bits = BLOCK_BITS if rows is None else _block_bits(rows)
     alike = defaultdict[int, list[HashRange]](list)
@@ -78,25 +81,26 @@ def pressing(
 def at_least(
     now: Sequence[HashRange], due: Sequence[HashRange], home: Sequence[HashRange], share: int
 ) -> list[HashRange]:
-    """What is pressing, and as much of what else is due, from its beginning, as makes one in `share` of all hashes."""
+    """Return `now` plus as much of `due`, from its start, as makes one in `share` of the hashes of `home`."""
     missing = max(1, _width(home) // share) - _width(now)
     return [*now, *_first((left for part in due for left in remaining([part], now)), missing)]
 
 
 @dataclass(frozen=True)
 class Leisure:
-    """The time that sites have to spare: epochs are to be `length` seconds long, and what cannot be put off took
-    `work` seconds of the last one."""
+    """The idle time of sites. `length` is the target length of an epoch in seconds, `work` the seconds of the last
+    epoch that could not be put off."""
 
     length: float
     work: float = float("inf")
 
     def after(self, seconds: float, flushed: float) -> Leisure:
-        """After an epoch of so many seconds, `flushed` of them spent on what could have been put off."""
+        """Return the budget after an epoch of `seconds`, `flushed` of them spent on closing that could have been put
+        off."""
         return replace(self, work=max(0.0, seconds - flushed))
 
     def seconds(self, waiting: int) -> float:
-        """The idle time of an epoch behind which so many rows wait."""
+        """Return the idle seconds of the next epoch: none while `waiting` rows are to be read."""
         return 0.0 if waiting else max(0.0, self.length - self.work)
 
 
@@ -105,7 +109,7 @@ def _block_bits(rows: int) -> int:
 
 
 def _passed(since: int, upto: int, cycle: int, bits: int) -> list[HashRange]:
-    """Return the hashes that the hand has passed from `since` to `upto`, in order."""
+    """Return the hash ranges that the sweep passed over in the event time from `since` to `upto`, sorted."""
     if upto - since >= cycle:
         return [EVERYTHING]
     if upto <= since:
@@ -117,8 +121,8 @@ def _passed(since: int, upto: int, cycle: int, bits: int) -> list[HashRange]:
 
 
 def _blocks(begin: int, end: int, bits: int) -> Iterator[HashRange]:
-    """Yield the hashes that the hand passes from one place of its round to another, block by block, the first and the
-    last in part. Blocks come in the order of their numbers with the bits reversed: with 7 bits 0, 64, 32, 96, 16 ..."""
+    """Yield the hash ranges between two positions of the sweep, block by block, the first and the last cut. Blocks come
+    in the order of their bit-reversed numbers: with 7 bits 0, 64, 32, 96, 16 ..."""
     width = HASH_END >> bits
     for turn in range(begin // width, -(-end // width)):
         block = int(f"{turn:0{bits}b}"[::-1], 2)
@@ -127,7 +131,7 @@ def _blocks(begin: int, end: int, bits: int) -> Iterator[HashRange]:
 
 
 def _first(ranges: Iterable[HashRange], width: int) -> Iterator[HashRange]:
-    """From the beginning, so many hashes."""
+    """Yield ranges from the start until they cover `width` hashes; the last one is cut."""
     for part in ranges:
         if width <= 0:
             return
@@ -136,4 +140,5 @@ def _first(ranges: Iterable[HashRange], width: int) -> Iterator[HashRange]:
 
 
 def _width(ranges: Iterable[HashRange]) -> int:
+    """Return the number of hashes in the ranges."""
     return sum(part.high - part.low for part in ranges)

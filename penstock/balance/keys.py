@@ -1,4 +1,4 @@
-"""What single keys came to: the heaviest of a subquery, and those that live in cells. Pure."""
+"""Statistics of single keys: the heaviest of a subquery, and those that are spread over cells. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from heapq import nlargest
 import numpy as np
 import numpy.typing as npt
 
-MOST_KEYS = 16  # heaviest keys that are known of a subquery
+MOST_KEYS = 16  # heaviest keys that are recorded per subquery
 
 
 @dataclass(frozen=True)
 class KeyLoad:
-    """How many rows of a hash came, port by port."""
+    """The rows that arrived for one hash, by port."""
 
     hash: int
     rows: tuple[int, ...]
@@ -25,7 +25,7 @@ class KeyLoad:
 
 
 def heaviest(loads: Iterable[KeyLoad]) -> tuple[KeyLoad, ...]:
-    """The heaviest keys of what was told at several times or places."""
+    """Add up the loads of equal hashes and return the `MOST_KEYS` heaviest, heaviest first."""
     sums: dict[int, tuple[int, ...]] = {}
     for load in loads:
         known = sums.get(load.hash, (0,) * len(load.rows))
@@ -35,10 +35,13 @@ def heaviest(loads: Iterable[KeyLoad]) -> tuple[KeyLoad, ...]:
 
 @dataclass(frozen=True, eq=False)
 class CellLoads:
-    """What cells came to: rows of the cut port, rows of the others, of which every cell gets the same, rows that were
-    worked on, also such that had come before, seconds of work, and rows that were put out. Invariant: an entry for
-    each spread hash of the directory, in its order; at one site, or of all sites as the second axis. Where a site
-    has no cell of a hash, its entry is 0."""
+    """The statistics of cells. Invariant: the arrays have one entry per spread hash of the directory, in its order
+    (axis 0); those of all sites also one per site (axis 1). The entry is 0 where a site has no cell of a hash.
+
+    `cut` is the rows of the port that is distributed among the cells, `copied` the rows of other ports, which every
+    cell receives. `done` is the rows processed, including rows that arrived earlier, `seconds` the time they took, and
+    `output` the rows produced.
+    """
 
     cut: npt.NDArray[np.int64]
     copied: npt.NDArray[np.int64]
@@ -47,20 +50,22 @@ class CellLoads:
     output: npt.NDArray[np.float64]
 
     def then(self, later: CellLoads) -> CellLoads:
+        """Add the statistics of a later epoch, under the same directory."""
         return CellLoads(**{name: getattr(self, name) + getattr(later, name) for name in _FIGURES})
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
-        """What came to each site."""
+        """Return the rows that arrived at each site, copies included."""
         return np.asarray((self.cut + self.copied).sum(axis=0))
 
     @property
     def different_rows(self) -> int:
-        """Those of all sites, a row and its copies counted once."""
+        """Return the rows that arrived at all sites together, each copied row counted once."""
         return int(self.cut.sum() + self.copied.max(axis=1, initial=0).sum())
 
     @staticmethod
     def of_sites(sites: Sequence[CellLoads]) -> CellLoads:
+        """Combine the statistics of single sites into arrays with a site axis."""
         return CellLoads(**{name: np.stack([getattr(site, name) for site in sites], axis=1) for name in _FIGURES})
 
 

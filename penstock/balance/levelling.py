@@ -1,7 +1,8 @@
-"""Evening out: few steps after which the slowest site takes about as long as the ideal. Pure.
+"""Levelling: a short list of steps after which the slowest site takes about as long as the ideal. Pure.
 
-Step by step, the slowest site gives the group that brings it closest to the ideal to the site with the most room, which
-must not get slower than the ideal by that. Where all its groups are too large for that, one is split.
+Greedy: in each step the slowest site gives a group to the site with the most room. The group is the one that brings the
+donor closest to the ideal without making the receiver slower than the ideal. If all groups are too large for that, one
+is split.
 """
 
 from __future__ import annotations
@@ -18,29 +19,32 @@ from penstock.balance.rules import MOST_DEPTH
 from penstock.balance.stats import Counts, Figures
 from penstock.state.directory import Group
 
-MANY_KEYS = 1 / 8  # of the rows: where no key has more, halves of a group have about half of its work each
-LIGHT_KEY = 0.1  # of the ideal: it does not matter much which half such a key is in
-MOST_CHOICE = 2048  # groups of a site: of more, the ones with most work are looked at
-FEW_MOVES = 32  # that should do for what a site has too much: a group is rather split than so many small ones moved
-LEAST_PIECE = 0.01  # of the ideal: what is smaller is not split
+MANY_KEYS = 1 / 8  # part of a group's rows: if no key has more, each half of the group has about half of the work
+LIGHT_KEY = 0.1  # part of the ideal: a key with less work does not matter, whichever half it falls into
+MOST_CHOICE = 2048  # groups of a donor that are considered, those with most work
+FEW_MOVES = 32  # moves that should be enough to relieve a site: rather split a group than move many small ones
+LEAST_PIECE = 0.01  # part of the ideal: smaller pieces are not split off
 
 
 @dataclass(frozen=True)
 class Prices:
-    """What a step costs, in seconds of a round: moving state takes time once, and pays over `rounds` rounds."""
+    """The cost of a step, in seconds per round: moving state costs time once, and the gain lasts for `rounds`
+    rounds."""
 
     rounds: float = 6.0
     bytes_per_second: float = 100e6
     seconds_per_move: float = 0.001
 
     def of(self, state: npt.NDArray[np.float64] | float) -> Figures:
+        """Return the cost of moving `state` bytes, in seconds per round."""
         return np.asarray((self.seconds_per_move + state / self.bytes_per_second) / self.rounds)
 
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Groups as they would be. Invariant: one entry per group in each; the order is of no meaning. `work` is seconds at
-    a site of speed 1; `heavy` the part of the rows that are of one key; `fixed`: it stays where it is."""
+    """The groups after the steps planned so far. Invariant: every array has one entry per group; the order has no
+    meaning. `work` is seconds at a site of speed 1, `state` bytes, `pending` rows, `heavy` the fraction of rows that
+    belong to the heaviest key. A group with `fixed` must stay at its site."""
 
     groups: tuple[Group, ...]
     homes: Counts
@@ -51,7 +55,8 @@ class Pieces:
     fixed: npt.NDArray[np.bool_]
 
     def halved(self, place: int, fixed: bool) -> Pieces:
-        """With the halves of a group, one in its place and one at the end."""
+        """Return the pieces with one group split: the first half takes its place, the second half is appended. Work,
+        state and pending rows are divided evenly."""
         first, second = self.groups[place].halves
         return Pieces(
             groups=(*self.groups[:place], first, *self.groups[place + 1 :], second),
@@ -64,14 +69,15 @@ class Pieces:
         )
 
     def at(self, place: int, site: int) -> Pieces:
-        """With a group at another site, where it stays."""
+        """Return the pieces with the group at `place` moved to `site`, where it is fixed."""
         homes, fixed = self.homes.copy(), self.fixed.copy()
         homes[place], fixed[place] = site, True
         return replace(self, homes=homes, fixed=fixed)
 
 
 def unclear(heavy: Figures, work: Figures, ideal: float) -> npt.NDArray[np.bool_]:
-    """Of which groups nobody knows how much goes with which half, until halves are measured: so these must stay."""
+    """Return a mask of the groups whose halves may get very unequal work, because of a heavy key. Such halves must stay
+    at their site until they are measured."""
     return (heavy > MANY_KEYS) & (heavy * work > LIGHT_KEY * ideal)
 
 
@@ -79,6 +85,7 @@ _Entries = TypeVar("_Entries", bound=np.generic)
 
 
 def _shared(figures: npt.NDArray[_Entries], place: int, each: float) -> npt.NDArray[_Entries]:
+    """Return the array with `each` in place of the entry at `place`, and once more at the end."""
     shared = np.append(figures, each)
     shared[place] = each
     return shared
@@ -86,8 +93,9 @@ def _shared(figures: npt.NDArray[_Entries], place: int, each: float) -> npt.NDAr
 
 @dataclass(frozen=True)
 class Step:
-    """A change, how long the slowest site takes after it, and what it costs, in seconds of a round and in bytes of
-    state. `donor` took `before` seconds until then, `relief` of them for this group."""
+    """A planned change. `slowest` is the time of the slowest site after it. It costs `price`, in seconds per round, and
+    moves `state` bytes. `donor` took `before` seconds per round until then, `relief` of them for the group of the
+    change."""
 
     change: Move | Split
     slowest: float
@@ -100,8 +108,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Limits:
-    """`close`: how near to the ideal is near enough. `memory` and `capacity` bound the bytes of state and the pending
-    rows of a site (0: no bound); `groups` and `steps` what there may be in all."""
+    """The bounds of a plan. `close` is how near to the ideal is near enough (a factor). `memory` and `capacity` bound
+    the bytes of state and the pending rows of a site (0: unbounded); `groups` and `steps` bound the totals."""
 
     groups: int
     steps: int
@@ -111,9 +119,10 @@ class Limits:
 
 
 class Evening:
-    """Invariant: `load` is the work of the pieces at each site and what is `fixed` there, `_state` and `_pending` are
-    what else the pieces have there, and `steps` are what made them of those at first. `_free` has those of a site that
-    could be given away, for sites that were asked since the last split."""
+    """A greedy plan under construction. Invariant: `load` is the work of each site, of its pieces plus the `fixed` work
+    passed in; `_state` and `_pending` are the bytes and pending rows of its pieces; `steps` lead from the initial
+    pieces to `pieces`. `_free` caches, per donor since the last split, the places of the groups it may give, most work
+    first."""
 
     def __init__(self, pieces: Pieces, speeds: Figures, prices: Prices, limits: Limits, fixed: Figures) -> None:
         self.pieces, self.speeds, self.limits = pieces, speeds, limits
@@ -129,25 +138,28 @@ class Evening:
 
     @property
     def times(self) -> Figures:
+        """Return the seconds per round of each site."""
         return self.load / self.speeds
 
     @property
     def slowest(self) -> float:
+        """Return the seconds per round of the slowest site."""
         return float(self.times.max())
 
     @property
     def unfinished(self) -> bool:
-        """Whether there was more to do than a round may: the next one goes on."""
+        """Return whether the limit of steps was reached: the next round continues."""
         return len(self.steps) >= self.limits.steps
 
     def run(self) -> list[Step]:
+        """Add steps until the slowest site is close to the ideal, or no step helps, or the limit is reached."""
         goal = self.limits.close * self.ideal
         while self.slowest > goal and not self.unfinished and self._step(int(self.times.argmax())):
             pass
         return self.steps
 
     def _step(self, donor: int) -> bool:
-        """Whether there was anything to do for the slowest site."""
+        """Add one step that relieves the slowest site; return False if there is none."""
         mine = self._free.get(donor)
         if mine is None:
             mine = np.flatnonzero((self.pieces.homes == donor) & ~self.pieces.fixed & (self.pieces.work > 0))
@@ -162,12 +174,12 @@ class Evening:
 
     @property
     def _room(self) -> Figures:
-        """The work that each site could take and be close to the ideal."""
+        """Return the work that each site could take and still be close to the ideal."""
         return self.limits.close * self.ideal * self.speeds - self.load
 
     def _give_fitting(self, donor: int, mine: Counts, excess: float, least: float) -> bool:
-        """What takes most off the slowest site, of the groups with more than the least work that leave the receiver
-        close to the ideal."""
+        """Move the group that relieves the donor most after the cost of the move. Only groups with more work than
+        `least` that leave the receiver close to the ideal are considered. Returns False if there is none."""
         work, room = self.pieces.work[mine], self._room
         mine = mine[(work > least) & (work <= room.max())]
         if not len(mine):
@@ -182,7 +194,8 @@ class Evening:
         return False
 
     def _give_any(self, donor: int, mine: Counts) -> bool:
-        """What leaves the slower of giver and receiver fastest, if it is faster than the giver was."""
+        """Move the group after which the slower of donor and receiver is fastest. Returns False if that would not be
+        faster than the donor was."""
         others = np.where(np.arange(len(self.speeds)) == donor, np.inf, self.times)
         target = int(others.argmin())
         if target == donor or not len(mine):
@@ -193,8 +206,8 @@ class Evening:
         return bool(slower.min() < self.times[donor]) and self._move(int(mine[slower.argmin()]), donor, target)
 
     def _has_space(self, site: int, places: Counts) -> npt.NDArray[np.bool_]:
-        """Which groups a site has the memory and the buffer for. Where all buffers are too full, a fuller one may give
-        to it."""
+        """Return a mask of the groups that fit the memory and the buffer of `site`. If all buffers are too full, a
+        fuller site may give to it."""
         state, pending, space = self.pieces.state[places], self.pieces.pending[places], np.ones(len(places), np.bool_)
         if self.limits.memory:
             space &= (state == 0) | (self._state[site] + state <= self.limits.memory)
@@ -204,7 +217,8 @@ class Evening:
         return space
 
     def _split(self, donor: int, mine: Counts, excess: float) -> bool:
-        """Halve the smallest group that is too large to be given, for its halves are the likeliest to fit."""
+        """Halve the smallest of the groups that are too large to move: its halves are the likeliest to fit. Returns
+        False if there is none."""
         if len(self.pieces.groups) >= self.limits.groups:
             return False
         heavy, work = self.pieces.heavy[mine], self.pieces.work[mine]
@@ -237,8 +251,8 @@ class Evening:
 
 
 def worthwhile(steps: Sequence[Step], slowest: float) -> list[Step]:
-    """As many of the steps, from the first on, as bring most in all after what they cost. `slowest` is how long the
-    slowest site takes without them."""
+    """Return the prefix of `steps` with the greatest net gain. `slowest` is the time of the slowest site without any
+    step."""
     gained = slowest - np.asarray([slowest, *(step.slowest for step in steps)])
     paid = np.cumsum([0.0, *(step.price for step in steps)])
     return list(steps[: int(np.argmax(gained - paid))])

@@ -1,4 +1,4 @@
-"""What a policy is. Pure: the figures of a round in, decisions out."""
+"""The interface of balancing policies. Pure: the statistics of a round in, decisions out."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from penstock.balance.stats import Round
 
 
 class Policy(Protocol):
-    """Decides what a subquery's directory should become. Frozen: what it knows is in its fields and in the round."""
+    """A policy decides how the directory of a subquery should change. Policies are immutable: all they know is in their
+    fields and in the statistics of the round."""
 
     @property
     def name(self) -> str: ...
 
     def decide(self, figures: Round) -> Sequence[Decision]:
-        """What to change now, the most useful first. The decisions are carried out one after the other, so a later one
-        may rely on an earlier one; those that break a rule are left out."""
+        """Return the changes to make now, the most useful first. They are applied in this order, so a decision may rely
+        on earlier ones; decisions that break a rule are left out."""
         ...
 
 
 @runtime_checkable
 class Learning(Protocol):
-    """A policy that remembers something of the rounds before."""
+    """A policy that carries knowledge from one round to the next."""
 
     def after(self, figures: Round) -> Policy:
-        """The policy of the next round, after this one."""
+        """Return the policy for the next round, given the statistics of this one."""
         ...
 
 
 @runtime_checkable
 class Paced(Protocol):
-    """A policy that also says how long rounds are; with others they have a fixed length."""
+    """A policy that also sets the length of rounds; with other policies the length is fixed."""
 
     def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:
-        """The seconds of the next round, after one of `length` seconds. `moved`: something was decided at its end;
-        `measured`: what came of the decisions before it, if there were any."""
+        """Return the seconds of the next round, after a round of `length` seconds. `moved` is True if something was
+        decided at its end; `measured` is the outcome of the decisions before it, None if there were none."""
         ...

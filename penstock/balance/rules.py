@@ -1,4 +1,4 @@
-"""The rules that every decision keeps, whichever policy made it. Pure."""
+"""The rules that every decision must keep, whichever policy made it. Pure."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from penstock.state.directory import Directory, Group
 from penstock.state.hash_ranges import HASH_END
 from penstock.state.hot_keys import too_wide
 
-MOST_DEPTH = 48  # a group of so long a prefix holds one key, or next to nothing
+MOST_DEPTH = 48  # bits: a group with a prefix this long holds one key, or next to nothing
 MEGABYTE = 1 << 20
-PINNED = sys.maxsize  # the round until which a group is settled that somebody has moved by hand
+PINNED = sys.maxsize  # end of the cooldown of a group that was moved by hand: never
 
 
 @dataclass(frozen=True)
 class Rules:
-    """`cool_down`: for so many rounds a group stays where it was moved. `budget`: the bytes of state that may get
-    another home in a round. `least_sites` and `most_sites` bound the number of sites that policies may choose."""
+    """The limits of balancing. A moved group stays for `cool_down` rounds. At most `budget` bytes of state change site
+    in a round. Policies may choose between `least_sites` and `most_sites` sites."""
 
     cool_down: int = 2
     budget: int = 256 * MEGABYTE
@@ -33,10 +33,11 @@ class Rules:
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Where things are while decisions are carried out one by one. `away` are the groups that have another home by now
-    than `known` says: a directory is not made anew for each of many moves. `settled` says until which round a group
-    stays; `single` are groups of one key, as far as is known; `moved` is the bytes that got another home in this round.
-    Invariant: `held` is the bytes of state at each site of the directory, `waiting` the pending rows."""
+    """The directory and the load of sites while decisions are applied one by one. `away` maps groups to their new site
+    where it differs from `known`: the directory is not rebuilt for every move. `settled` maps a group to the round
+    before which it must not move, `single` are the groups known to have one key, `moved` counts the bytes that changed
+    site in this round. Invariant: `held` is the bytes of state at each site of the directory, `waiting` the pending
+    rows."""
 
     known: Directory
     figures: Round
@@ -50,14 +51,16 @@ class Standing:
 
     @cached_property
     def directory(self) -> Directory:
+        """Return the directory with all changes applied."""
         return self.known.with_homes(self.away) if self.away else self.known
 
     def home(self, group: Group) -> int | None:
+        """Return the site of a group; None if there is no such group."""
         return self.away[group] if group in self.away else _home(self.known, group)
 
     def burden(self, group: Group) -> tuple[int, int]:
-        """The bytes of state and the pending rows of a group that may be younger than the round: half of what it was
-        split from, or all of what was merged into it."""
+        """Return the bytes of state and the pending rows of a group. A group that did not exist in the round is
+        estimated: split off, it has an even part of its ancestor; merged, the sum of its parts."""
         known, loads = self.figures.directory, self.figures.loads
         first, last = known.overlapping(group)
         younger = max(0, group.depth - known.groups[first].depth)
@@ -66,7 +69,7 @@ class Standing:
         return int(loads.state_bytes[first:last].sum()), int(loads.pending[first:last].sum())
 
     def after(self, rules: Rules, change: Change) -> Standing:
-        """Once the change is carried out."""
+        """Return the state after a change. Requires that the change breaks no rule."""
         loads = self.figures.loads
         match change:
             case Move(group, source, target):
@@ -101,7 +104,7 @@ class Standing:
         return np.bincount(directory.home_of, weights=weights, minlength=directory.sites).astype(np.float64)
 
     def _of_groups(self, directory: Directory, counts: Counts) -> Counts:
-        """A figure of all groups of a directory, as `burden` has it."""
+        """Return `counts`, given per group of the round, for the groups of `directory`, estimated as in `burden`."""
         known = self.figures.directory
         first = np.searchsorted(known.lows, directory.lows, side="right") - 1
         before = np.searchsorted(known.lows, directory.lasts, side="right")
@@ -111,13 +114,14 @@ class Standing:
 
 
 def standing(figures: Round, number: int, settled: Mapping[Group, int], single: frozenset[Group]) -> Standing:
-    """At the end of a round, before anything is carried out."""
+    """Return the state at the end of a round, before any decision is applied. Expired cooldowns are dropped."""
     loads, live = figures.loads, {group: until for group, until in settled.items() if until > number}
     held, waiting = figures.of_sites(loads.state_bytes), figures.of_sites(loads.pending)
     return Standing(figures.directory, figures, number, held, waiting, live, single)
 
 
 def _shifted(figures: Figures, source: int, target: int, amount: int) -> Figures:
+    """Return a copy with `amount` moved from one site to another."""
     shifted = figures.copy()
     shifted[source] -= amount
     shifted[target] += amount
@@ -125,13 +129,13 @@ def _shifted(figures: Figures, source: int, target: int, amount: int) -> Figures
 
 
 def _settled(at: Standing, heirs: Mapping[Group, int]) -> dict[Group, int]:
-    """What is settled with groups that have taken the place of others."""
+    """Return the cooldowns with those of the groups that replace others."""
     return {**at.settled, **{group: until for group, until in heirs.items() if until}}
 
 
 def impossible(directory: Directory, change: Change, may_cut: Collection[int] = ()) -> str | None:
-    """Why a directory cannot be changed in that way; None if it can. `may_cut` are the ports whose rows may be dealt
-    out among sites."""
+    """Return why a change cannot be applied to a directory; None if it can. `may_cut` are the ports whose rows may be
+    distributed among sites."""
     match change:
         case Move(group, source, target):
             return _impossible_move(directory, _home(directory, group), source, target)
@@ -140,8 +144,8 @@ def impossible(directory: Directory, change: Change, may_cut: Collection[int] = 
         case Merge(group):
             homes = {_home(directory, half) for half in group.halves}
             if None in homes:
-                return "its halves are not there"
-            return "its halves live at different sites" if len(homes) > 1 else None
+                return "its halves do not exist"
+            return "its halves are at different sites" if len(homes) > 1 else None
         case Scale(sites):
             return impossible_scale(directory, sites)
         case Spread():
@@ -151,6 +155,7 @@ def impossible(directory: Directory, change: Change, may_cut: Collection[int] = 
 
 
 def _impossible_now(at: Standing, change: Change) -> str | None:
+    """Return why a change cannot be applied after the changes so far; None if it can."""
     if isinstance(change, Move):
         return _impossible_move(at.known, at.home(change.group), change.source, change.target)
     return impossible(at.directory, change, at.figures.may_cut)
@@ -160,19 +165,19 @@ def _impossible_move(directory: Directory, home: int | None, source: int, target
     if home is None:
         return "there is no such group"
     if home != source:
-        return f"the group lives at site {home}"
+        return f"the group is at site {home}"
     if not 0 <= target < directory.sites:
         return f"there are {directory.sites} sites"
-    return "it lives there already" if target == home else None
+    return "it is at that site already" if target == home else None
 
 
 def broken_rule(rules: Rules, at: Standing, decision: Decision) -> str | None:
-    """The rule that a decision would break now; None if it breaks none."""
+    """Return the rule that a decision would break now; None if it breaks none."""
     if (why := _impossible_now(at, decision.change)) is not None:
         return why
     match decision.change:
         case Move(group) if at.number < at.settled.get(group, 0):
-            return "it was moved by hand" if at.settled[group] == PINNED else "it has been moved lately"
+            return "it was moved by hand" if at.settled[group] == PINNED else "it was moved recently"
         case Move() as move:
             return _against_receiving(rules, at, move)
         case Split(group) if group in at.single or group.depth >= MOST_DEPTH:
@@ -180,7 +185,7 @@ def broken_rule(rules: Rules, at: Standing, decision: Decision) -> str | None:
         case Scale(sites) if sites == at.known.sites:
             return "there are as many sites already"
         case Scale(sites) if not rules.least_sites <= sites <= rules.most_sites:
-            return f"there may be {rules.least_sites} to {rules.most_sites} sites"
+            return f"only {rules.least_sites} to {rules.most_sites} sites are allowed"
         case Scale() as scale:
             return _against_scaling(at, at.after(rules, scale))
         case _:
@@ -188,20 +193,21 @@ def broken_rule(rules: Rules, at: Standing, decision: Decision) -> str | None:
 
 
 def _against_receiving(rules: Rules, at: Standing, move: Move) -> str | None:
+    """Return the rule about the load of the receiver that a move breaks, or the budget; None if it breaks none."""
     figures, (state, pending) = at.figures, at.burden(move.group)
-    if at.moved and at.moved + state > rules.budget:  # one group may always move, or a large one never could
+    if at.moved and at.moved + state > rules.budget:  # the first group may always move, or a large one never could
         return f"more than {rules.budget // MEGABYTE} MB of state would move in one round"
     if figures.memory and state and at.held[move.target] + state > figures.memory:
         return f"the memory of site {move.target} would overflow"
-    most = max(figures.capacity, at.waiting[move.source] - pending)  # where all are too full, the fuller may give
+    most = max(figures.capacity, at.waiting[move.source] - pending)  # if all are too full, the fuller may give
     if figures.capacity and pending and at.waiting[move.target] + pending > most:
         return f"the buffer of site {move.target} would overflow"
     return None
 
 
 def _against_scaling(before: Standing, after: Standing) -> str | None:
-    """Where a site gets more than it has room for, and more than any has now: of sites that are all too full, more of
-    them are the cure."""
+    """Return the rule that a new number of sites breaks; None if it breaks none. A site must not get more than it has
+    room for, unless some site has as much already: if all sites are too full, more sites are the remedy."""
     figures = before.figures
     for room, had, has, what in (
         (figures.memory, before.held, after.held, "memory"),
@@ -213,6 +219,7 @@ def _against_scaling(before: Standing, after: Standing) -> str | None:
 
 
 def _home(directory: Directory, group: Group) -> int | None:
+    """Return the site of a group; None if there is no such group."""
     try:
         return directory.home(group)
     except KeyError:
@@ -220,20 +227,20 @@ def _home(directory: Directory, group: Group) -> int | None:
 
 
 def impossible_spread(directory: Directory, change: Spread, may_cut: Collection[int]) -> str | None:
-    """Why a hash cannot be spread so; None if it can."""
+    """Return why a hash cannot be spread like this; None if it can."""
     if not 0 <= change.hash < HASH_END:
         return "there is no such hash"
     if change.cut not in may_cut:
-        return "the rows of this input must not be parted"
+        return "the rows of this input cannot be distributed"
     if len(set(change.sites)) < max(2, len(change.sites)):
-        return "it takes at least two sites, each of them once"
+        return "it needs at least two sites, each named once"
     if not all(0 <= site < directory.sites for site in change.sites):
         return f"there are {directory.sites} sites"
     return "it is spread already" if directory.cells_at(change.hash) is not None else None
 
 
 def impossible_gather(directory: Directory, hash_: int) -> str | None:
-    """Why a hash cannot be gathered; None if it can."""
+    """Return why a hash cannot be gathered; None if it can."""
     cells = directory.cells_at(hash_)
     if cells is None:
         return "it is not spread"
@@ -241,10 +248,10 @@ def impossible_gather(directory: Directory, hash_: int) -> str | None:
 
 
 def impossible_scale(directory: Directory, sites: int) -> str | None:
-    """Why there cannot be so many sites; None if there can."""
+    """Return why the number of sites cannot be `sites`; None if it can."""
     if sites < 1:
-        return "there must be a site"
+        return "at least one site is needed"
     wide = too_wide(directory.spread, sites)
     if not wide:
         return None
-    return f"a key is spread over {len(wide[0].sites)} sites, and has to be gathered first"
+    return f"a key is spread over {len(wide[0].sites)} sites and must be gathered first"

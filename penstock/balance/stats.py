@@ -1,6 +1,6 @@
-"""What a subquery did over a round: what its sites and its groups told, added up over some epochs. Pure.
+"""The statistics of a subquery over a round: those of its sites and groups, added up over the epochs. Pure.
 
-A policy reads a round and nothing else, so whatever it decides can be tried on figures that were written by hand.
+A policy reads one `Round` and nothing else, so its decisions can be tested with statistics written by hand.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Loads:
-    """What groups came to, without hashes that live in cells. Invariant: all arrays have one entry per group, in the
-    order of the directory.
+    """The statistics of groups, without hashes that are spread over cells. Invariant: all arrays have one entry per
+    group, in directory order.
 
-    `rows` came in, and `heaviest` of them were of one key, the most that any had; `done` rows were worked on, also such
-    that had come before, and `seconds` of work they and what was due took; `state_rows` and `state_bytes` are what the
-    group holds, and `pending` rows wait for work, all at the end. `last_used` is the last epoch of the round in which a
-    row came, counted from 1; 0: none came. `output` is the rows that the operator put out, before what is behind it in
-    the subquery; shared out among the groups of a work item as its seconds are, so it may be a fraction.
+    `rows` arrived, `heaviest` of them with the group's heaviest key. `done` rows were processed, including rows that
+    arrived earlier; they and the closing of windows took `seconds`. `state_rows` and `state_bytes` are the group's
+    state and `pending` its unprocessed rows, at the end of the round. `last_used` is the last epoch of the round in
+    which a row arrived, counted from 1 (0: none). `output` is the rows that the operator produced, before the stateless
+    steps behind it; it is divided among the groups of a work item in proportion to their seconds, so it may be
+    fractional.
     """
 
     rows: Counts
@@ -42,7 +43,7 @@ class Loads:
     output: Figures
 
     def then(self, later: Loads, epoch: int) -> Loads:
-        """These and those of the next epoch, which is the round's `epoch`-th."""
+        """Add the statistics of the next epoch, which is number `epoch` of the round."""
         return replace(
             later,
             rows=self.rows + later.rows,
@@ -56,8 +57,8 @@ class Loads:
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """What a site tells after an epoch: of its groups, in the order of the directory, of the heaviest keys in them, and
-    of its cells."""
+    """The statistics that one site reports after an epoch: its groups in directory order, the heaviest keys in them,
+    and its cells."""
 
     load: Loads
     keys: tuple[KeyLoad, ...]
@@ -66,15 +67,15 @@ class Told:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One subquery over `epochs` epochs, which took `seconds`.
+    """The statistics of one subquery over `epochs` epochs that took `seconds` in total.
 
-    Invariant: `loads` has one entry per group of the directory, the arrays below one per site. `busy` is how long a
-    site worked, `share` how long it could have: the time that the sites of its level had together, until the last was
-    done or the deadline had come, and the rest between epochs. `backlog` is the rows that were pending at the ends of
-    epochs, on average, and `capacity` how many may be (0: no bound). `memory` is the bytes of state that a site may
-    hold, `most_sites` how many there may be (0: no bound). `settled` has one entry per group: whether it stays where it
-    is, for it was moved lately (None: none does). `may_cut` are the ports whose rows may be dealt out among sites;
-    `keys` the heaviest keys of those that live in groups, and `cells` what those came to that do not.
+    Invariant: `loads` has one entry per group of the directory, the arrays below it one per site. `busy` is the seconds
+    that a site worked, `share` the seconds that it could have worked: the time its level took in each epoch, until the
+    last site was done or the deadline came, and the pauses between epochs. `backlog` is the mean number of pending rows
+    at the end of an epoch and `capacity` its limit; `memory` is the limit of a site's bytes of state, `most_sites` that
+    of the number of sites (0: unlimited). `settled` is a mask of the groups in cooldown (None: none is). `may_cut` are
+    the ports whose rows may be distributed among sites. `keys` are the heaviest keys of groups, `cells` the statistics
+    of spread hashes.
     """
 
     directory: Directory
@@ -93,7 +94,7 @@ class Round:
     cells: CellLoads = NO_CELLS
 
     def then(self, later: Round) -> Round:
-        """This round with one more epoch, under the same directory."""
+        """Add one more epoch, under the same directory."""
         epochs = self.epochs + later.epochs
         return replace(
             later,
@@ -109,70 +110,72 @@ class Round:
 
     @cached_property
     def homes(self) -> npt.NDArray[np.int64]:
-        """The site of each group."""
+        """Return the site of each group."""
         return self.directory.home_of
 
     @cached_property
     def stays(self) -> Mask:
-        """Which groups no move may be proposed for: it would only be refused."""
+        """Return a mask of the groups that must not move: a move of them would be refused."""
         return np.zeros(len(self.homes), np.bool_) if self.settled is None else self.settled
 
     @cached_property
     def utilisation(self) -> Figures:
-        """The part of its share that each site was busy."""
+        """Return the fraction of its share that each site was busy."""
         return _parts(self.busy, self.share)
 
     @cached_property
     def occupancy(self) -> Figures:
-        """The part of its buffer that each site had filled; 0 where there is no bound."""
+        """Return the filled fraction of each site's buffer; 0 if buffers are unbounded."""
         return self.backlog / self.capacity if self.capacity else np.zeros(len(self.backlog))
 
     def of_sites(self, figures: npt.NDArray[np.int64] | Figures) -> Figures:
-        """What the figures of groups come to at each site."""
+        """Sum values of groups by site."""
         return np.bincount(self.homes, weights=figures, minlength=self.directory.sites).astype(np.float64)
 
     @cached_property
     def idle(self) -> Figures:
-        """The seconds of its share that each site was not busy."""
+        """Return the seconds of its share that each site was not busy."""
         return np.maximum(0.0, self.share - self.busy)
 
     @cached_property
     def output(self) -> Figures:
-        """The rows that each site put out."""
+        """Return the rows that each site produced."""
         return self._with_cells(self.loads.output, self.cells.output)
 
     @cached_property
     def done(self) -> Figures:
-        """The rows that each site worked on."""
+        """Return the rows that each site processed."""
         return self._with_cells(self.loads.done, self.cells.done)
 
     def _with_cells(self, groups: Counts | Figures, cells: Counts | Figures) -> Figures:
+        """Sum values of groups and of cells by site."""
         return np.asarray(self.of_sites(groups) + cells.sum(axis=0), np.float64)
 
     @cached_property
     def cost_per_row(self) -> Figures:
-        """The seconds of work that each group took for a row; 0 where none was worked on."""
+        """Return the seconds per processed row of each group; 0 where no row was processed."""
         return _parts(self.loads.seconds, self.loads.done)
 
     @cached_property
     def site_cost_per_row(self) -> Figures:
-        """The seconds that each site was busy for a row; 0 where none was worked on."""
+        """Return the seconds per processed row of each site; 0 where no row was processed."""
         return _parts(self.busy, self.done)
 
     @cached_property
     def delay(self) -> Figures:
-        """About how many seconds a row of each group waits until it is worked on.
+        """Return an estimate of the seconds that a row of each group waits until it is processed.
 
-        A result comes as soon as the newer of its rows is worked on, so this is the production delay (now minus the
-        time of the newer partner) less what that row waited before it was taken in. Nobody has to look at a row for it:
-        by Little's law rows wait as long as those take that are pending, at the rate at which they are done; and one
-        that comes at any time of an epoch waits for half of it on average. Where nothing is done, what is pending has
-        waited for all of the round at least."""
+        A result is produced when the newer of its rows is processed, so this is the production delay (now minus the
+        time of the newer partner) without what that row waited before intake. No row is inspected for it: by Little's
+        law, the wait is the number of pending rows divided by the rate of processing; and a row that arrives at a
+        random time of an epoch waits for half of the epoch on average. Where nothing is processed, pending rows have
+        waited for the whole round at least.
+        """
         return self._delay(self.loads.pending, self.loads.done)
 
     @cached_property
     def site_delay(self) -> Figures:
-        """The same of each site, over all of its rows."""
+        """Return an estimate of the seconds that a row waits at each site, as in `delay`."""
         return self._delay(self.backlog, self.done)
 
     def _delay(self, pending: Counts | Figures, done: Counts | Figures) -> Figures:
@@ -181,17 +184,17 @@ class Round:
 
     @cached_property
     def pace(self) -> float:
-        """The seconds that the slowest site takes for a row of the whole subquery; 0 where none came."""
+        """Return the seconds of the slowest site per row of the whole subquery; 0 if no row arrived."""
         return float(self.busy.max()) / self.rows_in if self.rows_in else 0.0
 
     @property
     def rows_in(self) -> int:
-        """The rows that came to the subquery, copies counted once."""
+        """Return the rows that arrived, each copied row counted once."""
         return int(self.loads.rows.sum()) + self.cells.different_rows
 
     @cached_property
     def speeds(self) -> Figures:
-        """Rows that each site works through in a second; where it had none, as many as the others on average."""
+        """Return the rows per second of each site; for a site without rows, the mean of the others."""
         rows = self.of_sites(self.loads.rows) + self.cells.rows
         known = (self.busy > 0) & (rows > 0)
         speeds = np.divide(rows, self.busy, out=np.zeros(len(rows)), where=known)
@@ -199,4 +202,5 @@ class Round:
 
 
 def _parts(some: Counts | Figures, of: Counts | Figures) -> Figures:
+    """Divide elementwise, giving 0 where the divisor is 0."""
     return np.divide(some, of, out=np.zeros(len(some)), where=of > 0)

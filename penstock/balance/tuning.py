@@ -1,4 +1,4 @@
-"""Fine tuning: groups that are too large or too hot are split, small cold buddies become one again. Pure.
+"""Fine tuning: split groups that are too large or too hot, merge small cold buddies. Pure.
 
 Sizes are rows of state. A group is kept between theta and two theta (window joins in a cluster, section IV-D).
 """
@@ -16,19 +16,19 @@ from penstock.balance.rules import MOST_DEPTH
 from penstock.balance.stats import Counts, Figures, Round
 from penstock.state.directory import Group
 
-HOT = 0.5  # of what a site does on average: with groups that do more, no distribution is even
+HOT = 0.5  # part of a site's mean work: with groups that do more, the sites cannot be levelled
 COLD = HOT / 2  # buddies that do less together may be merged; the gap keeps them from being split again at once
-WORTH_PARTING = 0.02  # of what a site does on average: what the keys beside the heaviest must do at least
-# A bucket below theta and its buddy may be merged up to 2 theta, says the paper. The gap up to that keeps a group whose
-# size wavers about 2 theta from being split and merged by turns.
+WORTH_PARTING = 0.02  # part of a site's mean work that the keys beside the heaviest must do for a split to help
+# The paper merges a bucket below theta with its buddy up to 2 theta. The gap below that keeps a group whose size varies
+# around 2 theta from being split and merged by turns.
 MERGED = 1.5
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """For groups per site, on average: no split of a hot group above `hot`, nor of a large one above `large`; no merge
-    below `least`. `depth`: no merge into a group of a shorter prefix. `changes` are those of one round, for each takes
-    the directory apart and puts it together again."""
+    """The limits of fine tuning. `least`, `hot` and `large` are mean numbers of groups per site: no merge below
+    `least`, no split of a hot group above `hot`, no split of a large group above `large`. No merge makes a group of
+    fewer than `depth` bits. `changes` limits the changes of one round, since each rebuilds the directory."""
 
     least: int = 8
     hot: int = 64
@@ -38,18 +38,18 @@ class Bounds:
 
 
 BOUNDS = Bounds()
-CROWDED = 32  # groups per site: fewer cannot be evened out well
+CROWDED = 32  # groups per site: fewer cannot be levelled well
 
 
 def keeping_first(figures: Round, bounds: Bounds = BOUNDS, crowded: int = CROWDED) -> Bounds:
-    """The bounds under which merges undo splits that are no longer needed, above `crowded` groups per site, and leave
-    the groups that there were at first: none gets a shorter prefix than the shortest."""
+    """Return bounds under which merges only undo splits that are no longer needed: above `crowded` groups per site, and
+    never to a prefix shorter than the shortest of now."""
     shortest = min(group.depth for group in figures.directory.groups)
     return replace(bounds, least=crowded, depth=shortest)
 
 
 def tuned(figures: Round, theta: int, bounds: Bounds = BOUNDS) -> list[Decision]:
-    """Splits, the most urgent first, and then merges."""
+    """Return splits, the most urgent first, and then merges."""
     asked = demand(figures)
     splits = [*too_hot(figures, asked, bounds), *too_large(figures, theta, bounds)]
     splits = list({decision.change: decision for decision in reversed(splits)}.values())[::-1][: bounds.changes]
@@ -58,13 +58,14 @@ def tuned(figures: Round, theta: int, bounds: Bounds = BOUNDS) -> list[Decision]
 
 
 def heavy_part(figures: Round) -> Figures:
-    """The part of each group's rows that are of its heaviest key; 1 where no rows came, for nothing can be parted."""
+    """Return the fraction of each group's rows that belong to its heaviest key; 1 without rows, since there is nothing
+    to divide."""
     rows = figures.loads.rows
     return np.divide(figures.loads.heaviest, rows, out=np.ones(len(rows)), where=rows > 0)
 
 
 def too_hot(figures: Round, asked: Demand, bounds: Bounds = BOUNDS) -> list[Decision]:
-    """Splits of groups with so much work that no distribution over the sites can be even, the hottest first."""
+    """Return splits of groups with so much work that the sites cannot be levelled, the hottest first."""
     sites, average = figures.directory.sites, float(asked.work.sum()) / figures.directory.sites
     parts = asked.work * (1 - heavy_part(figures)) > WORTH_PARTING * average
     hot = (asked.work > HOT * average) & parts & (figures.loads.rows > NOISE_ROWS)
@@ -76,11 +77,11 @@ def too_hot(figures: Round, asked: Demand, bounds: Bounds = BOUNDS) -> list[Deci
 
 
 def _split_hot(group: Group, part: float) -> Decision:
-    return Decision(Split(group), f"it has {part:.0%} of the work that a site has on average")
+    return Decision(Split(group), f"it has {part:.0%} of the mean work of a site")
 
 
 def too_large(figures: Round, theta: int, bounds: Bounds = BOUNDS) -> list[Decision]:
-    """Splits of groups with more than two theta rows of state, the largest first."""
+    """Return splits of groups with more than two theta rows of state, the largest first."""
     held = figures.loads.state_rows
     room = bounds.large * figures.directory.sites - len(held)
     several = (figures.loads.rows == 0) | (figures.loads.heaviest < figures.loads.rows)
@@ -92,14 +93,14 @@ def too_large(figures: Round, theta: int, bounds: Bounds = BOUNDS) -> list[Decis
 
 
 def _splittable(figures: Round, places: Counts, by: Figures) -> list[int]:
-    """Those of some groups whose prefix may get longer, the largest by a figure first."""
+    """Return those of `places` whose groups may be split further, in descending order of `by`."""
     order = places[np.argsort(-by[places], kind="stable")]
     return [int(n) for n in order if figures.directory.groups[n].depth < MOST_DEPTH]
 
 
 def mergeable(figures: Round, asked: Demand, theta: int, bounds: Bounds = BOUNDS) -> list[Decision]:
-    """Merges of buddies at one site that are small and cold, the smallest first. In a round with hardly any rows all
-    groups look cold, so it is no reason to merge any."""
+    """Return merges of buddies at one site that are small and cold, the smallest first. With hardly any rows all groups
+    look cold, so such a round gives none."""
     sites, groups = figures.directory.sites, figures.directory.groups
     room = len(groups) - bounds.least * sites
     if room <= 0 or figures.loads.rows.sum() < NOISE_ROWS * sites:
@@ -110,15 +111,15 @@ def mergeable(figures: Round, asked: Demand, theta: int, bounds: Bounds = BOUNDS
     cold = work[:-1] + work[1:] <= COLD * work.sum() / sites
     pairs = np.flatnonzero(_buddies(figures, bounds.depth) & small & cold)
     chosen = pairs[np.argsort(together[pairs], kind="stable")][: min(room, bounds.changes)]
-    return [Decision(Merge(groups[n].parent), f"its halves hold {together[n]:,} rows together") for n in chosen]
+    return [Decision(Merge(groups[n].parent), f"its halves hold {together[n]:,} rows in total") for n in chosen]
 
 
 def _buddies(figures: Round, depth: int) -> npt.NDArray[np.bool_]:
-    """For each group but the last: whether it and the next are the halves of one of a depth, or of a greater one, and
-    live at one site."""
+    """Return, for each group but the last, whether it and the next group are the two halves of one group of at least
+    `depth` bits and are at the same site."""
     groups = figures.directory.groups
     depths = figures.directory.depths
     odd = np.fromiter((group.prefix & 1 for group in groups), np.int64, len(groups))
-    # In order of hash, a group of even prefix is followed by its buddy, or by a part of it that is deeper.
+    # In hash order, a group with an even prefix is followed by its buddy, or by a deeper part of its buddy.
     halves = (depths[:-1] == depths[1:]) & (odd[:-1] == 0) & (depths[:-1] > depth)
     return np.asarray(halves & (figures.homes[:-1] == figures.homes[1:]))

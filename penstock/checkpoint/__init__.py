@@ -1,4 +1,5 @@
-"""The checkpoint: a folder whose newest manifest is the truth. Plain Arrow IPC and JSON; nothing in it is evaluated.
+"""The checkpoint: a folder whose newest manifest is the committed state of a query. Plain Arrow IPC and JSON; nothing
+in it is executed.
 
-Takes files and manifests, gives them back whole or names the one that is broken.
+Files are returned intact, or the error names the file that is damaged.
 """

@@ -1,4 +1,4 @@
-"""One driver per checkpoint: an advisory lock that dies with its holder, also when the holder is killed."""
+"""One driver per checkpoint: an advisory lock that the system releases when its holder ends or is killed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from penstock.storage.disk_errors import writing
 from penstock.storage.plain_file import NotPlain, open_plain, reason
 
 FILE = "lock"
-_LOOKS, _BETWEEN = 5, 0.02  # somebody who looks whether a run holds it may be in the way for a moment
+_LOOKS, _BETWEEN = 5, 0.02  # retries and seconds between them: `in_use` of another process holds the lock for a moment
 
 
 def in_use(checkpoint: Path) -> bool:
-    """Whether a run holds the checkpoint. Where one does, looking neither holds nor changes anything."""
+    """Return whether a run holds the checkpoint. The test does not disturb that run."""
     try:
         descriptor = open_plain(checkpoint / FILE)
     except OSError:
@@ -32,14 +32,15 @@ def in_use(checkpoint: Path) -> bool:
 
 
 class Lock:
-    """Held from `acquire` until `release` or the death of the process."""
+    """An exclusive lock, held from `acquire` until `release` or the end of the process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock. Nothing is written before it is held, and only to a plain file: never through a link."""
+        """Take the lock; raises CheckpointError if another run holds it. Nothing is written before it is held, and only
+        to a regular file, never through a link."""
         try:
             descriptor = open_plain(self._path, os.O_RDWR | os.O_CREAT)
         except NotPlain as error:
@@ -50,13 +51,13 @@ class Lock:
             raise CheckpointError(
                 "this checkpoint is in use by another run",
                 detail=f"{self._path.parent} is held by {holder or 'another process'}",
-                hint="stop that run first, or give this one a checkpoint of its own",
+                hint="stop that run first, or use another checkpoint for this one",
             )
         self._descriptor = descriptor
         self._sign(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
 
     def _sign(self, descriptor: int, holder: bytes) -> None:
-        """Say who holds it. Where there is no room for that, nobody does."""
+        """Write who holds the lock. If that fails, the lock is released."""
         try:
             with writing(self._path, len(holder)):
                 os.ftruncate(descriptor, 0)
@@ -67,7 +68,8 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Whether the lock is still the one that others find: somebody may have removed or replaced its file."""
+        """Return whether the lock is held and its file is still the one at the path: somebody may have removed or
+        replaced it."""
         if self._descriptor is None:
             return False
         try:
@@ -76,6 +78,7 @@ class Lock:
             return False
 
     def release(self) -> None:
+        """Release the lock if it is held."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -85,11 +88,12 @@ def _not_a_lock(path: Path, why: str) -> CheckpointError:
     return CheckpointError(
         "the lock of this checkpoint cannot be used",
         detail=f"{path}: {why}",
-        hint="remove it, if no run uses the checkpoint; the next run makes another",
+        hint="remove it, if no run uses the checkpoint; the next run creates another",
     )
 
 
 def _taken(descriptor: int) -> bool:
+    """Return whether the lock could be taken, after a few tries."""
     for look in range(_LOOKS):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""Checks of a manifest as data: whatever its checksum says, it must be one that a driver could have written.
+"""Validity checks of a manifest as data: whatever its checksum says, it must be one that a driver could have written.
 
-Numbers are in their ranges, counts fit each other, marks cover the hashes of their sites, and no row is held twice.
-What only the query knows, such as the number of its ports, is checked where the query is at hand.
+Numbers are in their ranges, counts are consistent, marks cover the hashes of their sites, and no row is stored twice.
+What depends on the query, such as the number of its ports, is checked where the query is known.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from penstock.state.runs import Run, Slice
 from penstock.storage.blocks import block_length
 
 MOST_SITES = 10_000
-_MOST = 2**63 - 1  # of a count
+_MOST = 2**63 - 1  # the largest count
 _CHECKSUM = re.compile(r"[0-9a-f]{16}")
 
 
 def contradictions(manifest: Manifest) -> Iterator[str]:
-    """Say what in a manifest cannot be true, one thing after the other."""
+    """Yield what is not valid in a manifest, one message each."""
     totals = manifest.totals
     for count in (totals.rows_in, totals.rows_out, totals.late_rows, totals.bad_rows, manifest.asked_sites):
         yield from _count(count, "a total")
@@ -35,16 +35,16 @@ def contradictions(manifest: Manifest) -> Iterator[str]:
         yield from _of_staged(file, manifest.folders)
     for output, epoch in manifest.published.items():
         if output not in manifest.folders or not 0 <= epoch <= manifest.epoch:
-            yield f"`{output}` was published by epoch {epoch}, which cannot be"
+            yield f"`{output}` was published by epoch {epoch}, which is impossible"
 
 
 def _of_staged(file: Staged, outputs: Collection[str]) -> Iterator[str]:
     yield from _count(file.rows, f"the number of rows of {file.name}")
     yield from _count(file.size, f"the size of {file.name}")
     if not _CHECKSUM.fullmatch(file.checksum):
-        yield f"the checksum of {file.name} is none"
+        yield f"the checksum of {file.name} is not valid"
     if file.output not in outputs:
-        yield f"{file.name} is staged for `{file.output}`, which is no output"
+        yield f"{file.name} is staged for `{file.output}`, which is not an output"
 
 
 def _of_source(source: SourceState) -> Iterator[str]:
@@ -84,21 +84,22 @@ def _of_run(run: Run) -> Iterator[str]:
         yield f"the times of {run.name} are not in order"
     blocks = -(-run.size // block_length(run.size)) if run.blocks else 0
     if not _CHECKSUM.fullmatch(run.checksum) or not re.fullmatch(rf"([0-9a-f]{{16}}){{{blocks}}}", run.blocks):
-        yield f"the checksums of {run.name} are none"
+        yield f"the checksums of {run.name} are not valid"
 
 
 def _held_twice(state: SubqueryState) -> Iterator[str]:
-    """A row is held once: slices of a run do not overlap, not even at two sites, but for hashes that are spread."""
+    """Yield messages for rows that are stored twice. Slices of a run must not overlap, not even across sites, except
+    for spread hashes."""
     spread = [HashRange(cells.hash, cells.hash + 1) for cells in state.directory.spread]
     by_run: dict[str, list[Slice]] = defaultdict(list)
     for piece in (piece for site in state.sites for piece in site.all_slices()):
         by_run[piece.run.name].append(piece)
     for name, pieces in by_run.items():
         if len({piece.run for piece in pieces}) > 1:
-            yield f"it says two things of {name}"
+            yield f"it has two descriptions of {name}"
         own = sorted(part for piece in pieces for part in remaining([piece.range], spread))
         if any(before.high > behind.low for before, behind in pairwise(own)):
-            yield f"rows of {name} are held twice"
+            yield f"rows of {name} are stored twice"
 
 
 def _marks(marks: Iterable[Mark]) -> Iterator[str]:

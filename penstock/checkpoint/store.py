@@ -1,4 +1,5 @@
-"""The checkpoint folder: opening it safely, its newest manifest, and the collection of what no manifest names.
+"""The checkpoint folder: opening it safely, its newest manifest, and garbage collection of files that no manifest
+names.
 
 checkpoint/
   lock            who runs the query now
@@ -6,7 +7,7 @@ checkpoint/
   manifests/      one per epoch, the newest three are kept
   runs/           state
   results/ late/ bad/    staged and, by default, published rows
-  control/        what somebody wants of the run, and what it shows of itself
+  control/        requests to the run, and its status
 """
 
 from __future__ import annotations
@@ -34,23 +35,24 @@ _EPOCH_OF_NAME = re.compile(r"e(\d+)-")
 
 
 def staged_name(epoch: int, part: str, token: str, extension: str) -> str:
-    """The name of a file made by an epoch. `token` is random: a name is never used twice."""
+    """Return the name of a file of an epoch. `token` is random: a name is never used twice."""
     return f"e{epoch:012d}-{part}-{token}.{extension}"
 
 
 def epoch_of_name(name: str) -> int | None:
+    """Return the epoch of a file's name; None if the name has none."""
     match = _EPOCH_OF_NAME.match(name)
     return int(match[1]) if match else None
 
 
 def _refuse_file(root: Path) -> None:
-    """A checkpoint is a folder, in a folder."""
+    """Raise CheckpointError if the path, or one of its parents, is not a folder."""
     for path in (root, *root.parents):
         if path.exists() and not path.is_dir():
             raise CheckpointError(
                 f"`{root}` cannot be a checkpoint",
                 detail=f"{path} is a file" if path.is_file() else f"{path} is not a folder",
-                hint="name a folder, which is made if it is not there",
+                hint="name a folder; it is created if it does not exist",
             )
 
 
@@ -62,10 +64,11 @@ class Checkpoint:
         self.manifests = root / "manifests"
         self.runs = root / "runs"
         self._lock = Lock(root / FILE)
-        self._named: dict[int, set[str]] = {}  # what each manifest names that has been read to collect
+        self._named: dict[int, set[str]] = {}  # the names in each manifest that was read for garbage collection
 
     @classmethod
     def open(cls, location: str | os.PathLike[str]) -> Checkpoint:
+        """Open a checkpoint, creating the folder if needed, and take its lock."""
         root = checkpoint_path(location)
         _refuse_file(root)
         make_private_folder(root)
@@ -78,12 +81,13 @@ class Checkpoint:
         return checkpoint
 
     def close(self) -> None:
+        """Release the lock."""
         self._lock.release()
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Say what a disk refuses, and tell it from another driver that cleans up behind itself: there can only be one
-        where the lock was removed."""
+        """Translate errors of the disk. If the lock was removed, another driver may have deleted files of this one, so
+        the error then says that the lock was lost."""
         try:
             with using_disks():
                 yield
@@ -101,7 +105,8 @@ class Checkpoint:
         )
 
     def newest(self) -> Manifest | None:
-        """The manifest to go on from; None in a new checkpoint."""
+        """Return the newest manifest, to continue from; None in a new checkpoint. Raises CorruptCheckpointError if it
+        is not valid."""
         known = manifests.epochs(self.manifests)
         if known:
             return self._sound(manifests.read(self.manifests, known[-1]))
@@ -119,9 +124,9 @@ class Checkpoint:
         return manifest
 
     def commit(self, manifest: Manifest, staging: Iterable[Path] = ()) -> None:
-        """Make an epoch true. Tasks have synced the files they made; their names, in the folders of state and of
-        staged rows, are made durable here, once for all of them and before the manifest that relies on them. A driver
-        that has lost its lock commits nothing: another one may have deleted the files of this epoch as left behind."""
+        """Commit an epoch. Tasks have synced the content of their files; this syncs their names, in the folders of
+        state and of staged rows, before it writes the manifest that refers to them. A driver that lost its lock commits
+        nothing: another driver may have deleted the files of this epoch."""
         if not self._lock.held:
             raise self._lost(f"epoch {manifest.epoch} is not committed")
         for folder in (self.runs, *staging):
@@ -129,8 +134,8 @@ class Checkpoint:
         manifests.commit(self.manifests, manifest)
 
     def discard(self, epoch: int) -> None:
-        """Delete the state that the tasks of an epoch have written, all of which have ended. Nothing is deleted where
-        the epoch is committed, or where the lock was lost and another driver may be about to."""
+        """Delete the state files of an epoch whose tasks have all ended. Deletes nothing if the epoch is committed, or
+        if the lock was lost and another driver may be about to commit it."""
         if not self._lock.held or (self.manifests / manifests.file_name(epoch)).exists():
             return
         with suppress(OSError), os.scandir(self.runs) as entries:
@@ -141,9 +146,9 @@ class Checkpoint:
     def collect(self, staging: Iterable[Path], recovering: bool = False) -> None:
         """Delete old manifests, and files of committed epochs that none of the kept manifests names.
 
-        What is kept is read from the manifests on disk, which are the truth and never change; so each is read once.
-        Files of epochs that are not committed yet are left alone, for they may be in the making; except by a driver
-        that is `recovering`, has run nothing yet, and holds the lock: then a driver that died has left them.
+        The names to keep are read from the manifests on disk, which never change, so each is read once. Files of
+        uncommitted epochs are kept, because they may be in progress. Only a driver that is `recovering`, which has run
+        nothing yet and holds the lock, deletes them too: a driver that died has left them.
         """
         known = manifests.epochs(self.manifests)
         for epoch in known[:-KEPT_MANIFESTS]:
@@ -155,13 +160,14 @@ class Checkpoint:
             self._collect_folder(folder, names, None if recovering else known[-1])
 
     def _collect_folder(self, folder: Path, names: set[str], upto: int | None) -> None:
-        """Delete what no manifest names, up to an epoch or of all (None)."""
+        """Delete files that no manifest names, of epochs up to `upto` (None: of all epochs)."""
         for entry in os.scandir(folder) if folder.exists() else ():
             epoch = epoch_of_name(entry.name)
             if epoch is not None and (upto is None or epoch <= upto) and entry.name not in names:
                 _delete(Path(entry.path))
 
     def _sweep_temporary(self) -> None:
+        """Remove temporary manifests that a crash has left."""
         for leftover in self.manifests.glob(".*.json.*"):
             leftover.unlink(missing_ok=True)
 
@@ -172,7 +178,7 @@ def _delete(path: Path) -> None:
 
 
 def checkpoint_path(location: str | os.PathLike[str]) -> Path:
-    """The folder of a checkpoint, from the root of the file system."""
+    """Return the absolute path of a checkpoint's folder."""
     return Path(local_path(os.fspath(location), "a checkpoint", CheckpointError)).expanduser().absolute()
 
 
@@ -181,9 +187,9 @@ def _make_folder(path: Path) -> None:
         make_private_folder(path)
     except (FileExistsError, NotADirectoryError) as error:
         raise CheckpointError(
-            "a folder of the checkpoint cannot be made",
-            detail=f"something else than a folder is at {error.filename}",
-            hint="give a folder that does not exist yet, or that of a checkpoint; if this was one, restore the folder",
+            "a folder of the checkpoint cannot be created",
+            detail=f"there is something other than a folder at {error.filename}",
+            hint="name a folder that does not exist yet, or that of a checkpoint; if this was one, restore the folder",
         ) from error
 
 
@@ -197,7 +203,8 @@ def _refuse_unsafe(root: Path) -> None:
 
 
 def has_finished(root: Path) -> bool:
-    """Return whether the query of a checkpoint has nothing left to do. What cannot be read is for those who open it."""
+    """Return whether the query of a checkpoint has nothing left to do. False if the checkpoint cannot be read: opening
+    it reports why."""
     folder = root / "manifests"
     with suppress(PenstockError, OSError):
         known = manifests.epochs(folder) if folder.is_dir() else []
@@ -234,7 +241,7 @@ class _Names:
 
 
 def names_in(folder: Path, epoch: int) -> set[str]:
-    """The runs and the staged files of an epoch, as its manifest on disk has them."""
+    """Return the names of the runs and the staged files in the manifest of an epoch."""
     found = manifests.read_as(folder, epoch, _Names)
     sites = [site for subquery in found.subqueries for site in subquery.sites]
     slices = [piece for site in sites for piece in (*site.slices, *site.pending, *site.held)]

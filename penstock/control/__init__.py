@@ -1,1 +1,1 @@
-"""Steering and watching a run from outside: requests, their answers, and the status that a run shows."""
+"""Control and monitoring of a run from outside: requests, their answers, and the status of the run."""

@@ -1,13 +1,13 @@
-"""The control folder of a checkpoint: how somebody steers and watches a run from outside of it.
+"""The control folder of a checkpoint, by which other processes control and monitor a run.
 
 control/
-  <name>.request.json    what somebody wants; the run removes it before it does anything about it
-  <name>.answer.json     what came of it; whoever asked removes it
-  status.json            how the run is getting on
-  watched.json           somebody looks at it: written anew every second, for as long as that is so
+  <name>.request.json    a request; the run removes it before it carries it out
+  <name>.answer.json     the outcome; removed by whoever made the request
+  status.json            the status of the run
+  watched.json           rewritten every second while somebody watches the status
 
-Only the owner of the checkpoint may: a folder or file that belongs to another user, or that others can write to, is not
-believed. Links are not followed; what is read is plain JSON of bounded size, under names that are known.
+Only the owner of the checkpoint has access: a folder or file that belongs to another user, or that others can write to,
+is not trusted. Links are not followed; what is read is plain JSON of bounded size, under known names.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from penstock.errors import CheckpointError
 
 FOLDER, STATUS, WATCHED = "control", "status.json", "watched.json"
 REQUEST, ANSWER = ".request.json", ".answer.json"
-MOST_BYTES, MOST_OF_RUN = 4096, 16 * 2**20  # of a request; of what the run writes
+MOST_BYTES, MOST_OF_RUN = 4096, 16 * 2**20  # bytes of a request; bytes of a file that the run writes
 _LEFT_BEHIND = re.compile(r"[0-9a-f]{32}" + re.escape(ANSWER) + r"|\.[0-9a-f]{32}\.new")
 
 
 class Distrusted(Exception):
-    """A file that is not to be believed, and why."""
+    """A file that must not be trusted, and why."""
 
 
 class ControlFolder:
-    """Invariant: when it was opened, the folder belonged to this user and nobody else could write to it. All names are
-    looked up in that folder, wherever its path may lead later."""
+    """An open control folder. Invariant: when it was opened, it belonged to this user and no other user could write to
+    it. All names are resolved relative to that folder, even if its path is replaced later."""
 
     def __init__(self, checkpoint: Path) -> None:
         self.path = checkpoint / FOLDER
@@ -51,13 +51,14 @@ class ControlFolder:
         os.close(self._descriptor)
 
     def names(self) -> list[str]:
-        """None where it cannot be read: a run does not end because nobody can ask it for anything."""
+        """Return the names of the files; empty if the folder cannot be read: that must not end a run."""
         with suppress(OSError), os.scandir(self._descriptor) as entries:
             return [entry.name for entry in entries]
         return []
 
     def read(self, name: str, most: int = MOST_BYTES) -> bytes:
-        """A file of at most so many bytes; raises Distrusted. Without O_NONBLOCK a pipe would never be opened."""
+        """Return the content of a file of at most `most` bytes. Raises Distrusted, or FileNotFoundError. O_NONBLOCK
+        keeps the open of a pipe from waiting."""
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=self._descriptor)
         except FileNotFoundError:
@@ -70,7 +71,7 @@ class ControlFolder:
             os.close(file)
 
     def write(self, name: str, data: bytes) -> None:
-        """The whole file at once, in place of one that is there. Not durable: it is for those who live now."""
+        """Write or replace a file atomically. Not durable: only running processes read it."""
         staged = f".{uuid.uuid4().hex}.new"
         file = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self._descriptor)
         try:
@@ -82,7 +83,7 @@ class ControlFolder:
             raise
 
     def remove(self, name: str) -> bool:
-        """Whether it was there, and is not any more."""
+        """Remove a file; return False if it could not be removed."""
         try:
             os.unlink(name, dir_fd=self._descriptor)
         except OSError:
@@ -90,7 +91,8 @@ class ControlFolder:
         return True
 
     def sweep(self, before: float) -> None:
-        """Remove what dead processes and people who did not wait have left behind."""
+        """Remove answers and temporary files last changed before `before`, in seconds since 1970: no process waits for
+        them."""
         for name in filter(_LEFT_BEHIND.fullmatch, self.names()):
             with suppress(OSError):
                 if os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mtime < before:
@@ -98,6 +100,7 @@ class ControlFolder:
 
 
 def _content(file: int, most: int) -> bytes:
+    """Return the content of an open file. Raises Distrusted if it is unsafe, not a regular file, or too large."""
     about = os.fstat(file)
     if (why := _unsafe(about) if stat.S_ISREG(about.st_mode) else "it is not a plain file") is not None:
         raise Distrusted(why)
@@ -108,6 +111,7 @@ def _content(file: int, most: int) -> bytes:
 
 
 def _unsafe(about: os.stat_result) -> str | None:
+    """Return why a file or a folder is not trusted; None if it is."""
     if about.st_uid != os.geteuid():
         return "it belongs to another user"
     return "others can write to it" if about.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else None
@@ -117,11 +121,11 @@ def _refused(path: Path, why: str) -> CheckpointError:
     return CheckpointError(
         "the control folder of this checkpoint cannot be trusted",
         detail=f"{path}: {why}",
-        hint="only the owner of a checkpoint steers its run; if that is you, remove the folder and start the run again",
+        hint="only the owner of a checkpoint controls its run; if that is you, remove the folder and restart the run",
     )
 
 
 def _no_folder(path: Path) -> CheckpointError:
     return CheckpointError(
-        "nobody looks for requests here", detail=f"there is no {path}", hint="a run makes it when it starts: try again"
+        "no query is running here", detail=f"there is no {path}", hint="a run creates it when it starts: try again"
     )

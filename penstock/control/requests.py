@@ -1,4 +1,4 @@
-"""What somebody wants of a run, and how the run gets to know it: requests in the control folder, each answered."""
+"""Requests to a run: files in the control folder, each of which the run answers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from penstock.control.folder import (
 )
 from penstock.control.status import Status
 
-GROUP = r"\A([01]{1,64}|\*)\Z"  # how a group is written
-MOST_SITES = 10_000  # a slip of the finger must not drown a run in sites
+GROUP = r"\A([01]{1,64}|\*)\Z"  # a group as its bits
+MOST_SITES = 10_000  # bounds the damage of a typing error
 _NAME = re.compile(r"([0-9a-f]{32})" + re.escape(REQUEST))
 _HOUR, _CLOCKS_DIFFER, _STATUS_EVERY, _SIGN_HOLDS = 3600.0, 60.0, 0.25, 3.0  # seconds
 
@@ -36,7 +36,7 @@ _Group = Annotated[str, msgspec.Meta(pattern=GROUP)]
 
 @dataclass(frozen=True)
 class ScaleRequest:
-    """Another number of sites, for one subquery or for all. `name` is that of the request's file."""
+    """Change the number of sites, of one subquery or of all. `name` is that of the request's file."""
 
     sites: _Sites
     subquery: _Count | None = None
@@ -45,7 +45,7 @@ class ScaleRequest:
 
 @dataclass(frozen=True)
 class MoveRequest:
-    """Another home for a group, which is written as its bits."""
+    """Move a group, given as its bits, to another site."""
 
     group: _Group
     site: _Count
@@ -55,7 +55,7 @@ class MoveRequest:
 
 @dataclass(frozen=True)
 class SplitRequest:
-    """Two groups instead of one, which is written as its bits."""
+    """Split a group, given as its bits, into two."""
 
     group: _Group
     subquery: _Count
@@ -64,7 +64,7 @@ class SplitRequest:
 
 @dataclass(frozen=True)
 class RebalanceRequest:
-    """Even out the sites now, of one subquery or of all."""
+    """Level the sites now, of one subquery or of all."""
 
     subquery: _Count | None = None
     name: str = ""
@@ -78,7 +78,7 @@ KINDS: dict[str, type[Request]] = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a request: `why_not` is the reason why nothing was done, None where it was."""
+    """The outcome of a request: `why_not` is the reason why it was refused, None if it was carried out."""
 
     why_not: str | None
     detail: str = ""
@@ -86,7 +86,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Letter:
-    """The content of a request's file. `made` is when, in seconds since 1970."""
+    """The content of a request's file. `made` is the time of the request, in seconds since 1970."""
 
     kind: str
     made: float
@@ -94,10 +94,11 @@ class Letter:
 
 
 class Control:
-    """The requests that a run gets, and the status that it shows; used by one thread. `began` is when the run did.
+    """The run's side of the control folder: it takes requests and publishes the status. Used by one thread. `began` is
+    the start of the run, in seconds since 1970.
 
-    Invariant: a request is gone from the folder before `requests` gives it out, so whatever dies, it is carried out at
-    most once. One that is older than an hour, or than the run, is never given out.
+    Invariant: a request is removed from the folder before `requests` returns it, so that it is carried out at most
+    once, whatever crashes. A request older than an hour, or older than the run, is never returned.
     """
 
     def __init__(self, checkpoint: Path, began: float, clock: Callable[[], float] = time.time) -> None:
@@ -106,7 +107,7 @@ class Control:
         self._folder, self._began, self._clock = ControlFolder(checkpoint), began, clock
         self._published = float("-inf")
         self._sign, self._sign_seen = b"", float("-inf")
-        for left in (STATUS, WATCHED):  # by a run before, and by who watched it
+        for left in (STATUS, WATCHED):  # left by an earlier run, and by whoever watched it
             self._folder.remove(left)
         self._folder.sweep(clock() - _HOUR)
 
@@ -114,7 +115,7 @@ class Control:
         self._folder.close()
 
     def requests(self) -> list[Request]:
-        """What is to be done now, in the order in which it was asked for; each is to be answered."""
+        """Return the requests to carry out now, oldest first. Each must be answered."""
         names = [match[1] for name in self._folder.names() if (match := _NAME.fullmatch(name))]
         if not names:
             return []
@@ -123,20 +124,20 @@ class Control:
         return [request for _, _, request in sorted(taken, key=lambda one: one[:2])]
 
     def _taken(self, name: str) -> tuple[float, str, Request] | None:
-        """The request, with the time it was made; None where it is not to be carried out."""
+        """Return a request with its time and name; None if it is not to be carried out."""
         try:
             letter = self._letter(name + REQUEST)
             self._refuse_old(letter)
             return letter.made, name, _request(letter, name)
         except FileNotFoundError:
-            return None  # it was withdrawn
+            return None  # the request was withdrawn
         except Distrusted as why:
             self._answer(name, Answer(str(why)))
             return None
 
     def _letter(self, file: str) -> Letter:
-        """The file goes, whatever is in it. One that cannot be removed could be carried out twice, so it does not
-        count as there."""
+        """Read a request's file and remove it, whatever it contains. Raises FileNotFoundError if it cannot be removed,
+        because it could then be carried out twice."""
         try:
             return _decoded(self._folder.read(file))
         finally:
@@ -144,8 +145,9 @@ class Control:
                 raise FileNotFoundError(file)
 
     def _refuse_old(self, letter: Letter) -> None:
+        """Raise Distrusted for a request made before the run, too long ago, or in the future."""
         if letter.made < self._began:
-            raise Distrusted("too old: it was made before this run began")
+            raise Distrusted("too old: it was made before this run started")
         age = self._clock() - letter.made
         if age > _HOUR:
             raise Distrusted("too old: it was made more than an hour ago")
@@ -153,31 +155,32 @@ class Control:
             raise Distrusted("it was made in the future: the clocks of the two hosts differ")
 
     def answer(self, request: Request, why_not: str | None, detail: str = "") -> None:
+        """Answer a request; `why_not` None means that it was carried out."""
         self._answer(request.name, Answer(why_not, detail))
 
     def _answer(self, name: str, answer: Answer) -> None:
-        with suppress(OSError):  # a run does not end because somebody cannot be told
+        with suppress(OSError):  # an answer that cannot be written must not end the run
             self._folder.write(name + ANSWER, msgspec.json.encode(answer))
 
     @property
     def status_due(self) -> bool:
-        """Whether the last status is old enough for another."""
+        """Return whether the last status is old enough to publish another."""
         return not 0 <= self._clock() - self._published < _STATUS_EVERY
 
     @property
     def watched(self) -> bool:
-        """Whether somebody looks at the status. What is in the sign only has to change: by which clock it was written
-        does not matter, and one that was left behind is soon not believed any more."""
+        """Return whether somebody watches the status. Only a change of the watch file counts, not the time in it:
+        clocks may differ, and a file that was left behind expires."""
         with suppress(OSError, Distrusted):
             if (sign := self._folder.read(WATCHED)) != self._sign:
                 self._sign, self._sign_seen = sign, self._clock()
         return 0 <= self._clock() - self._sign_seen < _SIGN_HOLDS
 
     def publish(self, status: Status) -> None:
-        """Show a status. One that comes too soon after another is left out: `status_due` tells beforehand."""
+        """Publish a status. Ignored if the last one is too recent, which `status_due` tells in advance."""
         if self.status_due:
             self._published = self._clock()
-            with suppress(OSError):  # or because nobody can watch it
+            with suppress(OSError):  # a status that cannot be written must not end the run
                 self._folder.write(STATUS, msgspec.json.encode(status))
 
 
@@ -191,7 +194,7 @@ def _decoded(data: bytes) -> Letter:
 def _request(letter: Letter, name: str) -> Request:
     kind = KINDS.get(letter.kind)
     if kind is None:
-        raise Distrusted(f"this run knows no `{letter.kind}`; it knows {', '.join(KINDS)}")
+        raise Distrusted(f"unknown request `{letter.kind}`; known: {', '.join(KINDS)}")
     try:
         return replace(msgspec.convert(letter.wants, kind), name=name)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""The status that a run shows to whoever watches it, as values that are written as JSON."""
+"""The status that a run publishes, as values that are written as JSON."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class SiteStatus:
-    """`utilisation` is the part of its share of the time that the site is busy, `backlog` its pending rows, `delay` the
-    seconds that a row waits until it is worked on."""
+    """The status of a site. `utilisation` is the fraction of its share of time that the site is busy, `backlog` its
+    pending rows, `delay` the seconds that a row waits until it is processed."""
 
     rows_per_second: float
     utilisation: float
@@ -22,7 +22,7 @@ class SiteStatus:
 
 @dataclass(frozen=True)
 class GroupStatus:
-    """`group` is written as its bits; `utilisation` is its part of that of its site."""
+    """The status of a group, given as its bits. `utilisation` is its part of its site's utilisation."""
 
     group: str
     site: int
@@ -34,8 +34,9 @@ class GroupStatus:
 
 @dataclass(frozen=True)
 class SubqueryStatus:
-    """Invariant: `sites` are in order of their numbers, `hottest` are groups, those with most work first. `capacity` is
-    the rows that may be pending at a site (0: no bound), `spread_keys` how many keys are at several sites."""
+    """The status of a subquery. Invariant: `sites` are ordered by number, `hottest` are groups, those with most work
+    first. `capacity` is the limit of pending rows at a site (0: unlimited), `spread_keys` the number of keys that are
+    spread over several sites."""
 
     name: str
     sites: tuple[SiteStatus, ...]
@@ -46,8 +47,8 @@ class SubqueryStatus:
 
 @dataclass(frozen=True)
 class DecisionStatus:
-    """What was decided after an epoch, and why; the gain that was predicted and measured, as parts; `refused` is the
-    rule that it would have broken."""
+    """A decision made after an epoch, with its reason. `predicted` and `measured` are the gains as fractions; `refused`
+    is the rule that it would have broken."""
 
     epoch: int
     subquery: int
@@ -60,9 +61,9 @@ class DecisionStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """How a run is getting on. Invariant: subqueries are in order of their numbers, the newest decision is the last.
-    `began` and `at` are seconds since 1970: when the run began, and when this was true. `groups_told`: the sites have
-    told of their groups, as they do while somebody watches; without it the hottest are not known."""
+    """The status of a run. Invariant: subqueries are ordered by number, decisions from oldest to newest. `began` and
+    `at` are seconds since 1970: the start of the run, and the time of this status. With `groups_told` the sites have
+    collected statistics of their groups, as they do while somebody watches; otherwise `hottest` is unknown."""
 
     query: str
     fingerprint: str

@@ -1,4 +1,4 @@
-"""The type that values of several types are brought to before they are compared or stand in one column."""
+"""Common types: the type to which values of several types are cast before they are compared or stored in one column."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from penstock.types import sql_type
 
 
 def type_of(expression: Expr, schema: pa.Schema) -> pa.DataType:
-    """The type of an expression over rows of this schema."""
+    """Return the type of an expression over rows of `schema`."""
     return result_schema(schema, (Named("value", expression),)).field(0).type
 
 
 def common_type(types: Sequence[pa.DataType], what: str) -> pa.DataType:
-    """The one type that all of these become without a cast being written, as DuckDB has it; an error, about `what`,
-    where there is none."""
+    """Return the type to which all `types` are implicitly cast, as DuckDB does it. Raises QueryError, naming `what`, if
+    there is none."""
     if len(set(types)) == 1:
         return types[0]
     if len(set(map(_family, types))) > 1:
@@ -30,7 +30,7 @@ def common_type(types: Sequence[pa.DataType], what: str) -> pa.DataType:
 
 
 def _family(type_: pa.DataType) -> str:
-    """Types of one family have a common one."""
+    """Return the family of a type: types of one family have a common type."""
     if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_):
         return "number"
     if pa.types.is_date(type_) or pa.types.is_timestamp(type_):
@@ -39,5 +39,5 @@ def _family(type_: pa.DataType) -> str:
 
 
 def cast_to(expression: Expr, has: pa.DataType, wanted: pa.DataType) -> Expr:
-    """The expression itself, if it has the type."""
+    """Return the expression with a cast to `wanted`, or unchanged if it has that type."""
     return expression if has.equals(wanted) else Cast(expression, sql_type(wanted))

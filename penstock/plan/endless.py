@@ -1,4 +1,5 @@
-"""Streams that do not end: what is only known at the end of a stream never comes there, and its state grows."""
+"""Unbounded streams: a result that is complete only at the end of a stream never appears, and its state grows without
+bound."""
 
 from __future__ import annotations
 
@@ -9,17 +10,19 @@ from penstock.plan.logical import Node, Source, inputs_of
 
 
 def require_end(node: Node, what: str, hint: str) -> None:
-    """Refuse `what`, whose rows are known when all of its input has come, over a source that does not end."""
+    """Raise QueryError if a source below `node` is unbounded. `what` names the operator, whose rows are known only when
+    all of its input was read."""
     for source in _sources(node):
-        if not getattr(source.connector, "bounded", True):  # a connector that does not say so may well end
+        if not getattr(source.connector, "bounded", True):  # a connector without the attribute may be bounded
             raise QueryError(
                 f"{what} without a time needs a stream that ends",
-                detail=f"source `{source.name}` has no end: no row would ever come out, and all would be kept for ever",
+                detail=f"source `{source.name}` is unbounded: no row would be produced, and all rows would be kept",
                 hint=hint,
             )
 
 
 def _sources(node: Node) -> Iterator[Source]:
+    """Yield each source below a node once."""
     waiting: list[Node] = [node]
     seen: set[int] = set()
     while waiting:

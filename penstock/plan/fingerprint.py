@@ -1,7 +1,7 @@
-"""The fingerprint of a query: equal for the same query, so that a checkpoint is never continued by another one.
+"""The fingerprint of a query: equal for equal queries, so that a checkpoint is never continued by another query.
 
-It covers what the state and the results mean: sources, schemas, expressions, windows, the sink. It leaves out what may
-change between two starts: the number of sites, budgets, the master.
+It covers everything that determines the meaning of state and results: sources, schemas, expressions, windows, the sink.
+It leaves out what may change between two starts: the number of sites, budgets, the master.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.plan.logical import Sink
 
 
 def describe(value: object) -> Any:
-    """A plan value as plain JSON, with the name of each node."""
+    """Return a value of a plan as plain JSON, with the class name of each node."""
     match value:
         case pa.Schema():
             return [[field.name, str(field.type)] for field in value]
@@ -33,6 +33,7 @@ def describe(value: object) -> Any:
 
 
 def fingerprint(sink: Sink, options: object = None) -> str:
-    """The options the query is compiled with are part of it, since they decide what its state looks like."""
+    """Return the fingerprint of a query. The options it is compiled with are included, because they determine the form
+    of its state."""
     canonical = json.dumps([describe(sink), describe(options)], sort_keys=True, separators=(",", ":"))
     return xxhash.xxh3_128_hexdigest(canonical.encode())

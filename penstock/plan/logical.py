@@ -1,6 +1,6 @@
-"""Logical plan nodes: a continuous query as a frozen tree, from its sink down to its sources.
+"""Logical plan nodes: a continuous query as an immutable tree, from its sink down to its sources.
 
-A node may stand in a tree more than once (a view that is read twice); the same node is then computed once.
+A node may occur in a tree more than once (a view that is read twice); it is then computed once.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ JOINS = ("inner", "left", "right", "full", "semi", "anti")
 
 
 class Connector(Protocol):
-    """How a source is read or a sink is written: a frozen value, equal where the user asked for the same thing."""
+    """The description of how a source is read or a sink is written: an immutable value, equal to another if the user
+    asked for the same thing."""
 
     @property
     def kind(self) -> str: ...
 
     def identity(self) -> dict[str, Any]:
-        """What makes it the same source or sink, as plain JSON: part of a query's fingerprint."""
+        """Return, as plain JSON, the properties that make it the same source or sink: part of the query's
+        fingerprint."""
         ...
 
 
 @dataclass(frozen=True)
 class Source:
-    """A stream that enters the system. `schema` is normalised; `time` is its progressing attribute. `idle`: after how
-    many microseconds of system time without rows others no longer wait for it, or for a substream of it (None: they
-    always do). `idle_advances`: while it is idle, system time carries its mark on."""
+    """A stream that enters the system. `schema` is normalised, and `time` is its progressing attribute. After `idle`
+    microseconds of system time without rows, others no longer wait for the source or a substream of it (None: they
+    always wait). With `idle_advances`, system time advances its mark while it is idle."""
 
     name: str
     schema: pa.Schema
@@ -56,31 +58,35 @@ class Source:
             self._check_system_time()
 
     def _check_system_time(self) -> None:
-        """Refuse `idle_advances` where system time says nothing about the time of the stream."""
+        """Raise QueryError if `idle_advances` cannot apply: system time must be comparable with the time of the
+        stream."""
         kind = self.schema.field(self.time).type
         if not pa.types.is_timestamp(kind):
             raise QueryError(
                 f"system time cannot advance the mark of source `{self.name}`",
-                detail=f"its time `{self.time}` is {sql_type(kind)}, whose unit and origin nobody knows",
+                detail=f"its time `{self.time}` is {sql_type(kind)}, which has no known unit or origin",
                 hint="leave idle_advances out, or give the source a TIMESTAMP column as its time",
             )
         if self.idle is None:
             raise QueryError(
                 f"source `{self.name}` does not say when it is idle",
-                detail="idle_advances carries its mark on while it is idle, and without `idle` it never is",
-                hint="add the time without rows after which it is, as in idle = '10s'",
+                detail="idle_advances advances its mark while it is idle, and without `idle` it is never idle",
+                hint="add the time without rows after which it is idle, as in idle = '10s'",
             )
 
 
 @dataclass(frozen=True)
 class Filter:
+    """The rows for which the predicate is true."""
+
     input: Node
     predicate: Expr
 
 
 @dataclass(frozen=True)
 class Split:
-    """One output of a filter with m+1 outputs: a row goes to the first predicate that holds, or to the last output.
+    """One output of a filter with m+1 outputs: a row goes to the output of the first predicate that is true, or to the
+    last output.
 
     Invariant: 0 <= output <= len(predicates).
     """
@@ -92,13 +98,15 @@ class Split:
 
 @dataclass(frozen=True)
 class Project:
+    """The input with new columns, each computed from one row."""
+
     input: Node
     columns: tuple[Named, ...]
 
 
 @dataclass(frozen=True)
 class BatchFunction:
-    """A Python function from an Arrow table to an Arrow table; the same one where its name is the same."""
+    """A Python function from an Arrow table to an Arrow table. Functions with equal names count as equal."""
 
     name: str
     call: Callable[[pa.Table], pa.Table]
@@ -113,8 +121,8 @@ class BatchFunction:
 
 @dataclass(frozen=True)
 class MapBatches:
-    """Rows through a Python function, which gives rows of `schema`. `time` names the column of it that is still a
-    progressing attribute (None: no column is); the function must not give earlier times than it was given."""
+    """The rows that a Python function returns, of schema `schema`. `time` names the column that is still a progressing
+    attribute (None: there is none); the function must not return earlier times than it received."""
 
     input: Node
     function: BatchFunction
@@ -124,15 +132,15 @@ class MapBatches:
 
 @dataclass(frozen=True)
 class Union:
-    """All rows of all inputs, columns by position, named as in the first. Invariant: at least one input; the types of
-    the columns are equal."""
+    """All rows of all inputs, columns by position, with the names of the first input. Invariant: at least one input;
+    the column types are equal."""
 
     inputs: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Each row once for every window it is in, with `window_start` and `window_end` behind its columns."""
+    """Each row once per window that contains it, with `window_start` and `window_end` after its columns."""
 
     input: Node
     window: Window
@@ -143,7 +151,7 @@ class Aggregation:
     """One aggregate of an Aggregate node. `argument` is None only for `count` of all rows.
 
     `first` and `last` are by event time, skip nulls, and break ties by value. `stddev` and `variance` are the sample
-    kinds. Aggregates other than the counts are null over no non-null values, the sample kinds also over one.
+    versions. Aggregates other than counts are null over no non-null values, the sample versions also over one.
     """
 
     name: str
@@ -153,8 +161,9 @@ class Aggregation:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A windowed group-by. Its result has the keys, `window_start`, `window_end` and the aggregates, in this order;
-    over Moments the times under their own names stand in the place of the window. Of rows, the borders are numbers."""
+    """A windowed group-by. The result has the keys, `window_start`, `window_end` and the aggregates, in this order; for
+    Moments the times, under their own names, replace the window columns. For windows of rows, the bounds are row
+    numbers."""
 
     input: Node
     keys: tuple[Named, ...]
@@ -164,7 +173,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Distinct:
-    """Rows that are equal in all columns, once. `time`: the progressing attribute by which they are forgotten."""
+    """The rows without duplicates over all columns. `time` is the progressing attribute by which state expires."""
 
     input: Node
     time: str
@@ -172,7 +181,7 @@ class Distinct:
 
 @dataclass(frozen=True)
 class Order:
-    """An ordering by an expression."""
+    """A sort order by an expression."""
 
     expression: Expr
     descending: bool = False
@@ -181,10 +190,9 @@ class Order:
 
 @dataclass(frozen=True)
 class TopN:
-    """Of the rows with equal keys (and equal `time`, if it is given) the first `n` in an order; ties are broken by the
-    values of all columns, smallest first, nulls last. `number` names a column with the place of each row, from 1
-    (None: no such column), behind the columns of the input. Without `time` the result comes at the end of the
-    stream."""
+    """The first `n` rows in an order, per equal keys (and equal `time`, if given). Ties are broken by the values of all
+    columns, smallest first, nulls last. `number` names a column, after those of the input, with the rank of each row
+    from 1 (None: no such column). Without `time` the result comes at the end of the stream."""
 
     input: Node
     keys: tuple[Expr, ...]
@@ -196,13 +204,14 @@ class TopN:
 
 @dataclass(frozen=True)
 class Join:
-    """Combinations of one row of each input with equal keys, times within the bands, for which the condition holds.
+    """Combinations of one row of each input with equal keys and times within the bands, for which the condition is
+    true.
 
-    `keys[i]` are expressions over input i, equally many for all; a null equals nothing. Without keys it is a theta
-    join. `times[i]` is the progressing attribute of input i that the bands are about. `names[i]` are what the columns
-    of input i are called in the result, all different; the condition uses those names. Kinds other than inner have two
-    inputs; semi and anti joins give the columns of the first input only, though their condition may use all.
-    `last_rows`: the theta join over the last n rows of each input instead of bands.
+    `keys[i]` are expressions over input i, the same number for all; a null equals nothing. Without keys this is a theta
+    join. `times[i]` is the progressing attribute of input i that the bands refer to. `names[i]` are the names of the
+    columns of input i in the result, all different; the condition uses those names. Kinds other than inner have two
+    inputs; semi and anti joins return the columns of the first input only, though their condition may use all.
+    `last_rows` makes it a theta join over the last n rows of each input instead of bands.
     """
 
     inputs: tuple[Node, ...]
@@ -217,7 +226,7 @@ class Join:
 
 @dataclass(frozen=True)
 class InOrder:
-    """The same rows, held back and let through in order of `time`: all of them, or those with equal values of `by`."""
+    """The same rows, held back and released in order of `time`: all of them, or separately for equal values of `by`."""
 
     input: Node
     time: str
@@ -230,7 +239,7 @@ Node = (
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:
-    """The nodes that a node reads."""
+    """Return the inputs of a node."""
     match node:
         case Source():
             return ()
@@ -242,7 +251,7 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
 
 @dataclass(frozen=True)
 class Sink:
-    """The end of a query: what is written where."""
+    """The end of a query: which stream is written to which connector."""
 
     input: Node
     connector: Connector

@@ -1,4 +1,4 @@
-"""The names results get when the user gives none. Both front ends use them, so that equal queries give equal plans."""
+"""Default names of result columns. Both front ends use them, so that equal queries give equal plans."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from penstock.expr.tree import Call, Column, Expr, Literal
 
 
 def default_name(expression: Expr) -> str:
-    """The name of an expression without an alias: that of the column or the field it is, or its text."""
+    """Return the name of an expression without an alias: that of its column or field, otherwise its text."""
     return _own_name(expression) or text(expression)
 
 
 def aggregate_name(function: str, argument: Expr | None) -> str:
-    """The name of an aggregate without an alias: `count`, `sum_duration`; only the function where it has no column."""
+    """Return the name of an aggregate without an alias, such as `count` or `sum_duration`; the function alone if the
+    argument is not a column."""
     name = None if argument is None else _own_name(argument)
     return function if name is None else f"{function}_{name}"
 
 
 def _own_name(expression: Expr) -> str | None:
+    """Return the name of the column or the field that an expression is; None for other expressions."""
     match expression:
         case Column(name) | Call("struct_extract", (_, Literal(str() as name))):
             return name
@@ -28,7 +30,7 @@ def _own_name(expression: Expr) -> str | None:
 
 
 def unique_name(name: str, taken: Collection[str]) -> str:
-    """The name itself, or with the first number behind it that makes it new."""
+    """Return `name`, or `name` with the first suffix _2, _3, ... that is not taken."""
     if name not in taken:
         return name
     return next(numbered for i in count(2) if (numbered := f"{name}_{i}") not in taken)

@@ -1,4 +1,4 @@
-"""What a query is compiled with: choices that change its state, and of late rows what becomes of them."""
+"""Compile options: the settings that change a query's state, or what happens to late rows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from penstock.settings import Settings
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """`hash_bits` below 64 makes keys collide, for tests. `in_order`: mergers hold rows back and work in order of time.
-    `grid`: the rows and columns of cells over which a theta join is spread; None: as the number of sites calls for.
-    `late_by_window`: a row below the punctuation is late for its closed windows only, not as a whole."""
+    """The options of compilation. `hash_bits` below 64 makes keys collide, for tests. With `in_order`, mergers hold
+    rows back and process them in order of time. `grid` is the rows and columns of cells of a theta join (None: follows
+    the number of sites). With `late_by_window`, a row below the punctuation is late only for its closed windows, not as
+    a whole."""
 
     hash_bits: int = 64
     in_order: bool = False
@@ -22,8 +23,9 @@ class CompileOptions:
 
     @classmethod
     def of(cls, settings: Settings) -> CompileOptions:
+        """Return the options that the settings ask for."""
         return cls(settings.hash_bits, settings.order == "in", settings.cells, settings.lateness == "window")
 
     def orders(self, operator: Operator) -> bool:
-        """Whether the merger before an operator puts rows in order; one that does so itself needs no help."""
+        """Return whether the merger before an operator must put rows in order; `Reorder` does so itself."""
         return self.in_order and not isinstance(operator, Reorder)

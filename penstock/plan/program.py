@@ -1,7 +1,7 @@
-"""The program of a query: what travels to tasks. Inputs and subqueries, joined by branches.
+"""The program of a query, which is sent to tasks: inputs and subqueries, connected by branches.
 
 A producer (an input where it is read, or a subquery at its sites) has branches: stateless steps that end at a port of a
-later subquery, or at the sink. A producer that feeds two places is run once and has two branches.
+later subquery, or at the sink. A producer that feeds two consumers runs once and has two branches.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from penstock.progress.rules import Rule
 from penstock.progress.substreams import low_water_mark
 
 SINK = -1  # the target of a branch that ends at the sink
-ROW_NUMBER = "#row"  # the column with the number of a row, where a subquery wants it
-PLACE = "#place"  # the column with the place of a row in its split, by which it is found again
-LATE_FOR = "late_for"  # the column of late rows that says what they were late for
+ROW_NUMBER = "#row"  # the column with the number of a row, if a subquery needs it
+PLACE = "#place"  # the column with the position of a row in its split, to find the row again
+LATE_FOR = "late_for"  # the column of late rows that lists what they were late for
 LATE_AS_A_ROW = RowCloses()
 BY_TIME, BY_NUMBER = 0, 1  # the progressing attributes of an input: its time, and the numbers of its rows
 
 
 @dataclass(frozen=True)
 class Keep:
-    """A stateless step: rows for which the predicate holds."""
+    """A stateless step: filter by a predicate."""
 
     predicate: Expr
 
 
 @dataclass(frozen=True)
 class Divide:
-    """A stateless step: the rows of one output of a filter with several."""
+    """A stateless step: the rows of one output of a filter with several outputs."""
 
     predicates: tuple[Expr, ...]
     output: int
@@ -46,22 +46,22 @@ class Divide:
 
 @dataclass(frozen=True)
 class Compute:
-    """A stateless step: new columns from old ones."""
+    """A stateless step: new columns computed from old ones."""
 
     columns: tuple[Named, ...]
 
 
 @dataclass(frozen=True)
 class Assign:
-    """A stateless step: each row once for every window it is in."""
+    """A stateless step: each row once per window that contains it."""
 
     window: Window
 
 
 @dataclass(frozen=True)
 class Apply:
-    """A stateless step: rows through a Python function. `time` names the times before and after it, which it must not
-    make earlier (None: there are none behind it)."""
+    """A stateless step: apply a Python function to batches. `times` names the time before and after the function, which
+    must not make it earlier (None: there is no time after it)."""
 
     function: BatchFunction
     schema: pa.Schema
@@ -73,12 +73,14 @@ Step = Keep | Divide | Compute | Assign | Apply
 
 @dataclass(frozen=True)
 class WindowBorder:
-    """How a mark on a time becomes a mark on the start or the end of the windows that hold it."""
+    """The mapping from a mark on a time to a mark on the start (or, with `end`, the end) of the windows that contain
+    that time."""
 
     window: Window
     end: bool
 
     def mark(self, mark: Mark) -> Mark:
+        """Return the mark of the window bound for a mark of the time."""
         if mark.ended:
             return mark
         return at(self.window.first_start_ending_after(mark.at) + (self.window.size if self.end else 0))
@@ -86,13 +88,14 @@ class WindowBorder:
 
 @dataclass(frozen=True)
 class Following:
-    """How a track of a consumer follows its producer: which of the producer's progressing attributes it is told, and
-    through which windows that attribute went on the way."""
+    """The rule by which a track of a consumer follows its producer: the index of the producer's progressing attribute,
+    and the window assignments that the attribute passed through on the way."""
 
     attribute: int
     borders: tuple[WindowBorder, ...] = ()
 
     def mark(self, marks: Marks) -> Mark:
+        """Return the mark of the track, given the marks of the producer."""
         mark = marks[self.attribute]
         for border in self.borders:
             mark = border.mark(mark)
@@ -101,8 +104,9 @@ class Following:
 
 @dataclass(frozen=True)
 class Branch:
-    """Rows of a producer on their way to a port. `tracks[n]` says how track `first_track + n` follows them. Rows of an
-    input that come below its punctuation are late for the port by `closing`, which goes by the first of the tracks."""
+    """The way of rows from a producer to a port. `tracks[n]` says how track `first_track + n` follows the producer.
+    Rows of an input below its punctuation are late for the port according to `closing`, which uses the first of the
+    tracks."""
 
     steps: tuple[Step, ...]
     target: int
@@ -112,14 +116,14 @@ class Branch:
     closing: Closing = LATE_AS_A_ROW
 
     def followed(self, marks: Marks) -> Marks:
-        """What the consumer is told of the producer's marks: one for each track that the branch feeds."""
+        """Return the marks of the consumer's tracks that this branch feeds, given the marks of the producer."""
         return tuple(following.mark(marks) for following in self.tracks)
 
 
 @dataclass(frozen=True)
 class Input:
-    """What a task needs to know of a source: how its progress is told, and which columns are read. `numbered`: its rows
-    also get ROW_NUMBER, their place in the split. `late_for`: late rows say which windows missed them."""
+    """The part of a source that tasks need: the rule of its progress, and the columns to read. With `numbered` its rows
+    also get ROW_NUMBER, their position in the split. With `late_for`, late rows list the windows that they missed."""
 
     schema: pa.Schema
     time: str
@@ -131,17 +135,18 @@ class Input:
 
     @property
     def late_schema(self) -> pa.Schema:
-        """The columns of late rows: those of the source, and LATE_FOR behind them."""
+        """Return the columns of late rows: those of the source, followed by LATE_FOR."""
         return self.schema.append(pa.field(self.late_for_name, self._late_for_type)) if self.late_for else self.schema
 
     @property
     def late_for_name(self) -> str:
+        """Return the name of the column LATE_FOR, made different from the columns of the source."""
         return unique_name(LATE_FOR, self.schema.names)
 
     @property
     def _late_for_type(self) -> pa.DataType:
-        """One entry for each subquery that missed the row (null: the sink): from the start of the first window that
-        missed it to the end of the last one (null: not by windows)."""
+        """Return the type of LATE_FOR: one entry per subquery that the row missed (null: the sink), from the start of
+        the first missed window to the end of the last one (null: late as a whole)."""
         time = self.schema.field(self.time).type
         entry = [("subquery", pa.int32()), ("first_start", time), ("last_end", time)]
         return pa.list_(pa.field("missed", pa.struct(entry), nullable=False))
@@ -149,10 +154,11 @@ class Input:
 
 @dataclass(frozen=True)
 class Subquery:
-    """A stateful operator, and the stateless ones behind it. Its number is its level: level n feeds only higher levels.
+    """A stateful operator and the stateless steps after it. Its number is its level: level n feeds only higher levels.
 
-    `ordered`: the merger holds rows back and gives them to the operator in order of time. `numbers` names the column
-    of arranged rows, if there is one, that holds the number of a row: its place in a split, until a site knows better.
+    With `ordered`, the merger holds rows back and gives them to the operator in order of time. `numbers` names the
+    column of arranged rows with the number of a row, if there is one: its position in the split, until the site turns
+    it into the position in the stream.
     """
 
     number: int
@@ -163,12 +169,12 @@ class Subquery:
 
     @property
     def takes_rows(self) -> bool:
-        """Whether rows travel to it as they are, and are prepared at the site."""
+        """Return whether rows are sent to the site unprepared, and are prepared there."""
         return self.ordered or self.numbers is not None
 
     def track_marks(self, told: Iterable[tuple[Branch, Marks]]) -> Marks:
-        """The mark of every track, from what each branch tells of those that it feeds; a track that nobody feeds has
-        ended. In order, all tracks are as far as the last of them."""
+        """Return the mark of every track: the least of the marks that the branches report for it. A track without
+        branches has ended. For an ordered subquery all tracks get the least of all marks."""
         known: list[list[Mark]] = [[] for _ in range(self.operator.tracks)]
         for branch, marks in told:
             for track, mark in enumerate(marks, branch.first_track):
@@ -179,7 +185,7 @@ class Subquery:
 
 @dataclass(frozen=True)
 class Feed:
-    """A branch seen from its consumer. `producer` is the index of an input or of a subquery."""
+    """A branch as its consumer sees it. `producer` is the index of an input or of a subquery."""
 
     is_input: bool
     producer: int
@@ -189,7 +195,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class Program:
-    """The part of a query that travels to tasks: a plain value, without connectors."""
+    """The part of a query that is sent to tasks: a plain value, without connectors."""
 
     inputs: tuple[Input, ...]
     subqueries: tuple[Subquery, ...]
@@ -197,7 +203,7 @@ class Program:
 
     @property
     def time_range(self) -> tuple[int, int]:
-        """The least and the largest event time that the arithmetic of all operators leaves a 64-bit time."""
+        """Return the least and the greatest event time for which no operator's arithmetic overflows 64 bits."""
         branches = [b for part in self.inputs for b in part.branches] + [b for s in self.subqueries for b in s.branches]
         windows = [step.window for branch in branches for step in branch.steps if isinstance(step, Assign)]
         assigned = [window.size + window.slide for window in windows]
@@ -205,7 +211,7 @@ class Program:
         return MIN_TIME + reach, MAX_TIME - reach
 
     def feeds(self, subquery: int) -> Iterator[Feed]:
-        """All branches that end at a subquery."""
+        """Yield all branches that end at a subquery."""
         for index, part in enumerate(self.inputs):
             yield from _feeds(True, index, part.branches, subquery)
         for index, feeder in enumerate(self.subqueries):

@@ -1,4 +1,4 @@
-"""Which columns a node's result has, and which of them are progressing attributes."""
+"""The columns of each node's result, and which of them are progressing attributes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WINDOW_COLUMNS = (WINDOW_START, WINDOW_END)
 
 
 def columns_of_node(node: Node) -> tuple[str, ...]:
-    """The names of the columns of a node's result, in order."""
+    """Return the names of the columns of a node's result, in order."""
     match node:
         case Source(schema=schema) | MapBatches(schema=schema):
             return tuple(schema.names)
@@ -53,8 +53,8 @@ def columns_of_node(node: Node) -> tuple[str, ...]:
 
 
 def times_of(node: Node) -> tuple[str, ...]:
-    """The progressing attributes of a node's result under their names there, the usual one first; none where a
-    projection dropped them or where they may be null."""
+    """Return the progressing attributes of a node's result by name, the primary one first. Empty if a projection
+    dropped them or if they may be null."""
     match node:
         case Source(time=time):
             return (time,)
@@ -75,12 +75,12 @@ def times_of(node: Node) -> tuple[str, ...]:
 
 
 def _names_of(column: str, columns: tuple[Named, ...]) -> list[str]:
-    """The names under which a projection passes a column on unchanged."""
+    """Return the names under which a projection passes a column on unchanged."""
     return [named.name for named in columns if named.expression == Column(column)]
 
 
 def _times_of_union(inputs: tuple[Node, ...]) -> tuple[str, ...]:
-    """Columns that are progressing in every input, by position."""
+    """Return the columns that are progressing in every input, matched by position."""
     first = columns_of_node(inputs[0])
     positions = [{columns_of_node(node).index(time) for time in times_of(node)} for node in inputs]
     common = set.intersection(*positions)
@@ -88,6 +88,7 @@ def _times_of_union(inputs: tuple[Node, ...]) -> tuple[str, ...]:
 
 
 def _times_of_aggregate(window: Window | Session | RowWindow | Moments) -> tuple[str, ...]:
+    """Return the progressing attributes of an aggregate's result."""
     match window:
         case Moments(times):
             return times
@@ -98,7 +99,8 @@ def _times_of_aggregate(window: Window | Session | RowWindow | Moments) -> tuple
 
 
 def _times_of_join(node: Join) -> tuple[str, ...]:
-    """The times that are never null and that punctuation bounds; over the last n rows, a partner may be of any age."""
+    """Return the times that are never null and that punctuation bounds. A join over the last n rows has none: a partner
+    may be of any age."""
     if node.last_rows is not None:
         return ()
     named = [
@@ -117,12 +119,12 @@ def _times_of_join(node: Join) -> tuple[str, ...]:
 
 
 def time_column(node: Node) -> str | None:
-    """The usual progressing attribute; None where there is none any more."""
+    """Return the primary progressing attribute; None if there is none."""
     return next(iter(times_of(node)), None)
 
 
 def time_type(node: Node) -> pa.DataType:
-    """The type of the progressing attributes, which are all of one type; numbers of rows are BIGINT."""
+    """Return the type of the progressing attributes, the same for all; BIGINT for row numbers."""
     match node:
         case Source(schema=schema, time=time):
             return schema.field(time).type

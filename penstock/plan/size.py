@@ -1,4 +1,4 @@
-"""How large a plan and its expressions may get: all walks of them recurse, and views of views add up."""
+"""Limits on the size of plans and expressions: all functions that traverse them recurse, and views of views add up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_NODES = 2_000
 
 
 def is_too_deep(expression: Expr) -> bool:
-    """Whether an expression is nested deeper than can be walked. Goes no deeper itself, and does not recurse."""
+    """Return whether an expression is nested deeper than `MAX_HEIGHT`. Iterative, and stops at that depth."""
     waiting = [(expression, 0)]
     while waiting:
         part, depth = waiting.pop()
@@ -21,6 +21,7 @@ def is_too_deep(expression: Expr) -> bool:
 
 
 def _operands(expression: Expr) -> tuple[Expr, ...]:
+    """Return the direct operands of an expression."""
     match expression:
         case Call(_, arguments):
             return arguments
@@ -32,7 +33,8 @@ def _operands(expression: Expr) -> tuple[Expr, ...]:
 
 
 def measured(node: Node) -> tuple[int, int]:
-    """The height of a plan above its sources, and how many operators it has; one that is read twice counts twice."""
+    """Return the height of a plan above its sources and its number of operators; an operator that is read twice counts
+    twice."""
     return _measured(node, {})
 
 

@@ -1,4 +1,4 @@
-"""Spans of time as people read them."""
+"""Text form of spans of time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 
 
 
 def span_text(value: int, is_timestamp: bool) -> str:
-    """A span of time with the largest unit that it is a whole number of."""
+    """Return a span with the largest unit of which it is a multiple, such as `90s` or `2h`; for BIGINT times the number
+    itself."""
     if not is_timestamp or value == 0:
         return str(value)
     sign, size = ("-", -value) if value < 0 else ("", value)

@@ -1,4 +1,5 @@
-"""How many windows a row may be in: memory is bounded, for results are made in blocks, but they are all made."""
+"""Limits on how many windows a row may be in. Memory is bounded, because results are made in blocks, but all of them
+are made."""
 
 from __future__ import annotations
 
@@ -8,17 +9,17 @@ from penstock.errors import QueryError
 from penstock.operators.window.windows import Window
 from penstock.plan.spans import span_text
 
-MOST_WINDOWS = 1 << 26  # that a row counts in
-MOST_COPIES = 1 << 20  # of a row that is copied to each of its windows
+MOST_WINDOWS = 1 << 26  # windows of an aggregate that a row may be in
+MOST_COPIES = 1 << 20  # copies of a row, one for each of its windows
 
 
 def check_aggregated(window: Window, time: pa.DataType) -> None:
-    """An error unless the windows of an aggregate can be closed."""
+    """Raise QueryError if a row is in more windows than an aggregate can close."""
     _check(window, time, MOST_WINDOWS, "each of them gives a result")
 
 
 def check_assigned(window: Window, time: pa.DataType) -> None:
-    """An error unless a row can be copied to all of its windows."""
+    """Raise QueryError if a row would be copied to too many windows."""
     _check(window, time, MOST_COPIES, "the row is copied to each of them")
 
 

@@ -1,1 +1,1 @@
-"""Files on disk: runs of state and their blocks, durable writing, and what a disk may refuse."""
+"""Files on disk: run files of state and their blocks, durable writes, and errors of the disk."""

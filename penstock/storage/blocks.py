@@ -1,4 +1,5 @@
-"""The blocks of a run file: the pieces in which a host fetches what it needs of a run, each with its own checksum."""
+"""The blocks of a run file: the units in which a host fetches the parts of a run that it needs, each with a
+checksum."""
 
 from __future__ import annotations
 
@@ -9,13 +10,14 @@ import xxhash
 
 from penstock.state.runs import Run
 
-BLOCK = 1 << 18  # the shortest
-MOST_BLOCKS = 1024  # blocks of a large file are longer, or the manifest would grow with the bytes of the state
-_DIGITS = 16  # of a checksum
+BLOCK = 1 << 18  # bytes: the shortest length of a block
+MOST_BLOCKS = 1024  # blocks of a large file are longer, so that the manifest does not grow with the bytes of state
+_DIGITS = 16  # length of a checksum
 
 
 def block_checksums(data: memoryview) -> str:
-    """Those of all blocks, one behind the other; none where the checksum of the file says it all."""
+    """Return the checksums of all blocks, concatenated; empty for a file of one block, where the checksum of the file
+    is enough."""
     length = block_length(len(data))
     if len(data) <= length:
         return ""
@@ -23,7 +25,7 @@ def block_checksums(data: memoryview) -> str:
 
 
 def block_length(size: int) -> int:
-    """Of a file of so many bytes."""
+    """Return the length of the blocks of a file of `size` bytes."""
     length = BLOCK
     while size > length * MOST_BLOCKS:
         length *= 2
@@ -40,7 +42,7 @@ class Blocks:
 
     @classmethod
     def of(cls, run: Run) -> Blocks:
-        """A run without checksums of its blocks is one block."""
+        """Return the blocks of a run; a run without block checksums is one block."""
         return (
             cls(run.size, block_length(run.size), run.blocks) if run.blocks else cls(run.size, run.size, run.checksum)
         )
@@ -49,16 +51,17 @@ class Blocks:
         return -(-self.size // self.length)
 
     def span(self, block: int) -> tuple[int, int]:
-        """From which byte to before which one it reaches."""
+        """Return the byte range [first, end) of a block."""
         return block * self.length, min(self.size, (block + 1) * self.length)
 
     def matches(self, block: int, content: bytes | memoryview) -> bool:
+        """Return whether `content` has the length and the checksum of a block."""
         first, end = self.span(block)
         wanted = self.checksums[block * _DIGITS : (block + 1) * _DIGITS]
         return len(content) == end - first and xxhash.xxh3_64_hexdigest(content) == wanted
 
     def covering(self, spans: Iterable[tuple[int, int]]) -> list[int]:
-        """The blocks that have bytes of some spans, in order."""
+        """Return the blocks that overlap the byte ranges, sorted."""
         found: set[int] = set()
         for first, end in spans:
             if first < end:

@@ -1,4 +1,4 @@
-"""What a file system refuses, said as an error in three parts: the only place that translates errors of the disk."""
+"""Translation of file system errors into errors with message, detail and hint. The only place that translates them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from penstock.scratch import in_scratch
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM)
-_LASTING = (*_FULL, *_DENIED, errno.EROFS)  # trying again at once would only repeat it
-_GO_ON = "the checkpoint is intact, and the same command goes on where it stopped"
+_LASTING = (*_FULL, *_DENIED, errno.EROFS)  # an immediate retry would fail in the same way
+_GO_ON = "the checkpoint is intact, and the same command continues where it stopped"
 _TEMPORARY = (
     "the environment variables TMPDIR, and for Spark SPARK_LOCAL_DIRS, say where temporary files go; a query with a "
-    "checkpoint goes on where it stopped, any other begins anew"
+    "checkpoint continues where it stopped, any other starts over"
 )
 
 
 @contextmanager
 def writing(path: Path, size: int = 0) -> Iterator[None]:
-    """Explain why a file of so many bytes (0: not known) cannot be written. What may pass by itself stays as it is."""
+    """Translate lasting errors of writing a file of `size` bytes (0: unknown). Errors that may be transient are raised
+    unchanged."""
     try:
         yield
     except OSError as error:
@@ -34,14 +35,14 @@ def writing(path: Path, size: int = 0) -> Iterator[None]:
 
 
 def is_lasting(error: OSError) -> bool:
-    """Tell whether a disk refuses something for good: it is full, read-only or closed to the user."""
+    """Return whether an immediate retry would fail too: the disk is full or read-only, or permission is denied."""
     return error.errno in _LASTING
 
 
 @contextmanager
 def using_disks(among_others: bool = False) -> Iterator[None]:
-    """Explain whatever a file system refuses. `among_others`: an error may come from elsewhere, unless it is a lasting
-    one, and then stays as it is."""
+    """Translate all file system errors. With `among_others`, an OSError may also have another cause, so only lasting
+    errors are translated."""
     try:
         yield
     except OSError as error:
@@ -51,7 +52,7 @@ def using_disks(among_others: bool = False) -> Iterator[None]:
 
 
 def explained(error: OSError, path: Path | None = None, size: int = 0) -> StorageError:
-    """Say in three parts what went wrong at a path, or at the one that the error names."""
+    """Return the error for a failure at `path`, or at the path that `error` names."""
     if path is None and isinstance(error.filename, str | bytes):
         path = Path(os.fsdecode(error.filename))
     where = _existing(path) if path is not None else None
@@ -73,12 +74,12 @@ def explained(error: OSError, path: Path | None = None, size: int = 0) -> Storag
     return StorageError(
         f"the file system of {place} failed",
         detail=_said(error, path),
-        hint="fix the cause and start the query again: it goes on from the last epoch that was committed",
+        hint="fix the cause and restart the query: it continues from the last committed epoch",
     )
 
 
 def full(folder: Path | None, told: str) -> DiskFullError:
-    """Say that a folder is full, by the word of somebody else, who may not say which."""
+    """Return the error for a full folder (None: unknown) that another process reported with the text `told`."""
     if folder is None:
         return DiskFullError("there is no room left in a folder of a task", detail=told, hint=_room_hint(None))
     detail = f"{told}; {left}" if (left := _left(folder, 0)) else told
@@ -103,7 +104,7 @@ def _room_hint(path: Path | None) -> str:
 
 
 def _going_on(path: Path | None) -> str:
-    """What becomes of the query: there may be no checkpoint but one in a temporary folder, which is gone with it."""
+    """Return what happens to the query: a checkpoint in a temporary folder is lost with it."""
     return _TEMPORARY if path is not None and in_scratch(path) else _GO_ON
 
 
@@ -113,12 +114,12 @@ def _said(error: OSError, path: Path | None) -> str:
 
 
 def _existing(path: Path) -> Path | None:
-    """The nearest folder that is there."""
+    """Return the nearest folder on the path that exists; None if there is none."""
     return next((folder for folder in (path, *path.parents) if folder.is_dir()), None)
 
 
 def _left(folder: Path, size: int) -> str:
-    """What room a folder has for a file of so many bytes (0: not known); empty where nobody can tell."""
+    """Describe the free space of a folder for a file of `size` bytes (0: unknown); empty if it cannot be determined."""
     try:
         about = os.statvfs(folder)
     except OSError:

@@ -1,4 +1,4 @@
-"""Writing files so that a crash leaves them whole or absent: the only place that talks to the disk about durability."""
+"""Durable writes: a crash leaves a file either complete or absent. The only place that syncs files and folders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ Sync: TypeAlias = Callable[[Path], None]
 
 
 class NotDurable(OSError):
-    """A file or a folder could not be synced. Another try may claim success for lost pages, so there is none."""
+    """A file or a folder could not be synced. There is no retry: after a failed fsync the next one may report success
+    for lost pages."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(errno.EIO, f"it could not be made durable: {error.strerror or error}", os.fspath(path))
@@ -43,7 +44,7 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def write_new(path: Path, data: bytes | memoryview) -> None:
-    """Write a file that must not exist yet, durably; readable by the owner only."""
+    """Write a file that must not exist yet, durably and readable by its owner only."""
     with writing(path, len(data)):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -58,10 +59,10 @@ def create_exclusive(
     staged: FaultPoint = FaultPoint.MANIFEST_STAGED,
     linked: FaultPoint = FaultPoint.MANIFEST_LINKED,
 ) -> bool:
-    """Create `path` with `data` atomically and durably. False where the path exists already: nothing is changed then.
-    `staged` and `linked` are the fault points of whoever writes the file.
+    """Create `path` with `data` atomically and durably. Returns False, and changes nothing, if the path exists already.
+    `staged` and `linked` are the caller's fault points.
 
-    A link is the operation of POSIX that fails on an existing name; a rename would replace it silently.
+    Uses link(2), which fails if the name exists; rename(2) would replace the file silently.
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
@@ -78,6 +79,6 @@ def create_exclusive(
 
 
 def make_private_folder(path: Path) -> None:
-    """Create a folder, and its parents, that only the owner can enter; an existing one is left as it is."""
+    """Create a folder and its parents, accessible by the owner only; an existing folder is left as it is."""
     with writing(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)

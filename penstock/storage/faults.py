@@ -1,13 +1,13 @@
-"""The registry of fault points: the places where a crash is injected by tests.
+"""The registry of fault points: the places where tests inject a crash.
 
-Each point is a line between two effects that must not be torn apart. Tests iterate over `FaultPoint`, so a new point
-is tested by being declared. Outside tests `reach` is one comparison.
+Each point lies between two effects that must appear atomic. Tests iterate over `FaultPoint`, so declaring a point is
+enough to have it tested. Outside tests `reach` costs one comparison.
 
-A fault is armed by the environment variable PENSTOCK_FAULT, `point[@n][:action]`: at the n-th time (from 1) the point
-is reached, do the action: `kill` (SIGKILL to this process, the default), `crash` (raise InjectedCrash), `error` (raise
-OSError, as a file system does), `full` (raise that of a full disk). A test may give a function instead, which is
-called. PENSTOCK_FAULT_ONCE names a file that is created when the fault fires; while it exists the fault does not fire
-again, also not in another process.
+A fault is armed by the environment variable PENSTOCK_FAULT, `point[@n][:action]`: the n-th time (from 1) the point is
+reached, the action is taken: `kill` (SIGKILL to this process, the default), `crash` (raise InjectedCrash), `error`
+(raise OSError, as a file system does), `full` (raise the OSError of a full disk). A test may pass a function instead,
+which is called. PENSTOCK_FAULT_ONCE names a file that is created when the fault fires; while it exists the fault does
+not fire again, in no process.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class FaultPoint(Enum):
     PLANNED = "plan.done"  # the epoch is planned, nothing has run
     ROUTE_READ = "route.read"  # a split has been read, nothing is emitted
     ROUTE_DIVERTED = "route.diverted"  # late or bad rows of a split are staged
-    SITE_MERGED = "site.merged"  # a site has taken its blobs in, no work is done
+    SITE_MERGED = "site.merged"  # a site has merged its blobs, no work is done
     SITE_WORKED = "site.worked"  # results are staged, state is not
     RUN_WRITTEN = "run.written"  # a state run is durable, nothing names it
     RUN_TORN = "run.torn"  # a state run is half written
     SITE_DONE = "site.done"  # all files of the site are durable, nothing names them
     JOB_DONE = "job.done"  # all tasks have ended, nothing is committed
     MANIFEST_STAGED = "manifest.staged"  # the manifest is durable under a temporary name
-    MANIFEST_LINKED = "manifest.linked"  # the manifest is visible, the driver has not heard of it
+    MANIFEST_LINKED = "manifest.linked"  # the manifest is visible, the driver does not know yet
     COMMITTED = "manifest.done"  # the epoch is committed, nothing is published
     PUBLISH_NOTED = "publish.noted"  # the name of a file that is about to be published is noted
     PUBLISHED_ONE = "publish.one"  # one file is published, more may follow
-    RECORDED = "publish.recorded"  # the record of an output knows that the epoch is published
+    RECORDED = "publish.recorded"  # the record of an output says that the epoch is published
     PUBLISHED = "publish.done"  # all results are visible, nothing is collected
     COLLECTED_ONE = "gc.one"  # one unnamed file is deleted, more may follow
     COLLECTED = "gc.done"  # the epoch is over
@@ -47,11 +47,13 @@ class FaultPoint(Enum):
 
 
 class InjectedCrash(BaseException):
-    """A simulated death of the process: nothing but the test may catch it, so it is no Exception."""
+    """A simulated death of the process. Not an Exception, because only the test may catch it."""
 
 
 @dataclass
 class _Fault:
+    """An armed fault."""
+
     point: FaultPoint
     countdown: int
     action: str | Callable[[], None]
@@ -68,12 +70,13 @@ def arm(point: FaultPoint, nth: int = 1, action: str | Callable[[], None] = "cra
 
 
 def disarm() -> None:
+    """Remove the armed fault of this process."""
     global _armed
     _armed = None
 
 
 def reach(point: FaultPoint) -> None:
-    """Say that execution is at `point`; fires the fault that is armed there."""
+    """Mark that execution is at `point`; fires the fault that is armed there."""
     global _read_environment
     if not _read_environment:
         _read_environment = True
@@ -96,7 +99,7 @@ def _count_down(fault: _Fault) -> None:
 
 
 def _claim_marker() -> bool:
-    """Whether this firing is the first one of all processes (always, where no marker file is asked for)."""
+    """Return whether the fault may fire: without a marker file always, otherwise once over all processes."""
     marker = os.environ.get("PENSTOCK_FAULT_ONCE")
     if not marker:
         return True

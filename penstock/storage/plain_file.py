@@ -1,4 +1,4 @@
-"""Opening what must be a plain file: no link is followed, no pipe is waited for, no device is read."""
+"""Opening regular files safely: no link is followed, no pipe is waited for, no device is read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 
 
 class NotPlain(OSError):
-    """Something else lies where a plain file belongs, or the file is larger than it can be."""
+    """The path is not a regular file, or the file is larger than allowed."""
 
 
 def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
-    """Open a plain file and return its descriptor. Without O_NONBLOCK opening a pipe would wait for its other end."""
+    """Open a regular file and return its descriptor; raises NotPlain for anything else. O_NONBLOCK keeps the open of a
+    pipe from waiting for its other end."""
     try:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -30,7 +31,7 @@ def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
 
 
 def read_plain(path: Path, most: int) -> bytes:
-    """Read a plain file of at most so many bytes."""
+    """Read a regular file of at most `most` bytes; raises NotPlain if it is larger."""
     with os.fdopen(open_plain(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
@@ -39,7 +40,7 @@ def read_plain(path: Path, most: int) -> bytes:
 
 
 def reason(error: OSError) -> str:
-    """Say what is wrong without repeating the path, which the message names anyway."""
+    """Return what is wrong without the path, which the message names anyway."""
     return error.strerror or str(error)
 
 

@@ -1,7 +1,8 @@
-"""Checks of what a run file holds. Its checksum guards the bytes; these guard against bytes that were never a run.
+"""Checks of the content of a run file. The checksum protects the bytes; these checks protect against bytes that never
+were a run.
 
-A file may fit the checksum in a manifest that was written by whoever damaged it. Arrow trusts the offsets of a file, so
-that reading one with wrong offsets can end the process.
+A file may match the checksum in a manifest if both were written by whoever damaged it. Arrow trusts the offsets in a
+file, so reading one with wrong offsets can crash the process.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import pyarrow.compute as pc
 from penstock.state.hash_ranges import Hashes
 from penstock.state.runs import HASH, TIME, Run
 
-BLOCK = 1 << 15  # hashes that are compared at once: they and what comes of them stay in the cache of the core
+BLOCK = 1 << 15  # hashes that are compared at once: they and the result stay in the cache of the core
 _FIRST_COLUMNS = pa.schema([(HASH, pa.uint64()), (TIME, pa.int64())])
 
 
 def wrong_content(run: Run, rows: pa.Table) -> str | None:
-    """Say why a table cannot be the rows of a run; None where it can."""
+    """Return why a table cannot be the rows of a run; None if it can."""
     if rows.num_rows != run.rows:
         return f"it has {rows.num_rows} rows, but the manifest says {run.rows}"
     if (why := wrong_form(rows)) is not None:
@@ -37,17 +38,17 @@ def wrong_content(run: Run, rows: pa.Table) -> str | None:
 
 
 def wrong_form(rows: pa.Table) -> str | None:
-    """Say what is wrong with the columns that every run begins with; None where they are right."""
+    """Return what is wrong with the columns that every run begins with; None if they are right."""
     if [*rows.schema][:2] != [*_FIRST_COLUMNS]:
         return f"it does not begin with the columns {HASH} and {TIME}"
     first = [rows.column(place) for place in range(2)]
     if any(column.num_chunks != 1 or column.null_count for column in first):
-        return "its hashes and times are not in one piece without gaps"
+        return "its hashes and times are not each in one chunk without nulls"
     return None
 
 
 def is_sorted(hashes: Hashes) -> bool:
-    """Tell whether hashes never go down."""
+    """Return whether hashes are in ascending order."""
     lower, upper = hashes[:-1], hashes[1:]
     blocks = (slice(at, at + BLOCK) for at in range(0, len(lower), BLOCK))
     return all(bool(np.all(lower[block] <= upper[block])) for block in blocks)

@@ -1,8 +1,8 @@
-"""Run files: written once, durably, under a name that is never used again, and read through a memory map.
+"""Run files: written once, durably, under a name that is never reused, and read through a memory map.
 
-The checksum of a run is kept in the manifest and compared when a process opens the file for the first time, and again
-if the file has changed since: a map shows whatever is written to its file, and one beyond the end of its file ends the
-process.
+The checksum of a run is kept in the manifest. It is compared when a process opens the file for the first time, and
+again if the file has changed since: a map shows whatever is written to its file, and reading a map beyond the end of
+its file kills the process.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _MOST_WRITTEN = 10_000
 def write_run(
     folder: Path, name: str, rows: pa.Table, port: int = 0, copy: Copy | None = None, sync: Sync = sync_file
 ) -> Run:
-    """Write a sorted, non-empty table of state rows of a port as a run. `copy` is given the content, too; `sync` makes
-    the file durable, or begins to."""
+    """Write a sorted, non-empty table of state rows of a port as a run, and return its metadata. `copy` also receives
+    the content; `sync` makes the file durable, or starts to."""
     data = _serialise(rows)
     _write(folder / name, memoryview(data))
     sync(folder / name)
@@ -48,6 +48,7 @@ def write_run(
 
 
 def _serialise(rows: pa.Table) -> pa.Buffer:
+    """Return the rows as an Arrow IPC file."""
     out = pa.BufferOutputStream()
     with pa.ipc.new_file(out, rows.schema) as writer:
         writer.write_table(rows.combine_chunks())
@@ -55,6 +56,7 @@ def _serialise(rows: pa.Table) -> pa.Buffer:
 
 
 def _write(path: Path, data: memoryview) -> None:
+    """Write the content to a new file, in two halves with a fault point between them."""
     with writing(path, len(data)):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb", buffering=0) as file:
@@ -65,11 +67,12 @@ def _write(path: Path, data: memoryview) -> None:
 
 
 def write_all(descriptor: int, data: memoryview) -> None:
+    """Write all bytes to a descriptor."""
     while data:
         data = data[os.write(descriptor, data) :]
 
 
-Signature = tuple[int, ...]  # of a file: it differs once the file is replaced, written to or cut
+Signature = tuple[int, ...]  # of a file: changes when the file is replaced, written to or truncated
 
 
 @dataclass(frozen=True)
@@ -82,29 +85,31 @@ class OpenRun:
 
     @property
     def is_intact(self) -> bool:
-        """Whether nobody has changed the file since. A map outlives the name of its file."""
+        """Return whether the file is unchanged since. A removed file counts as unchanged: a map outlives the name of
+        its file."""
         return signature_of(self.path) in (self.signature, None)
 
 
 class OpenRuns:
-    """The runs this process has open, by folder and name. Names are never reused, so an entry is never stale.
+    """The runs that this process has open, by folder and name. Names are never reused, so an entry is never stale.
 
-    Invariant: every table in it matched its checksum when it was opened. What this process has written itself needs no
-    look at its content once the checksum fits.
+    Invariant: every table matched its checksum when it was opened. The content of a run that this process wrote is not
+    checked again if the checksum matches.
     """
 
     def __init__(self) -> None:
         self._runs: dict[Path, dict[str, OpenRun]] = {}
-        self._written: dict[Path, str] = {}  # the checksums of the latest, until they are opened
+        self._written: dict[Path, str] = {}  # the checksums of runs this process wrote and has not opened yet
 
     def wrote(self, folder: Path, run: Run) -> None:
-        """Note that this process has written a run."""
+        """Record that this process wrote a run."""
         self._written[folder / run.name] = run.checksum
         if len(self._written) > _MOST_WRITTEN:
             self._written.pop(next(iter(self._written)), None)
 
     def read(self, folder: Path, piece: Slice) -> pa.Table:
-        """The rows of a slice, without a copy."""
+        """Return the rows of a slice without copying. Opens the run if needed; raises CorruptCheckpointError if the
+        file is not the run."""
         opened, run = self._runs.setdefault(folder, {}), piece.run
         known = opened.get(run.name)
         if known is None or not known.is_intact:
@@ -122,7 +127,7 @@ class OpenRuns:
 
 
 def signature_of(path: Path) -> Signature | None:
-    """The signature of a file as it is now; None where there is none."""
+    """Return the signature of a file now; None if it does not exist."""
     try:
         return _signature(os.lstat(path))
     except OSError:
@@ -134,7 +139,8 @@ def _signature(about: os.stat_result) -> Signature:
 
 
 def open_run(path: Path, run: Run, own: bool = False) -> OpenRun:
-    """Map the rows of a run into memory; a file that is not the run is an error. `own`: this process has written it."""
+    """Map the rows of a run into memory. Raises CorruptCheckpointError if the file is not the run. `own`: this process
+    wrote it, so its content is not checked."""
     try:
         content, signature = _mapped(path, run)
         _verify(path, run, content)
@@ -147,6 +153,7 @@ def open_run(path: Path, run: Run, own: bool = False) -> OpenRun:
 
 
 def _mapped(path: Path, run: Run) -> tuple[pa.Buffer, Signature]:
+    """Map the file and return its content and signature; its size must match the manifest."""
     descriptor = open_plain(path)
     try:
         about = os.fstat(descriptor)

@@ -1,4 +1,4 @@
-"""Files on their way to the disk while their writer goes on: waiting for a disk takes no core."""
+"""Syncing files in background threads while their writer continues: waiting for a disk takes no core."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _THREADS = 4
 
 
 class Syncing:
-    """Invariant: a file given to `later` is durable once `settle` has returned."""
+    """The files that are being synced. Invariant: a file passed to `later` is durable once `settle` has returned."""
 
     def __init__(self) -> None:
         self._under_way: list[Future[None]] = []
 
     def later(self, path: Path) -> None:
-        """Begin to make a finished file durable."""
+        """Start to make a finished file durable."""
         self._under_way.append(_threads().submit(sync_file, path))
 
     def settle(self) -> None:
-        """Wait for all of them. What went wrong with one is raised here."""
+        """Wait until all files are durable. Raises the error of a file that could not be synced."""
         while self._under_way:
             self._under_way.pop().result()
 

@@ -28,7 +28,7 @@ def test_without_a_time_a_source_without_end_is_refused(use: str) -> None:
     for stream in (ENDLESS, ENDLESS.where("duration > 1"), ENDING.union(ENDLESS)):
         with pytest.raises(QueryError, match=f"{use} without a time needs a stream that ends") as caught:
             USES[use](stream)
-        assert "source `calls` has no end" in caught.value.detail
+        assert "source `calls` is unbounded" in caught.value.detail
         assert "windowed" in caught.value.hint
 
 

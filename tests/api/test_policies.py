@@ -80,7 +80,7 @@ def test_what_is_no_policy_is_refused(policy: Any) -> None:
 
 
 def test_a_name_is_given_once() -> None:
-    with pytest.raises(ConfigError, match="there is a policy `even` already"):
+    with pytest.raises(ConfigError, match="a policy named `even` already exists"):
         ps.register_policy(Splits(name="even"))
 
 

@@ -118,7 +118,7 @@ def test_later_decisions_may_rely_on_earlier_ones() -> None:
         (Split(Group(0, 48)), {}, "no such group"),
         (Scale(9), {}, "1 to 8 sites"),
         (Scale(2), {}, "as many sites already"),
-        (Merge(Group(0, 2)), {}, "not there"),
+        (Merge(Group(0, 2)), {}, "do not exist"),
         (Move(FIRST, 0, 5), {}, "2 sites"),
     ],
 )
@@ -141,7 +141,7 @@ def test_a_group_that_was_moved_stays_for_a_while() -> None:
         said.append([refusal.rule for refusal in verdict.refused])
         if verdict.accepted:
             break
-    assert said == [["it has been moved lately"], ["it has been moved lately"], []]
+    assert said == [["it was moved recently"], ["it was moved recently"], []]
 
 
 def test_halves_of_a_group_that_was_moved_stay_as_long() -> None:

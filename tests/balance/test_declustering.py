@@ -34,7 +34,7 @@ def test_all_neutral_or_consumers_is_one_site_too_many() -> None:
     assert decision is not None
     assert decision.change == Scale(2)
     assert decision.gain == pytest.approx(-0.5)  # the work of three is done by two
-    assert decision.reason == "no site has much to do"
+    assert decision.reason == "no site has much work"
 
 
 @pytest.mark.parametrize(

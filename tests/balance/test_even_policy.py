@@ -46,7 +46,7 @@ def test_a_slowed_site_keeps_a_share_in_proportion_to_its_speed() -> None:
 def test_a_decision_says_why_what_it_gains_and_what_it_costs() -> None:
     first = EVEN.decide(world(SLOWED, even_keys()).figures())[0]
     assert isinstance(first.change, Move)
-    assert first.reason == "site 0 takes 40 s a round where 21.3 s would be even; this group is 2.5 s of it"
+    assert first.reason == "site 0 takes 40 s a round, 21.3 s would be balanced; this group takes 2.5 s"
     assert first.gain == pytest.approx(2.5 / 40)
     assert first.cost == 1250 * 64
 
@@ -122,7 +122,7 @@ def test_a_warm_group_with_a_heavy_key_is_looked_at_more_closely() -> None:
     rows = [2500, 2500, 2500, 1000, 1000, 1000, 1000, 1000]
     made = EVEN.decide(figures_of(directory, rows, heaviest=[1500, 1500, 1500, 1, 1, 1, 1, 1]))
     assert [str(decision.change) for decision in made] == ["split 000", "split 001", "split 010"]
-    assert made[0].reason == "site 0 stays slow, and this is much of it"
+    assert made[0].reason == "site 0 stays slow, and this group is much of its work"
 
 
 def test_a_group_of_one_key_is_left_alone() -> None:

@@ -53,4 +53,4 @@ def test_the_controller_tells_its_policy_what_is_settled(name: str) -> None:
         moved += sum(isinstance(made.change, Move) for made in verdict.accepted)
         now = replace(now, directory=verdict.directory)
     assert moved > 3
-    assert "it has been moved lately" not in refused
+    assert "it was moved recently" not in refused

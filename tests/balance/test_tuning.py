@@ -34,7 +34,7 @@ def test_a_group_above_two_theta_is_split() -> None:
 def test_small_buddies_become_one() -> None:
     made = tuned(state(40, 90, 30, 30, 60, 100, 200, 20), theta=100, bounds=FEW)
     assert texts(made) == ["merge 01", "merge 00"]  # 160 rows are too many to be sure, 220 by far
-    assert made[0].reason == "its halves hold 60 rows together"
+    assert made[0].reason == "its halves hold 60 rows in total"
 
 
 def test_neighbours_that_are_no_buddies_stay() -> None:
@@ -60,7 +60,7 @@ def hot(rows: int, heaviest: int, sites: int = 4) -> Round:
 def test_a_group_with_more_than_half_of_the_work_of_a_site_is_split() -> None:
     made = tuned(hot(12_000, 100), theta=10**9, bounds=replace(BOUNDS, least=16))
     assert texts(made) == ["split 000000"]
-    assert made[0].reason == "it has 64% of the work that a site has on average"
+    assert made[0].reason == "it has 64% of the mean work of a site"
     assert tuned(hot(8_000, 100), theta=10**9, bounds=replace(BOUNDS, least=16)) == []
 
 

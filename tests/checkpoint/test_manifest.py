@@ -52,7 +52,7 @@ def test_a_directory_that_does_not_cover_all_hashes_is_not_believed(groups: list
     body = msgspec.json.decode(manifests.encode(_manifest()))["body"]
     body["subqueries"][0]["directory"] |= {"groups": groups}  # with four homes
     write_body(tmp_path, 7, msgspec.json.encode(body))
-    with pytest.raises(CorruptCheckpointError, match="without a home"):
+    with pytest.raises(CorruptCheckpointError, match="to no site"):
         manifests.read(tmp_path, 7)
 
 

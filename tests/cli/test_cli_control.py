@@ -268,7 +268,7 @@ def test_a_near_checkpoint_is_suggested() -> None:
 def test_a_run_without_a_control_folder_takes_no_requests() -> None:
     with running(answers=None) as fake:
         (fake.root / "control").rename(fake.root / "gone")
-        assert "nobody looks for requests here" in said(penstock("rebalance", "checkpoint"))
+        assert "no query is running here" in said(penstock("rebalance", "checkpoint"))
 
 
 def test_a_folder_that_others_can_write_is_not_used() -> None:

@@ -80,7 +80,7 @@ def test_a_full_disk_is_named_with_its_bytes_and_the_same_command_goes_on(
         if not isinstance(disk, FaultingDisk):  # which has room, and only says that it has none
             assert "0 bytes are free" in said
             assert "bytes are missing" in said
-        assert "the checkpoint is intact, and the same command goes on where it stopped" in said
+        assert "the checkpoint is intact, and the same command continues where it stopped" in said
     disk.make_room()
     assert _newest_epoch(job) >= epochs
     _goes_on(job)
@@ -94,7 +94,7 @@ def test_a_read_only_disk_is_named_and_the_same_command_goes_on(epochs: int, dis
     said = _refused(*COMMAND)
     assert f"{disk.folder}" in said.partition(" is read-only")[0]
     assert " is read-only detail: " in said
-    assert "the same command goes on where it stopped" in said
+    assert "the same command continues where it stopped" in said
     disk.unprotect()
     assert _newest_epoch(job) >= epochs
     _goes_on(job)
@@ -132,7 +132,7 @@ def test_a_full_temporary_folder_is_named_and_the_command_can_be_given_again(
         assert f"there is no room left in {disk.folder}/penstock-" in said
         assert "bytes" in said
         assert "the environment variables TMPDIR" in said
-        assert "any other begins anew" in said
+        assert "any other starts over" in said
         assert "the checkpoint is intact" not in said
         disk.make_room()
         result = penstock(*command)
@@ -172,7 +172,7 @@ def test_a_folder_without_permission_is_named_and_the_same_command_goes_on(job: 
         said = refusal(*_as_another_user())
         assert f"there is no permission to use {refused} detail: " in said
         assert "the user is " in said
-        assert "the same command goes on where it stopped" in said
+        assert "the same command continues where it stopped" in said
         _hand_over(refused)
     code, said = _as_another_user()
     assert code == 0, said

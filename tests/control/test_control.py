@@ -97,7 +97,7 @@ def test_answers(tmp_path: Path, control: Control) -> None:
 @pytest.mark.parametrize(
     ("made", "why"),
     [
-        (BEGAN - 1, "too old: it was made before this run began"),
+        (BEGAN - 1, "too old: it was made before this run started"),
         (BEGAN + 2 * HOUR, "it was made in the future"),
     ],
 )
@@ -121,7 +121,7 @@ def test_a_request_is_good_for_an_hour(
 @pytest.mark.parametrize(
     ("kind", "wants", "why"),
     [
-        ("explode", {"sites": 3}, "knows no `explode`; it knows scale, move, split, rebalance"),
+        ("explode", {"sites": 3}, "unknown request `explode`; known: scale, move, split, rebalance"),
         ("scale", {"sites": 0}, ">= 1"),
         ("scale", {"sites": 10_001}, "<= 10000"),
         ("scale", {"sites": "3"}, "Expected `int`"),

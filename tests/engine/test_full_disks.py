@@ -73,7 +73,7 @@ def test_a_full_disk_ends_the_run_with_the_folder_and_the_bytes(scenario: Scenar
     assert "bytes" in caught.value.detail
     if not isinstance(disk, FaultingDisk):  # which has room, and only says that it has none
         assert "bytes are missing" in caught.value.detail or "0 bytes are free" in caught.value.detail
-    assert "the same command goes on where it stopped" in caught.value.hint
+    assert "the same command continues where it stopped" in caught.value.hint
     assert kept_manifests(place.checkpoint)[-1].epoch == 3
     with pytest.raises(StorageError):  # there is still no room, and nothing is worse for having tried
         finish(scenario, place, WAY)

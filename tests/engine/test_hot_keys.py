@@ -257,7 +257,7 @@ def test_what_cannot_be_spread_is_refused(random: Random, place: Place) -> None:
     scenario = skewed_scenario(random, QUERIES["left join"])
     with looping(scenario, place, Way(sites=3), InlineExecutor()) as (loop, _):
         refused = {
-            Spread(HASH, 1, (0, 1)): "must not be parted",
+            Spread(HASH, 1, (0, 1)): "cannot be distributed",
             Spread(HASH, 0, (0,)): "two sites",
             Spread(HASH, 0, (0, 0)): "two sites",
             Spread(HASH, 0, (0, 3)): "3 sites",

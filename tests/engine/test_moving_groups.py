@@ -122,13 +122,13 @@ def test_a_change_that_is_not_possible_is_refused(scenario: Scenario, place: Pla
         before = loop.directories
         refused = {
             Move(Group(0, 5), 0, 1): "no such group",
-            Move(Group(0, 2), 1, 0): "lives at site 0",
+            Move(Group(0, 2), 1, 0): "is at site 0",
             Move(Group(0, 2), 0, 2): "2 sites",
             Move(Group(0, 2), 0, 0): "already",
             Split(Group(0, 3)): "no such group",
             Merge(Group(0, 2)): "not there",
             Merge(Group(0, 0)): "not there",
-            Scale(0): "must be a site",
+            Scale(0): "at least one site",
         }
         for change, why in refused.items():
             assert why in (loop.change(0, change) or "")

@@ -316,5 +316,5 @@ def test_join_errors(query: str, what: str, hint: str, place: str) -> None:
 )
 def test_a_window_over_a_full_join_says_how_to_write_it(query: str) -> None:
     raised = refused(query)
-    assert "behind a FULL JOIN either time may be null" in raised.detail
-    assert "take a LEFT JOIN, and with UNION ALL" in raised.hint
+    assert "after a FULL JOIN either time may be null" in raised.detail
+    assert "use a LEFT JOIN and add, with UNION ALL" in raised.hint

@@ -1,1 +1,1 @@
-"""How much each source may send in an epoch. Pure."""
+"""Intake: the number of rows that each source may send in an epoch. Pure."""

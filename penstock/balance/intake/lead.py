@@ -1,10 +1,9 @@
-"""How the sources, and the substreams of each, share what an epoch may take in, so that none runs ahead of the others
-in event time. Pure.
+"""Lead control: divides the rows of an epoch among the sources, and the substreams of each, so that none runs ahead of
+the others in event time. Pure.
 
-What a source reads ahead has to be kept as state until the others have come as far, so a source may lead the lowest one
-by a span of event time, and no further. The lowest is never held back, and gets what the leaders may not use. A source
-with nothing to read holds nobody back: nobody reads faster than it, there is only more to read elsewhere. The same is
-true of substreams.
+Rows that a source reads ahead are kept as state until the others have caught up, so a source may lead the lowest one by
+a limited span of event time. The lowest is never held back, and also gets what the leaders may not use. A source with
+nothing to read holds no other back: it reads as fast as its rows arrive. The same holds for substreams.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from penstock.progress.mark import BEGIN, Mark
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a source or a substream has come, and what is known of its rows.
+    """The progress of a source or a substream, with estimates about its rows.
 
-    `waiting` is the rows that are there as far as is known, `span_per_row` the event time by which a row carried the
-    mark on, of late (0: not known). Only sources of the same `clock` can lead each other. `given` is the rows that it
-    has given since it was at `mark`.
+    `waiting` is the number of rows ready to be read, as far as known. `span_per_row` is a moving average of the event
+    time by which one row advances the mark (0: unknown). Only sources with the same `clock` can lead each other.
+    `given` is the rows read since the source was at `mark`.
     """
 
     mark: Mark
@@ -33,14 +32,15 @@ class Standing:
     given: int = 0
 
     def asked(self, share: int, given: int, waiting: int) -> Self:
-        """After it was to give `share` rows to an epoch, gave `given`, and told how many wait; with no share it was not
-        asked at all. What it gave counts for more than what it told: not every source can tell."""
+        """Return the state after an epoch in which the source had a share of `share` rows, gave `given` and reported
+        `waiting` more. With a share of 0 it was not asked. Rows given count for more than rows reported: not every
+        source can report."""
         if share == 0:
             return replace(self, given=0)
         return replace(self, given=given, waiting=max(waiting, int(given >= share)) if given else 0)
 
     def reached(self, mark: Mark, ended: bool) -> Self:
-        """After the rows that it gave have brought it to `mark`."""
+        """Return the state after the rows it gave advanced it to `mark`."""
         span = self.span_per_row
         if self.given and self.mark > BEGIN and not ended:
             measured = (mark.at - self.mark.at) / self.given
@@ -50,16 +50,16 @@ class Standing:
 
 @dataclass(frozen=True)
 class SourceStanding(Standing):
-    """`substreams` are those that can be held back one by one, and have come somewhere."""
+    """The progress of a source. `substreams` are those that can be held back one by one and have a mark."""
 
     substreams: Mapping[str, Standing] = field(default_factory=dict)
 
 
 def shares(rows: int, sources: Sequence[Standing], max_lead: int | None) -> tuple[int, ...]:
-    """How many of `rows` rows each source may give to the coming epoch; with 0 it is not to be asked.
+    """Return how many of `rows` rows each source may give to the next epoch; a source with 0 is not asked.
 
-    The shares are even where no source leads too far (`max_lead` None: where none can). They are together at most
-    `rows`, but one for each source that may give any.
+    The shares are equal as long as no source leads too far (`max_lead` None: no limit). Their sum is at most `rows`, or
+    one row per source that may give any if that is more.
     """
     even = max(1, rows // max(1, sum(not source.ended for source in sources)))
     if max_lead is None:
@@ -75,8 +75,9 @@ def shares(rows: int, sources: Sequence[Standing], max_lead: int | None) -> tupl
 def substream_shares(
     rows: int, substreams: Mapping[str, Standing], lowest: Mark | None, max_lead: int
 ) -> dict[str, int]:
-    """How many of `rows` rows of a source each of its substreams may give. They lead neither the lowest of them too far
-    nor `lowest`, which is that of all sources of their clock."""
+    """Return how many of `rows` rows of a source each of its substreams may give. A substream leads neither the lowest
+    of them by more than `max_lead`, nor `lowest`, the lowest mark of all sources with their clock (None: there is
+    none)."""
     if not substreams:
         return {}
     even = max(1, rows // len(substreams))
@@ -87,19 +88,21 @@ def substream_shares(
 
 
 def lowest_marks(sources: Sequence[Standing]) -> dict[str, Mark]:
-    """How far the source of each clock has come that the others may not lead too far."""
+    """Return, per clock, the mark of the source that the others may not lead too far."""
     return {clock: sources[place].mark for clock, place in _lowest(sources).items()}
 
 
 def _lowest(sources: Sequence[Standing]) -> dict[str, int]:
-    """The place of the source of each clock that the others may not lead too far: it has rows, so it comes on when it
-    is asked."""
+    """Return, per clock, the index of the source that the others may not lead too far: the lowest of those with rows to
+    read, because they advance when asked."""
     candidates = [n for n, source in enumerate(sources) if source.waiting and not source.ended]
     highest_first = sorted(candidates, key=lambda n: (sources[n].mark, n), reverse=True)
     return {sources[n].clock: n for n in highest_first}
 
 
 def _share(source: Standing, lowest: Standing | None, even: int, max_lead: int) -> int:
+    """Return the share of a source: `even`, or less if it would lead `lowest` too far, or 0 if it leads too far
+    already."""
     if source.ended:
         return 0
     lead = source.mark.at - lowest.mark.at if lowest else 0
@@ -107,6 +110,6 @@ def _share(source: Standing, lowest: Standing | None, even: int, max_lead: int) 
         return even
     if lead >= max_lead:
         return 0
-    # The lowest is taken to stay where it is: a leader then keeps to its bound even if it does.
+    # Assume that the lowest does not advance, so that a leader keeps to its bound even then.
     room = (max_lead - lead) / source.span_per_row if source.span_per_row else even
     return max(1, int(min(even, room)))

@@ -1,4 +1,4 @@
-"""The policies by their names, Penstock's own and those of users."""
+"""The registry of policies by name, built-in and user-defined."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _known: dict[str, Policy] = {policy.name: policy for policy in _OWN}
 
 
 def register(policy: Policy) -> None:
-    """Make a policy known by its name; Penstock's own keep theirs."""
+    """Register a policy under its name. Raises ConfigError if the name is taken."""
     if policy.name in _known:
-        raise ConfigError(f"there is a policy `{policy.name}` already", hint="give yours another name")
+        raise ConfigError(f"a policy named `{policy.name}` already exists", hint="choose another name")
     _known[policy.name] = policy
 
 
 def policy_named(name: str) -> Policy:
+    """Return the policy of that name. Raises ConfigError if there is none."""
     if name not in _known:
         raise ConfigError(f"unknown policy `{name}`", hint=did_you_mean(name, _known))
     return _known[name]

@@ -1,5 +1,5 @@
-"""`diffusion`: a site whose buffer is filling gives one group to a site whose buffer is all but empty (window joins in
-a cluster, section IV-C), and groups are kept neither too large nor too hot (section IV-D)."""
+"""`diffusion`: a site whose buffer fills gives one group to a site whose buffer is nearly empty (window joins in a
+cluster, section IV-C), and groups are kept neither too large nor too hot (section IV-D)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from penstock.state.directory import Group
 
 @dataclass(frozen=True)
 class Diffusion:
-    """Sites are compared by the part of their buffers that was filled, under the thresholds `occupancy`. Where buffers
-    have no bound, by their utilisation, under the thresholds `busy`. `elastic`: also the number of sites follows the
-    load, and grows where there are more than `beta` suppliers for a consumer. `theta` is for fine tuning, in rows of
-    state; None: groups stay as they are. `experience` is what has been seen of numbers of sites."""
+    """Sites are compared by the filled fraction of their buffers, under the thresholds `occupancy`; where buffers are
+    unbounded, by their utilisation, under the thresholds `busy`. With `elastic` the number of sites also follows the
+    load, and grows if there are more than `beta` suppliers per consumer. `theta` is the size of groups for fine tuning,
+    in rows of state (None: groups are not tuned). `experience` is what earlier rounds showed about numbers of sites."""
 
     name: str = "diffusion"
     occupancy: Thresholds = OCCUPANCY
@@ -32,9 +32,10 @@ class Diffusion:
     experience: Experience = field(default_factory=Experience)
 
     def decide(self, figures: Round) -> Sequence[Decision]:
+        """Return a change of the number of sites, or else moves from suppliers to consumers and then fine tuning."""
         thresholds = self._thresholds(figures)
         if (scale := self._degree(figures)) is not None:
-            return (scale,)  # it gives groups other homes itself
+            return (scale,)  # scaling reassigns groups by itself
         load = figures.occupancy if figures.capacity else figures.utilisation
         found = roles(load, thresholds)
         exchange = _Exchange(figures, load, "its buffer is {:.0%} full" if figures.capacity else "it is busy {:.0%}")
@@ -43,7 +44,7 @@ class Diffusion:
         return [*moves, *self._tuned(figures, moves)]
 
     def after(self, figures: Round) -> Diffusion:
-        """Remember what the round showed of the number of its sites."""
+        """Record what the round showed about the number of sites."""
         return replace(self, experience=self.experience.after(figures, self._degree(figures))) if self.elastic else self
 
     def _degree(self, figures: Round) -> Decision | None:
@@ -53,7 +54,7 @@ class Diffusion:
         return self.occupancy if figures.capacity else self.busy
 
     def _tuned(self, figures: Round, moves: Sequence[Decision]) -> list[Decision]:
-        """Of groups that do not move now."""
+        """Return splits and merges of groups that do not move in this round."""
         if self.theta is None:
             return []
         moving = {decision.change.group for decision in moves if isinstance(decision.change, Move)}
@@ -62,7 +63,7 @@ class Diffusion:
 
 
 def _of(change: Change) -> tuple[Group, ...]:
-    """The groups that there are now which a split or a merge is about."""
+    """Return the existing groups that a split or a merge replaces."""
     match change:
         case Split(group):
             return (group,)
@@ -73,8 +74,8 @@ def _of(change: Change) -> tuple[Group, ...]:
 
 
 class _Exchange:
-    """Invariant: `times` is what each site would take for a round, and for what is pending, after all that was given so
-    far."""
+    """Pairs suppliers with consumers and picks the group to move. Invariant: `_times` is the seconds that each site
+    would take for a round and its pending rows, after the moves so far."""
 
     def __init__(self, figures: Round, load: Figures, why: str) -> None:
         asked = demand(figures)
@@ -83,10 +84,12 @@ class _Exchange:
         self._times = figures.of_sites(self._work) / self._speeds
 
     def fastest_first(self, consumers: Sequence[int]) -> list[int]:
-        """Empty buffers are all alike, so the one with least to do comes first."""
+        """Sort consumers by the time they take, since nearly empty buffers do not tell them apart."""
         return sorted(consumers, key=lambda site: (self._times[site], site))
 
     def give(self, supplier: int, consumer: int) -> Decision | None:
+        """Move one group from supplier to consumer and return the decision; None if no group makes the slower of the
+        two faster."""
         place = self._chosen(supplier, consumer)
         if place is None:
             return None
@@ -98,8 +101,9 @@ class _Exchange:
         return Decision(move, self._reason(supplier, consumer), gain, int(self._figures.loads.state_bytes[place]))
 
     def _chosen(self, supplier: int, consumer: int) -> int | None:
-        """The paper takes any group. The one after which the slower of the two is fastest is as simple to find, and
-        none is taken that would only make them change roles. Among equals the first, so the choice is repeatable."""
+        """Return the place of the group to move, or None. The paper takes any group; this takes the one after which the
+        slower of the two sites is fastest, and none that would only swap their roles. Ties go to the first, so the
+        choice is repeatable."""
         mine = np.flatnonzero((self._figures.homes == supplier) & (self._work > 0) & ~self._figures.stays)
         given = self._times[supplier] - self._work[mine] / self._speeds[supplier]
         taken = self._times[consumer] + self._work[mine] / self._speeds[consumer]

@@ -1,10 +1,10 @@
-"""`even`: every site does its part of the work, in proportion to its speed. Penstock's own policy.
+"""`even`: every site does work in proportion to its speed. The default policy.
 
-From one round it estimates what every group asks and how fast every site is, and plans few steps that bring the slowest
-site close to the ideal. It carries out only what pays: the time that is saved over some rounds must outweigh the time
-that moving state takes, and be more than the noise of the measurement, so that groups do not move to and fro. Where
-hot keys are, it believes at once; that a site is slow, only by and by: a disturbance may be over before a move has
-helped, and buffers are there for that. A key that is too much for any site is spread over several, as long as it is.
+From one round it estimates the work of every group and the speed of every site, and plans a few steps that bring the
+slowest site close to the ideal. It applies only what pays: the time saved over some rounds must exceed the time to move
+state, and the gain must exceed the noise of the measurement, so that groups do not move back and forth. Hot keys are
+acted on at once. A slow site is acted on gradually: a disturbance may be over before a move helps, and buffers absorb
+it. A key that is too much for any one site is spread over several while it is that hot.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from penstock.balance.tuning import (
 )
 from penstock.state.directory import Group
 
-NOISE = 3.0  # times the spread of a count of rows, which is its root: what a gain must exceed to be no chance
-EPOCH_NOISE = 0.1  # of the time of a site in an epoch: where it ends within an item, and what else the machine does
-MOST_LOOKS = 8  # groups that are split in a round only to see what is in them
-HOT_KEY = 1.0  # of what a site does on average: a key with more is spread
-COLD_KEY = 0.5  # a key that would have less at one site is gathered; the gap keeps it from going to and fro
-CELL = 0.5  # of what a site does on average: so much a cell should have, so that it fits beside groups
-MOST_SPREAD = 16  # keys: with more that are too hot there would be other means
+NOISE = 3.0  # standard deviations of a row count (its root) that a gain must exceed
+EPOCH_NOISE = 0.1  # part of a site's time in one epoch that varies: items cut by the deadline, load on the machine
+MOST_LOOKS = 8  # groups per round that are split only to measure their halves
+HOT_KEY = 1.0  # part of a site's mean work: a key with more is spread
+COLD_KEY = 0.5  # a key that would have less at one site is gathered; the gap keeps it from going back and forth
+CELL = 0.5  # part of a site's mean work that a cell should have, so that groups fit beside it
+MOST_SPREAD = 16  # keys that are spread at the same time
 
 
 @dataclass(frozen=True)
 class Even:
-    """`least_gain` is the part by which the slowest site must get faster to change anything. `theta` bounds the rows of
-    state in a group, so that it can be moved in reasonable time; `moves` is how many a round may have, per site. Small
-    buddies are merged only above `crowded` groups per site. `speeds` is how fast sites were until now (empty: all
-    alike), and `inertia` the part of that which a round leaves."""
+    """`least_gain` is the fraction by which the slowest site must get faster for any change. `theta` limits the rows of
+    state per group, so that a group can be moved in reasonable time; `moves` limits the steps of a round, per site.
+    Small buddies are merged only above `crowded` groups per site. `speeds` is a moving average of the speed of sites
+    (empty: all equal), and `inertia` the weight of its past."""
 
     name: str = "even"
     least_gain: float = 0.05
@@ -61,12 +61,14 @@ class Even:
     speeds: tuple[float, ...] = ()
 
     def decide(self, figures: Round) -> Sequence[Decision]:
+        """Return spreads of hot keys, or else gathers of keys that cooled down and changes of groups."""
         asked = self._asked(figures)
         if hot := spreads(figures, asked, self.least_gain):
-            return hot  # the groups are evened out when it is known what that came to
+            return hot  # groups are levelled once the effect of the spread is measured
         return [*gathers(figures, asked), *self._of_groups(figures, asked)]
 
     def _of_groups(self, figures: Round, asked: Demand) -> Sequence[Decision]:
+        """Return splits and moves if the sites are uneven; otherwise splits of large groups, or merges."""
         large = too_large(figures, self.theta, self.bounds)
         if not self._uneven(figures, asked):
             return large or mergeable(figures, asked, self.theta, keeping_first(figures, self.bounds, self.crowded))
@@ -77,25 +79,29 @@ class Even:
         return replace(self, speeds=tuple(self._speeds(demand(figures)).tolist()))
 
     def _speeds(self, asked: Demand) -> Figures:
-        """How fast sites are, as far as that is believed yet."""
+        """Return the speed of sites: the moving average with the round's estimate."""
         known = self.speeds if len(self.speeds) == len(asked.speeds) else np.ones(len(asked.speeds))
         return np.asarray(self.inertia * np.asarray(known) + (1 - self.inertia) * asked.speeds)
 
     def _asked(self, figures: Round) -> Demand:
-        """What is pending is to be worked off over some rounds."""
+        """Return the demand of a round, with pending rows to be worked off over `prices.rounds` rounds."""
         asked = demand(figures)
         return replace(asked, work=asked.work + asked.owed / self.prices.rounds, speeds=self._speeds(asked))
 
     def _uneven(self, figures: Round, asked: Demand) -> bool:
+        """Return whether perfect levelling would gain enough."""
         times = asked.of_sites(figures) / asked.speeds
         return _gain(figures, float(times.max()), asked.ideal) > self._enough(figures, int(times.argmax()))
 
     def _enough(self, figures: Round, slowest: int) -> float:
-        """The least gain that is worth a change. Over few rows, or few epochs, a site is the slowest by chance."""
+        """Return the least gain that is worth a change. With few rows or few epochs, the slowest site may be so by
+        chance."""
         rows = float(figures.of_sites(figures.loads.rows)[slowest])
         return max(self.least_gain, NOISE / sqrt(max(rows, 1.0)), EPOCH_NOISE / sqrt(figures.epochs))
 
     def _evened(self, figures: Round, asked: Demand, split: set[Group]) -> list[Decision]:
+        """Return the planned steps that pay, and splits of groups at a site that stays slow. `split` are the groups
+        that are split already."""
         pieces = _pieces(figures, asked, split)
         plan = Evening(pieces, asked.speeds, self.prices, self._limits(figures), asked.cells.sum(axis=0))
         before, enough = plan.slowest, self._enough(figures, int(plan.times.argmax()))
@@ -115,13 +121,14 @@ class Even:
 
 
 def _gain(figures: Round, before: float, after: float) -> float:
-    """The part of its time that the slowest site saves. Where another site is the slowest in each epoch, the share of a
-    round is longer than any site's time, and evening out their sums saves a smaller part of it."""
+    """Return the fraction of its time that the slowest site saves. If different sites are the slowest in different
+    epochs, the share of a round exceeds the time of any site, and levelling the sums saves a smaller fraction."""
     whole = max(before, float(figures.share.max(initial=0.0)))
     return (before - after) / whole if whole > 0 else 0.0
 
 
 def _pieces(figures: Round, asked: Demand, split: set[Group]) -> Pieces:
+    """Return the groups of the round as pieces, with the groups of `split` halved."""
     pieces = Pieces(
         groups=figures.directory.groups,
         homes=figures.homes,
@@ -133,7 +140,7 @@ def _pieces(figures: Round, asked: Demand, split: set[Group]) -> Pieces:
     )
     stay = figures.stays | unclear(pieces.heavy, pieces.work, asked.ideal)
     for place in sorted(figures.directory.place(group) for group in split):
-        pieces = pieces.halved(place, fixed=bool(stay[place]))  # which leaves all others in their places
+        pieces = pieces.halved(place, fixed=bool(stay[place]))  # leaves all other groups in their places
     return pieces
 
 
@@ -143,6 +150,7 @@ def _group(decision: Decision) -> Group:
 
 
 def _decisions(steps: Sequence[Step], slowest: float, ideal: float) -> list[Decision]:
+    """Turn steps into decisions, each with its gain over the step before."""
     made = []
     for step in steps:
         gain = max(0.0, 1 - step.slowest / slowest)
@@ -152,25 +160,26 @@ def _decisions(steps: Sequence[Step], slowest: float, ideal: float) -> list[Deci
 
 
 def _reason(step: Step, ideal: float) -> str:
-    site = f"site {step.donor} takes {step.before:.3g} s a round where {ideal:.3g} s would be even"
+    site = f"site {step.donor} takes {step.before:.3g} s a round, {ideal:.3g} s would be balanced"
     if isinstance(step.change, Split):
-        return f"{site}, and a group of {step.relief:.2g} s is too much to move"
-    return f"{site}; this group is {step.relief:.2g} s of it"
+        return f"{site}; a group of {step.relief:.2g} s is too large to move"
+    return f"{site}; this group takes {step.relief:.2g} s"
 
 
 def _look_closer(figures: Round, asked: Demand, site: int, taken: set[Group]) -> list[Decision]:
-    """Splits of groups at a site that is still slow, although a heavy key may leave most of their work in one half: in
-    which one, the next round tells. Those with most work come first."""
+    """Return splits of groups at a slow site whose work may mostly be of one heavy key, those with most work first. The
+    next round measures which half has the work."""
     heavy = heavy_part(figures)
     worth = unclear(heavy, asked.work, asked.ideal) & (asked.work * (1 - heavy) > WORTH_PARTING * asked.ideal)
     places = np.flatnonzero(worth & (figures.homes == site))
     groups = [figures.directory.groups[n] for n in places[np.argsort(-asked.work[places], kind="stable")]]
     wanted = [group for group in groups if group not in taken and group.depth < MOST_DEPTH][:MOST_LOOKS]
-    return [Decision(Split(group), f"site {site} stays slow, and this is much of it") for group in wanted]
+    return [Decision(Split(group), f"site {site} stays slow, and this group is much of its work") for group in wanted]
 
 
 def spreads(figures: Round, asked: Demand, least_gain: float) -> list[Decision]:
-    """Spreads of keys that are too much for a site, the hottest first, where that gains enough."""
+    """Return spreads of keys with more work than a site should have, the hottest first, where the gain exceeds
+    `least_gain`."""
     directory = figures.directory
     if directory.sites < 2 or not figures.may_cut or asked.ideal <= 0:
         return []
@@ -182,13 +191,14 @@ def spreads(figures: Round, asked: Demand, least_gain: float) -> list[Decision]:
 
 
 def _work(figures: Round, asked: Demand, key: KeyLoad) -> float:
-    """The work of a key: its part of that of its group, by rows."""
+    """Return the work of a key: the part of its group's work that corresponds to its rows."""
     place = figures.directory.place_at(key.hash)
     return float(asked.work[place]) * min(1.0, key.total / max(1, int(figures.loads.rows[place])))
 
 
 def _spread(figures: Round, asked: Demand, key: KeyLoad, work: float) -> Decision:
-    """The larger side is cut. The home has a cell, for it keeps what it has; the others are at the fastest sites."""
+    """Return the decision to spread a key. The port with the most rows is cut. The key's site keeps a cell with the
+    state; the other cells go to the least loaded sites."""
     sites, home = figures.directory.sites, figures.directory.home_at(key.hash)
     cut = max(figures.may_cut, key=lambda port: key.rows[port])
     count = min(sites, max(2, ceil(work / (CELL * asked.ideal))))
@@ -199,12 +209,13 @@ def _spread(figures: Round, asked: Demand, key: KeyLoad, work: float) -> Decisio
     load[home] -= work
     load[list(cells)] += work * (key.rows[cut] / count + key.total - key.rows[cut]) / key.total
     gain = 1 - float((load / asked.speeds).max()) / before
-    reason = f"this key has {work / asked.ideal:.0%} of the work that a site has on average"
+    reason = f"this key has {work / asked.ideal:.0%} of the mean work of a site"
     return Decision(Spread(key.hash, cut, cells), reason, max(0.0, gain))
 
 
 def gathers(figures: Round, asked: Demand) -> list[Decision]:
-    """Keys that one site could do again. In a round with hardly any rows all keys look cold."""
+    """Return gathers of keys that one site could do again. With hardly any rows all keys look cold, so such a round
+    gives none."""
     cells, sites = figures.cells, figures.directory.sites
     if figures.rows_in < NOISE_ROWS * sites:
         return []
@@ -214,6 +225,6 @@ def gathers(figures: Round, asked: Demand) -> list[Decision]:
         there = max(1, cut + len(known.sites) * copied)
         work = float(asked.cells[number].sum()) * (cut + copied) / there
         if work < COLD_KEY * asked.ideal and not known.gathering:
-            reason = f"this key has {work / asked.ideal:.0%} of the work that a site has on average"
+            reason = f"this key has {work / asked.ideal:.0%} of the mean work of a site"
             made.append(Decision(Gather(known.hash), reason))
     return made

@@ -1,4 +1,5 @@
-"""`flux`: the busiest site gives a group to the idlest, and so on towards the middle (Flux, section 5.3)."""
+"""`flux`: the busiest site gives a group to the idlest, the second busiest to the second idlest, and so on (Flux,
+section 5.3)."""
 
 from __future__ import annotations
 
@@ -12,17 +13,17 @@ from penstock.balance.policies.pacing import Pacing
 from penstock.balance.policies.pairing import Pick, decisions, largest, pairs
 from penstock.balance.stats import Figures, Round
 
-# A group that is nearly all work of a pair would swap the two sites. What that seems to gain is chance, and it would
-# move back in the next round. So the receiver may end up ahead by this part of the difference, at most.
+# Moving a group that is nearly all the work of a pair would swap the two sites. Its apparent gain is chance, and the
+# group would move back in the next round. So the receiver may end up ahead by at most this part of the difference.
 SWAPPED = 0.95
 
 
 @dataclass(frozen=True)
 class Flux:
-    """A pair is considered if the donor is busier than sites are on average, and at least `imbalance` times as busy as
-    the receiver, which is not busier than `busiest_receiver` (in the paper th_imb and th_util). The first pair that is
-    not ends the round. Of each pair at most one group moves: that to which most rows came, of those that bring the two
-    sites closer together."""
+    """A pair is considered if the donor is at least as busy as the mean and at least `imbalance` times as busy as the
+    receiver, and the receiver is not busier than `busiest_receiver` (th_imb and th_util in the paper). The first pair
+    that fails this ends the round. Of each pair at most one group moves: the one with the most rows among those that
+    bring the two sites closer together."""
 
     imbalance: float = 1.2
     busiest_receiver: float = 0.9
@@ -33,8 +34,8 @@ class Flux:
         return self.decide_within(figures, np.full(figures.directory.sites, np.inf))
 
     def decide_within(self, figures: Round, room: Figures) -> Sequence[Decision]:
-        """Where each site has room for so many more bytes of state."""
-        if not figures.share.all():  # a site that had no time was not idle either: such a round says nothing
+        """Decide where each site has `room` bytes left for more state."""
+        if not figures.share.all():  # a site without a share was not idle either: such a round says nothing
             return ()
         return decisions(figures, self._picks(figures, room))
 
@@ -56,14 +57,15 @@ class Flux:
 
 
 def _group_to_move(figures: Round, donor: int, receiver: int, room: float) -> int | None:
-    """The place of the donor's group with the most rows that would make both sites more alike, and fits."""
+    """Return the place of the donor's group with the most rows that brings both sites closer together and fits the
+    receiver's room; None if there is none."""
     giving, taking = figures.utilisation[donor], figures.utilisation[receiver]
     places = np.flatnonzero(figures.homes == donor)
     rows = figures.loads.rows[places]
     left = giving * (1 - rows / max(1, rows.sum()))
     grown = taking + rows / (figures.speeds[receiver] * figures.share[receiver])
     closer = (rows > 0) & (grown - left < SWAPPED * (giving - taking))
-    # A slow receiver could come closer to the donor and yet end up busier than the donor is: nobody would gain.
+    # A slow receiver could get closer to the donor and yet end up busier than the donor is now: no gain.
     bearable = grown <= min(1.0, giving)
     fits = (figures.loads.state_bytes[places] <= room) & ~figures.stays[places]
     choice = largest(rows, closer & bearable & fits)

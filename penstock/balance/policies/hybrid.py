@@ -1,5 +1,5 @@
-"""`hybrid`: state is evened out while a site holds more than it may, and otherwise work, where state has room (Flux,
-section 6.3)."""
+"""`hybrid`: balances state while a site holds more than its memory, and otherwise work, as far as memory has room
+(Flux, section 6.3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.balance.stats import Round
 
 @dataclass(frozen=True)
 class Hybrid:
-    """Where memory has no bound, only work counts."""
+    """Combines `flux` for work and `memory` for state. If memory is unlimited, only work counts."""
 
     work: Flux = field(default_factory=Flux)
     state: Memory = field(default_factory=Memory)

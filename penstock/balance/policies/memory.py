@@ -1,5 +1,5 @@
-"""`memory`: the site with the most state gives a group to that with the least, and so on towards the middle (Flux,
-section 6.1)."""
+"""`memory`: the site with the most state gives a group to the site with the least, the second to the second, and so on
+(Flux, section 6.1)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 @dataclass(frozen=True)
 class Memory:
-    """A pair is considered if the donor holds more than sites do on average, and at least `imbalance` times as much as
-    the receiver; or if the donor holds more than it may, and the receiver does not. The first pair that is not ends the
-    round. Of each pair at most one group moves: the largest of those that bring the two sites closer together. How busy
-    the receiver is does not matter."""
+    """A pair is considered if the donor holds at least the mean and at least `imbalance` times as much as the receiver,
+    or if the donor exceeds its memory and the receiver does not. The first pair that fails this ends the round. Of each
+    pair at most one group moves: the largest of those that bring the two sites closer together. How busy the receiver
+    is does not matter."""
 
     imbalance: float = 1.2
     pacing: Pacing = field(default_factory=Pacing)
@@ -48,8 +48,9 @@ class Memory:
 
 
 def _group_to_move(figures: Round, held: Figures, donor: int, receiver: int) -> int | None:
-    """The place of the donor's largest group that would make both sites more alike. One that fits the receiver's memory
-    comes first; where none does, a move can still even out how much of their state sites have to park."""
+    """Return the place of the donor's largest group that brings both sites closer together; None if there is none.
+    Groups that fit the receiver's memory are preferred; if none fits, a move still balances how much state the sites
+    hold beyond their memory."""
     places = np.flatnonzero((figures.homes == donor) & ~figures.stays)
     sizes = figures.loads.state_bytes[places]
     gap = held[donor] - held[receiver]
@@ -65,7 +66,7 @@ def _reason(held: Figures, donor: int, receiver: int, memory: int) -> str:
 
 
 def _written(size: float) -> str:
-    """A number of bytes, as one reads it."""
+    """Format a number of bytes with three digits and a unit."""
     power = 0
     while size >= 999.5 and power < len(UNITS) - 1:
         size, power = size / 1000, power + 1

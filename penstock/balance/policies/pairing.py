@@ -1,4 +1,4 @@
-"""Sites in pairs, one that gives and one that receives, and what moves between them are expected to gain. Pure."""
+"""Pairs of a donor and a receiver, and the expected gain of moves between them. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.balance.stats import Figures, Mask, Round
 
 @dataclass(frozen=True)
 class Pick:
-    """A group, by its place in the directory, that is to get another home."""
+    """A group, by its place in the directory, to move to the site `target`."""
 
     place: int
     target: int
@@ -22,27 +22,29 @@ class Pick:
 
 
 def pairs(load: Figures) -> Iterator[tuple[int, int]]:
-    """(donor, receiver): the site with the most load and that with the least, and so on towards the middle. No site is
-    in two pairs; of an odd number the one in the middle is in none."""
+    """Yield (donor, receiver): the site with the most load and the site with the least, then the second most and the
+    second least, and so on. With an odd number of sites the middle one is in no pair."""
     most_first = np.argsort(-load, kind="stable")
     for rank in range(len(most_first) // 2):
         yield int(most_first[rank]), int(most_first[-1 - rank])
 
 
 def largest(sizes: npt.NDArray[np.int64], may: Mask) -> int | None:
-    """Where the largest is of those that may be taken, the first of equals; None if none may."""
+    """Return the index of the largest entry among those allowed by `may`, the first of equals; None if none is
+    allowed."""
     return int(np.argmax(np.where(may, sizes, -1))) if may.any() else None
 
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """How long each site would be busy if a round came again after some moves: as many rows for each group, and sites
-    that are as fast."""
+    """The busy seconds of each site if the round were repeated after some moves, with the same rows per group and the
+    same speeds."""
 
     figures: Round
     busy: Figures
 
     def after(self, pick: Pick) -> Forecast:
+        """Return the forecast after one more move."""
         rows, speeds = int(self.figures.loads.rows[pick.place]), self.figures.speeds
         source = int(self.figures.homes[pick.place])
         busy = self.busy.copy()
@@ -51,14 +53,14 @@ class Forecast:
         return replace(self, busy=busy)
 
     def gain(self, later: Forecast) -> float:
-        """The part by which the slowest site gets faster; below 0 if it gets slower."""
+        """Return the fraction by which the slowest site is faster in `later`; negative if it is slower."""
         slowest = float(self.busy.max())
         return 1 - float(later.busy.max()) / slowest if slowest else 0.0
 
 
 def decisions(figures: Round, picks: Iterable[Pick]) -> tuple[Decision, ...]:
-    """The picks as decisions. Each gains over those before it, so what they gain together is the product of what they
-    leave."""
+    """Turn picks into decisions. Each gain is relative to the moves before it, so the gains multiply: the total is 1
+    minus the product of (1 - gain)."""
     made: list[Decision] = []
     now = Forecast(figures, figures.busy)
     for pick in picks:

@@ -1,4 +1,4 @@
-"""`static`: nothing ever changes, as in a system that cannot."""
+"""`static`: never changes anything."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from penstock.balance.stats import Round
 
 @dataclass(frozen=True)
 class Static:
+    """The policy without decisions, for comparison and for fixed placements."""
+
     name: str = "static"
 
     def decide(self, figures: Round) -> Sequence[Decision]:

@@ -1,1 +1,1 @@
-"""From a logical plan to a program: subqueries, each with one stateful operator, joined by branches."""
+"""Compilation of a logical plan to a program: subqueries, each with one stateful operator, connected by branches."""

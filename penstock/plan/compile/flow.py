@@ -1,4 +1,4 @@
-"""Streams while a query is cut: the flows that make up a stream, each from one producer through stateless steps."""
+"""Streams during compilation: a stream consists of flows, each from one producer through stateless steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.plan.size import is_too_deep
 
 @dataclass(frozen=True)
 class Joint:
-    """The times of a join, which punctuation bounds together. `leads` are its bands."""
+    """The times of a join's result, which joint punctuation bounds together. `leads` are derived from its bands."""
 
     names: tuple[str, ...]
     followings: tuple[Following, ...]
@@ -28,7 +28,8 @@ class Joint:
 
 @dataclass(frozen=True)
 class Flow:
-    """Rows of one producer behind some steps. `times` says how each progressing attribute follows the producer."""
+    """The rows of one producer after some steps. `times` maps each progressing attribute to how it follows the
+    producer."""
 
     is_input: bool
     producer: int
@@ -37,57 +38,63 @@ class Flow:
     joint: Joint | None = None
 
     def then(self, step: Step) -> Flow:
+        """Return the flow with one more step."""
         return replace(self, steps=followed_by(self.steps, step))
 
     @property
     def may_be_late(self) -> bool:
-        """Whether its rows can be late window by window: those of a source, unless a function made others of them."""
+        """Return whether its rows can be late window by window: rows of a source that no Python function has
+        replaced."""
         return self.is_input and not any(isinstance(step, Apply) for step in self.steps)
 
     @property
     def end(self) -> Following:
-        """A track that at least tells when the producer has ended."""
+        """Return a track that at least shows when the producer has ended."""
         return next(iter(self.times.values()), Following(0))
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Invariant: at least one flow; all flows have the columns of `schema`."""
+    """A stream of the query being compiled. Invariant: at least one flow; all flows have the columns of `schema`. With
+    `numbered` the flows carry the number of each row."""
 
     flows: tuple[Flow, ...]
     schema: pa.Schema
-    numbered: bool = field(default=False)  # whether the flows carry the number of each row
+    numbered: bool = field(default=False)
 
     @property
     def may_be_late(self) -> bool:
+        """Return whether rows of some flow can be late window by window."""
         return any(flow.may_be_late for flow in self.flows)
 
     def each(self, change: Callable[[Flow], Flow], schema: pa.Schema | None = None) -> Stream:
+        """Return the stream with every flow changed, and with a new schema if one is given."""
         return replace(self, flows=tuple(map(change, self.flows)), schema=schema or self.schema)
 
 
 def of_operator(number: int, operator: Operator, joint: Joint | None = None) -> Stream:
-    """What comes out of a subquery."""
+    """Return the output stream of a subquery."""
     times = {name: Following(i) for i, name in enumerate(operator.output_times) if name}
     return Stream((Flow(False, number, (), times, joint),), operator.result_schema)
 
 
 def projected(flow: Flow, columns: tuple[Named, ...]) -> Flow:
-    """A flow behind a projection: a time that is passed on unchanged is still one, under its new names."""
+    """Return a flow after a projection. A time that is passed on unchanged stays a progressing attribute, under its new
+    names."""
     new_names = {time: [n.name for n in columns if n.expression == Column(time)] for time in flow.times}
     times = {name: flow.times[time] for time, names in new_names.items() for name in names}
     return replace(flow.then(Compute(columns)), times=times, joint=_renamed(flow.joint, new_names))
 
 
 def _renamed(joint: Joint | None, new_names: Mapping[str, list[str]]) -> Joint | None:
-    """Joint bounds say nothing once one of the times is gone."""
+    """Return the joint bounds under the new names; None if one of the times is gone."""
     if joint is None or not all(new_names.get(name) for name in joint.names):
         return None
     return replace(joint, names=tuple(new_names[name][0] for name in joint.names))
 
 
 def assigned(flow: Flow, window: Window) -> Flow:
-    """A flow behind the assignment of windows: their borders are progressing attributes, and go first."""
+    """Return a flow after a window assignment. The window bounds are progressing attributes, before the others."""
     behind = flow.times[window.time]
     borders = {
         name: replace(behind, borders=(*behind.borders, WindowBorder(window, end)))
@@ -97,7 +104,7 @@ def assigned(flow: Flow, window: Window) -> Flow:
 
 
 def followed_by(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
-    """The steps with one more behind them, as few as possible."""
+    """Return the steps with one more, merging two projections into one where no expression is then computed twice."""
     match (*steps[-1:], step):
         case (Compute(lower), Compute(upper)) if _cheap(lower, upper):
             bindings = {named.name: named.expression for named in lower}
@@ -108,5 +115,6 @@ def followed_by(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
 
 
 def _cheap(lower: tuple[Named, ...], upper: tuple[Named, ...]) -> bool:
+    """Return whether merging two projections computes no expression more than once."""
     uses = Counter(name for named in upper for name in columns_of(named.expression))
     return all(isinstance(named.expression, Column) or uses[named.name] <= 1 for named in lower)

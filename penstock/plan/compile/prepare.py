@@ -1,4 +1,5 @@
-"""From a stateful node to its operator: which columns its ports are given, and which punctuation it follows."""
+"""Preparation of stateful nodes: the columns that the ports of the operator get, and the punctuation that its tracks
+follow."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from penstock.operators.window.lateness import BorderCloses, Closing, RowCloses
 from penstock.plan.compile.flow import Flow, Joint, Stream
 from penstock.plan.program import BY_NUMBER, Compute, Following
 
-NO_TIME = "the time of the stream is needed here, and it is not there any more"
+NO_TIME = "the time of the stream is needed here, but it was dropped before"
 
 
 @dataclass(frozen=True)
 class Tracks:
-    """The tracks of an operator that a port feeds, from the number `first` on; `of` says how they follow a flow."""
+    """The tracks of an operator that a port feeds, numbered from `first`; `of` returns how they follow a flow."""
 
     first: int
     of: Callable[[Flow], tuple[Following, ...]]
@@ -29,11 +30,12 @@ FOLLOWING_NUMBERS = Tracks(0, lambda flow: (Following(BY_NUMBER),))
 
 @dataclass(frozen=True)
 class Prepared:
-    """A subquery to be. Invariant: one stream, with just the columns the operator is given, one Tracks and one closing
-    per port: when a row is late for it, given how its first track follows a flow.
+    """A subquery that is about to be added. Invariant: per port one stream (with exactly the columns that the operator
+    gets), one Tracks, and one closing. A closing is a function that returns when rows are late for the port, given how
+    its first track follows a flow.
 
-    `numbers` names the state column, if there is one, that holds the numbers of rows. `joint`: the joint progress of
-    the result.
+    `numbers` names the state column with the numbers of rows, if there is one. `joint` is the joint progress of the
+    result.
     """
 
     operator: Operator
@@ -45,25 +47,28 @@ class Prepared:
 
 
 def computed(stream: Stream, columns: Sequence[Named]) -> Stream:
-    """The stream with just these columns, as an operator is given them; its times are told by tracks, not by name."""
+    """Return the stream with exactly these columns, as an operator gets them. Its times are passed by tracks, not by
+    name."""
     schema = result_schema(stream.schema, columns)
     return stream.each(lambda flow: flow.then(Compute(tuple(columns))), schema)
 
 
 def following(stream: Stream, *times: str, first: int = 0) -> Tracks:
-    """Tracks that follow progressing attributes of a stream, each by itself."""
+    """Return tracks that follow progressing attributes of a stream separately. Raises QueryError if one of `times` is
+    not a progressing attribute."""
     for time in times:
         require_time(stream, time)
     return Tracks(first, lambda flow: tuple(flow.times[time] for time in times))
 
 
 def following_the_end() -> Tracks:
-    """A track that tells when the stream has ended."""
+    """Return a track that shows when the stream has ended."""
     return Tracks(0, lambda flow: (flow.end,))
 
 
 def closing_by(time: str) -> Callable[[Following], Closing]:
-    """Rows are late below the mark on the column `time`: as a whole, or for the window whose border it is."""
+    """Return the closing of rows that are late below the mark on the column `time`: as a whole or, if the column is a
+    window bound, for that window."""
 
     def of(following: Following) -> Closing:
         if not following.borders:
@@ -75,12 +80,13 @@ def closing_by(time: str) -> Callable[[Following], Closing]:
 
 
 def closing_as(closing: Closing) -> Callable[[Following], Closing]:
-    """Rows are late by the windows of the operator itself."""
+    """Return the closing given by the windows of the operator itself."""
     return lambda following: closing
 
 
 def following_jointly(stream: Stream, times: Sequence[str]) -> Tracks | None:
-    """Tracks that follow the joint punctuation of a join on all of its times; None where there is none on these."""
+    """Return tracks that follow the joint punctuation of a join on all of `times`; None if there is none on exactly
+    these."""
     if not all(flow.joint is not None and set(flow.joint.names) == set(times) for flow in stream.flows):
         return None
 
@@ -92,7 +98,7 @@ def following_jointly(stream: Stream, times: Sequence[str]) -> Tracks | None:
 
 
 def require_time(stream: Stream, time: str) -> None:
-    """An error unless `time` is a progressing attribute in every flow."""
+    """Raise QueryError unless `time` is a progressing attribute in every flow."""
     if not all(time in flow.times for flow in stream.flows):
         raise QueryError(
             f"`{time}` is not a progressing attribute of this stream",
@@ -102,5 +108,6 @@ def require_time(stream: Stream, time: str) -> None:
 
 
 def _what_progresses(stream: Stream) -> str:
+    """List the progressing attributes of a stream, for an error message."""
     known = [name for name in stream.schema.names if all(name in flow.times for flow in stream.flows)]
     return f"progressing here: {', '.join(f'`{name}`' for name in known)}" if known else NO_TIME

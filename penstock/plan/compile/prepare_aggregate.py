@@ -1,4 +1,4 @@
-"""Aggregates of all window kinds: the columns they read, and their operators."""
+"""Aggregates over windows of every kind: the columns they read, and their operators."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ TIME_COLUMN = "##"  # the name of the progressing attribute inside an operator's
 
 
 def prepare_aggregate(node: Aggregate, below: Stream, options: CompileOptions) -> Prepared:
+    """Return the subquery of an aggregate."""
     match node.window:
         case Window() | Session() as window:
             if isinstance(window, Window) and window.time in below.schema.names:
@@ -56,7 +57,8 @@ def prepare_aggregate(node: Aggregate, below: Stream, options: CompileOptions) -
 def _operator(
     node: Aggregate, stream: Stream, window: Window | Session, options: CompileOptions, may_be_late: bool = False
 ) -> WindowAggregate | SessionAggregate:
-    """`may_be_late`: rows may come for which some windows are closed."""
+    """Return the operator of an aggregate over windows of time or sessions. `may_be_late`: rows may arrive for which
+    some windows are closed."""
     keys, measures, bits = tuple(key.name for key in node.keys), _measures(node), options.hash_bits
     match replace(window, time=TIME_COLUMN):
         case Window() as time_window:
@@ -67,6 +69,7 @@ def _operator(
 
 
 def _closing(operator: WindowAggregate | SessionAggregate) -> Closing:
+    """Return when rows are late for an aggregate."""
     match operator:
         case WindowAggregate(window=window, takes_late=shared):
             return WindowCloses(window, shared)
@@ -75,18 +78,19 @@ def _closing(operator: WindowAggregate | SessionAggregate) -> Closing:
 
 
 def _moments(node: Aggregate, below: Stream, times: Sequence[str], options: CompileOptions) -> Prepared:
+    """Return the subquery of an aggregate grouped by the times themselves."""
     stream = computed(below, [*(Named(time, Column(time)) for time in times), *node.keys, *_arguments(node)])
     tracks = following_jointly(below, times)
     joint = below.flows[0].joint if tracks is not None else None
     latest = _latest(joint, times)
     keys = tuple(key.name for key in node.keys)
     operator = MomentsAggregate(keys, tuple(times), latest, _measures(node), stream.schema, options.hash_bits)
-    # Of times that are bounded one by one, the first alone completes a group; a track that nobody feeds is at its end.
+    # Of times that are bounded separately, the first alone completes a group; a track without branches has ended.
     return Prepared(operator, (stream,), (tracks or following(below, times[0]),), (closing_by(times[0]),))
 
 
 def _latest(joint: Joint | None, times: Sequence[str]) -> tuple[int | None, ...]:
-    """By how much each time may lie above the first one."""
+    """Return by how much each time may exceed the first one (None: unbounded)."""
     if joint is None:
         return (0, *[None] * (len(times) - 1))
     places = [joint.names.index(time) for time in times]
@@ -100,15 +104,17 @@ def _measures(node: Aggregate) -> tuple[Measure, ...]:
 
 
 def _columns(node: Aggregate, time: str) -> tuple[Named, ...]:
-    """The columns an aggregate reads: time, keys, and one per different argument."""
+    """Return the columns that an aggregate reads: time, keys, and one per different argument."""
     return (Named(TIME_COLUMN, Column(time)), *node.keys, *_arguments(node))
 
 
 def _arguments(node: Aggregate) -> tuple[Named, ...]:
+    """Return one column per different argument."""
     arguments = [Named(_argument_name(a.argument), a.argument) for a in node.aggregates if a.argument is not None]
     return tuple({named.name: named for named in arguments}.values())
 
 
 def _argument_name(argument: Expr) -> str:
-    """Equal for equal arguments, so that their aggregates share partials; never the name of a key."""
+    """Return a name that is equal for equal arguments, so that their aggregates share partials, and never the name of a
+    key."""
     return f"#{text(argument)}"

@@ -1,4 +1,4 @@
-"""Joins: the columns of each port, and the operator that the keys and the bands call for."""
+"""Joins: the columns of each port, and the operator for the keys and the bands."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from penstock.types import sql_type
 
 
 def prepare_join(node: Join, below: Sequence[Stream], options: CompileOptions) -> Prepared:
+    """Return the subquery of a join. Raises QueryError if the join is not valid."""
     _check(node, below)
     tracks = tuple(
         following(stream, time, first=i) for i, (stream, time) in enumerate(zip(below, node.times, strict=True))
@@ -39,6 +40,7 @@ def prepare_join(node: Join, below: Sequence[Stream], options: CompileOptions) -
 
 
 def _operator(node: Join, below: Sequence[Stream], streams: Sequence[Stream], options: CompileOptions) -> Operator:
+    """Return a join over the last rows, a theta join (without keys), or a band join."""
     schemas: Any = tuple(stream.schema for stream in streams)
     times: Any = _times(node, below)
     names: Any = node.names
@@ -53,7 +55,8 @@ def _operator(node: Join, below: Sequence[Stream], streams: Sequence[Stream], op
 
 
 def _columns(node: Join, port: int, stream: Stream) -> list[Named]:
-    """The columns a port is given: all of its input under their new names, and the keys that are not among them."""
+    """Return the columns that a port gets: all of its input under their new names, and the keys that are not among
+    them."""
     columns = [Named(new, Column(old)) for new, old in zip(node.names[port], stream.schema.names, strict=True)]
     named = zip(_key_names(node, port, stream), node.keys[port], strict=True)
     keys = [Named(name, key) for name, key in named if name.startswith("#key.")]
@@ -62,7 +65,8 @@ def _columns(node: Join, port: int, stream: Stream) -> list[Named]:
 
 
 def _key_names(node: Join, port: int, stream: Stream) -> list[str]:
-    """A key that is a column of the input goes by its name in the result."""
+    """Return the names of the keys of a port: for a column of the input its name in the result, otherwise `#key.` and a
+    number."""
     known = dict(zip(stream.schema.names, node.names[port], strict=True))
     return [
         known[key.name] if isinstance(key, Column) and key.name in known else f"#key.{i}"
@@ -71,7 +75,7 @@ def _key_names(node: Join, port: int, stream: Stream) -> list[str]:
 
 
 def _times(node: Join, below: Sequence[Stream]) -> tuple[str, ...]:
-    """The times of the inputs under their names in the result."""
+    """Return the times of the inputs under their names in the result."""
     return tuple(
         names[stream.schema.names.index(time)]
         for names, stream, time in zip(node.names, below, node.times, strict=True)
@@ -79,7 +83,8 @@ def _times(node: Join, below: Sequence[Stream]) -> tuple[str, ...]:
 
 
 def _joint(node: Join, below: Sequence[Stream]) -> Joint | None:
-    """Of inner joins, whose marks are those on each time by itself, and then the joint ones."""
+    """Return the joint progress of an inner join, whose marks are those on each time separately, followed by the joint
+    ones; None for other joins."""
     count = len(below)
     if node.kind != "inner" or node.last_rows is not None:
         return None

@@ -1,4 +1,4 @@
-"""Stateless nodes that do more than compute columns: functions over batches, unions, the assignment of windows."""
+"""Stateless nodes that do more than compute columns: functions over batches, unions, window assignment."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ from penstock.types import is_time_type, sql_type
 
 
 def mapped(node: MapBatches, stream: Stream) -> Stream:
-    """A stream behind a Python function: of its times, the first is still known, if the node says under what name."""
+    """Return a stream after a Python function. The first of its times is kept, if the node names the column that holds
+    it."""
     if node.time is None:
         return stream.each(lambda flow: _behind(flow, node, None), node.schema)
     before = next((name for name in stream.flows[0].times if all(name in f.times for f in stream.flows)), None)
     if before is None or node.time not in node.schema.names:
         raise QueryError(
-            f"`{node.time}` cannot be the time behind the function `{node.function.name}`",
-            detail="it is not a column of its result" if before else "the stream has no time any more",
+            f"`{node.time}` cannot be the time after the function `{node.function.name}`",
+            detail="it is not a column of its result" if before else "the stream no longer has a time",
             hint="name a column of the result that keeps the time of the stream, or give time=None",
         )
     return stream.each(lambda flow: _behind(flow, node, before), node.schema)
 
 
 def _behind(flow: Flow, node: MapBatches, before: str | None) -> Flow:
+    """Return a flow after the function; `before` is the time that the function keeps, None if it keeps none."""
     if before is None or node.time is None:
         return replace(flow.then(Apply(node.function, node.schema, None)), times={}, joint=None)
     step = Apply(node.function, node.schema, (before, node.time))
@@ -41,7 +43,7 @@ def _behind(flow: Flow, node: MapBatches, before: str | None) -> Flow:
 
 
 def united(streams: Sequence[Stream]) -> Stream:
-    """All flows of all streams, with the columns of the first; no row waits for another."""
+    """Return all flows of all streams, with the columns of the first. Raises QueryError if the column types differ."""
     first = streams[0].schema
     for n, stream in enumerate(streams[1:], 2):
         _check_same_types(first, stream.schema, n)
@@ -49,6 +51,7 @@ def united(streams: Sequence[Stream]) -> Stream:
 
 
 def _renamed(flow: Flow, before: pa.Schema, after: pa.Schema) -> Flow:
+    """Return the flow with the column names of `after`, by position."""
     if before.names == after.names:
         return flow
     return projected(flow, tuple(Named(new, Column(old)) for new, old in zip(after.names, before.names, strict=True)))
@@ -68,7 +71,7 @@ def _types(schema: pa.Schema) -> str:
 
 
 def windowed(stream: Stream, window: Window) -> Stream:
-    """Each row once for every window it is in."""
+    """Return the stream with each row once per window that contains it."""
     require_time(stream, window.time)
     type_ = stream.schema.field(window.time).type
     if not is_time_type(type_):

@@ -1,7 +1,7 @@
-"""Cutting a query into subqueries: one stateful operator each, with the stateless operators behind it.
+"""Cutting a query into subqueries, each with one stateful operator and the stateless operators after it.
 
-What stands before the first stateful operator is run where rows are read; what stands behind one, at its sites. A node
-that is read twice is one producer with two branches, and a source that is read twice is read once.
+Steps before the first stateful operator run where rows are read; steps after one run at its sites. A node that is read
+twice is one producer with two branches, and a source that occurs twice is read once.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _INPUTS = ("input", "inputs")
 
 @dataclass(frozen=True)
 class Query:
-    """A continuous query, ready to run. `sources` stand in the order of `program.inputs`."""
+    """A continuous query, ready to run. `sources` are in the order of `program.inputs`."""
 
     sink: Sink
     sources: tuple[Source, ...]
@@ -83,19 +83,21 @@ def compile_query(sink: Sink, options: CompileOptions = CompileOptions()) -> Que
 
 
 def node_schema(node: Node) -> pa.Schema:
-    """The schema of a node's result; raises the error of the first expression or operator that does not fit."""
+    """Return the schema of a node's result. Raises the error of the first expression or operator that is not valid."""
     return _Cutter(CompileOptions()).cut(node).schema
 
 
 @dataclass
 class _Stage:
+    """A subquery under construction."""
+
     operator: Operator
     numbers: str | None
     branches: list[Branch] = field(default_factory=list)
 
 
 class _Cutter:
-    """Invariant: a subquery stands behind everything that feeds it."""
+    """Builds inputs and stages from a logical plan. Invariant: a stage comes after everything that feeds it."""
 
     def __init__(self, options: CompileOptions) -> None:
         self._options = options
@@ -104,7 +106,7 @@ class _Cutter:
         self.stages: list[_Stage] = []
 
     def cut(self, node: Node) -> Stream:
-        """The stream that a node gives; the same one for an equal node."""
+        """Return the stream of a node; the same one for an equal node."""
         if isinstance(node, Source):
             _refuse_namesake(node, [source for source, _ in self.inputs])
         number = self._equal.number(node)
@@ -139,12 +141,14 @@ class _Cutter:
                 return self._stateful(node)
 
     def _source(self, node: Source) -> Stream:
+        """Add an input for a source."""
         _refuse_reserved(node)
         flow = Flow(True, len(self.inputs), (), {node.time: Following(BY_TIME)})
         self.inputs.append((node, []))
         return Stream((flow,), node.schema)
 
     def _stateful(self, node: Aggregate | Distinct | TopN | Join | InOrder) -> Stream:
+        """Add a stage for a stateful node, and end the streams that feed it at its ports."""
         prepared = self._prepared(node)
         number = len(self.stages)
         self.stages.append(_Stage(prepared.operator, prepared.numbers))
@@ -174,7 +178,7 @@ class _Cutter:
         tracks: Tracks | None = None,
         closing: Callable[[Following], Closing] | None = None,
     ) -> None:
-        """Let the flows of a stream end at a port."""
+        """Add a branch that ends at a port for every flow of a stream."""
         for flow in stream.flows:
             branches = self.inputs[flow.producer][1] if flow.is_input else self.stages[flow.producer].branches
             followed = () if tracks is None else tracks.of(flow)
@@ -196,11 +200,11 @@ class _Cutter:
 
 
 def _refuse_reserved(source: Source) -> None:
-    """Names that begin with # are columns of the engine's own."""
+    """Raise QueryError if a column name begins with #: such names are reserved for the engine."""
     if reserved := [name for name in source.schema.names if name.startswith("#")]:
         raise QueryError(
             f"source `{source.name}` has a column called `{reserved[0]}`",
-            detail="names that begin with # are kept for Penstock itself",
+            detail="names that begin with # are reserved for Penstock",
             hint="give the column another name where the data is written",
         )
 
@@ -211,26 +215,28 @@ def _refuse_empty_name(names: Iterable[str]) -> None:
 
 
 def _refuse_namesake(source: Source, others: Iterable[Source]) -> None:
-    """Of a connector that equals only itself (what Spark streams, for one) all that a checkpoint knows is its name."""
+    """Raise QueryError if two sources have the same name and connectors that equal only themselves, such as Spark
+    streams: a checkpoint knows such a source by its name alone."""
     if type(source.connector).__eq__ is not object.__eq__:
         return
     if any(o.name == source.name and o.connector is not source.connector for o in others):
         raise QueryError(
             f"two sources are called `{source.name}`",
-            detail="they could not be told apart when the query is started again",
-            hint='give each a name of its own, as in ps.read.spark(..., name="calls")',
+            detail="they could not be told apart after a restart",
+            hint='give each its own name, as in ps.read.spark(..., name="calls")',
         )
 
 
 class EqualNodes:
-    """Numbers nodes, equal ones alike. A node is described by the numbers of its inputs, so that a long chain of them
-    costs no more than its length. Invariant: `_seen` keeps each node that has been numbered, so that ids stay its."""
+    """Numbers nodes, equal nodes alike. A node is described by the numbers of its inputs, so that a long chain costs
+    time linear in its length. Invariant: `_seen` keeps each numbered node alive, so that its id is not reused."""
 
     def __init__(self) -> None:
         self._seen: dict[int, tuple[Node, int]] = {}
         self._numbers: dict[str, int] = {}
 
     def number(self, node: Node) -> int:
+        """Return the number of a node."""
         if id(node) not in self._seen:
             described = json.dumps([_own(node), [self.number(part) for part in inputs_of(node)]], sort_keys=True)
             self._seen[id(node)] = node, self._numbers.setdefault(described, len(self._numbers))
@@ -238,23 +244,27 @@ class EqualNodes:
 
 
 def _own(node: Node) -> dict[str, Any]:
-    """What a node is besides its inputs. Two Python functions may have one name, as lambdas do."""
+    """Describe a node without its inputs. Python functions are told apart by identity, since two may have one name, as
+    lambdas do."""
     own = {f.name: describe(getattr(node, f.name)) for f in fields(node) if f.name not in _INPUTS}
     function = {"#": id(node.function.call)} if isinstance(node, MapBatches) else {}
     return {"is": type(node).__name__, **own, **function}
 
 
 def prepare_distinct(node: Distinct, below: Stream, options: CompileOptions) -> Prepared:
+    """Return the subquery of a Distinct node."""
     operator = DistinctRows(node.time, below.schema, options.hash_bits)
     return Prepared(operator, (below,), (following(below, node.time),), (closing_by(node.time),))
 
 
 def prepare_in_order(node: InOrder, below: Stream, options: CompileOptions) -> Prepared:
+    """Return the subquery of an InOrder node."""
     operator = Reorder(node.time, below.schema, node.by, options.hash_bits)
     return Prepared(operator, (below,), (following(below, node.time),), (closing_by(node.time),))
 
 
 def prepare_top(node: TopN, below: Stream, options: CompileOptions) -> Prepared:
+    """Return the subquery of a TopN node."""
     columns = tuple(below.schema.names)
     keys = [Named(f"#key.{i}", key) for i, key in enumerate(node.keys)]
     orders = [Named(f"#order.{i}", order.expression) for i, order in enumerate(node.order)]
@@ -272,6 +282,6 @@ def prepare_top(node: TopN, below: Stream, options: CompileOptions) -> Prepared:
         input_schema=stream.schema,
         hash_bits=options.hash_bits,
     )
-    if node.time is None:  # nothing is decided before the end, so nothing comes too late
+    if node.time is None:  # nothing is decided before the end, so no row can be late
         return Prepared(operator, (stream,), (following_the_end(),), (closing_as(NeverCloses()),))
     return Prepared(operator, (stream,), (following(below, node.time),), (closing_by(node.time),))

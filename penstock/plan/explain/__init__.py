@@ -1,1 +1,1 @@
-"""The plan as people read it."""
+"""The text of a plan, for users."""

@@ -1,4 +1,4 @@
-"""Operators as people read them: one line that says what it is, and the lines below it."""
+"""The text of operators: one line with the kind, followed by lines with details."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from penstock.operators.window.aggregate import Measure, WindowAggregate
 from penstock.operators.window.windows import Window
 from penstock.plan.spans import span_text
 
-Shown = Mapping[tuple[int, str], str]  # the expressions that columns of an operator's ports stand for
-_FOREVER = 1 << 62  # spans from here on have no bound
+Shown = Mapping[tuple[int, str], str]  # the text of the expression of a column, by port and column name
+_FOREVER = 1 << 62  # spans from here on are unbounded
 
 
 def operator_lines(operator: Operator, shown: Shown = MappingProxyType({})) -> Iterator[str]:
-    """What an operator is, its parts, and what it keeps."""
+    """Yield the kind of an operator, its details, and what it keeps as state."""
     yield from _own_lines(operator, shown)
     yield from kept_lines(operator)
 
@@ -59,7 +59,7 @@ def _own_lines(operator: Operator, shown: Shown) -> Iterator[str]:
 
 
 def before_travelling(operator: Operator) -> Iterator[str]:
-    """What is done with rows before they travel to an operator."""
+    """Yield what is done with rows before they are sent to an operator."""
     match operator:
         case WindowAggregate():
             yield "pre-aggregate by key and pane"
@@ -91,6 +91,7 @@ def _join_lines(operator: BandJoin | GridJoin | LastRowsJoin, shown: Shown) -> I
 
 
 def _band(band: Band, times: tuple[str, ...], is_timestamp: bool) -> str:
+    """Return the condition of a band on two times."""
     left, right = times[band.left], times[band.right]
     if band.before == band.after == 0:
         return f"{left} = {right}"
@@ -126,7 +127,7 @@ def _named(names: Iterable[str], shown: Shown, port: int = 0) -> list[str]:
 
 
 def _ordered(column: OrderColumn, shown: Shown) -> str:
-    """As in ORDER BY; ascending, with nulls last, is what is not said."""
+    """Return a sort key as in ORDER BY; ascending and nulls last are not written."""
     nulls = " nulls first" if column.nulls_first else ""
     return f"{_named([column.column], shown)[0]}{' desc' if column.descending else ''}{nulls}"
 
@@ -142,6 +143,7 @@ def _per(time: str | None) -> str:
 
 
 def kept_lines(operator: Operator) -> Iterator[str]:
+    """Yield what an operator keeps as state, and for how long."""
     match operator:
         case WindowAggregate(window=window, input_schema=schema):
             yield f"keep a partial for each key and pane, at most {_span(window.size, schema, window.time)}"

@@ -1,4 +1,4 @@
-"""The plan as people read it: sources, subqueries with their operators, the sink, from the bottom up."""
+"""The text of a plan: sources, subqueries with their operators, and the sink, from the bottom up."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from penstock.types import sql_type
 
 
 def explain(query: Query) -> str:
+    """Return the text of a query's plan, one line per step."""
     lines: list[str] = []
     for source, part in zip(query.sources, query.program.inputs, strict=True):
         lines += _input_lines(source, part, query.program)
@@ -69,7 +70,7 @@ def _subquery_lines(subquery: Subquery, program: Program) -> Iterator[str]:
 
 
 def _expressions(subquery: Subquery, program: Program) -> Shown:
-    """What the columns stand for that a subquery is given under names of the engine's own."""
+    """Return the expressions of the columns that a subquery gets under internal names, by port and name."""
     branches = [feed.branch for feed in program.feeds(subquery.number) if feed.branch.steps]
     last = [(branch.port, branch.steps[-1]) for branch in branches]
     named = [(port, column) for port, step in last if isinstance(step, Compute) for column in step.columns]
@@ -117,6 +118,7 @@ def _target_lines(branch: Branch, program: Program) -> Iterator[str]:
 
 
 def exchange_line(operator: Operator, port: int, subquery: int) -> str:
+    """Return the line that says how rows are sent to a port."""
     to = f"subquery {subquery}" + (f", input {port}" if operator.ports > 1 else "")
     if (why := why_one_site(operator)) is not None:
         return f"exchange to one site of {to}: {why}"
@@ -130,7 +132,7 @@ def exchange_line(operator: Operator, port: int, subquery: int) -> str:
 
 
 def why_one_site(operator: Operator) -> str | None:
-    """Why all rows of an operator meet at one site; None where they do not."""
+    """Return why all rows of an operator are sent to one site; None if they are not."""
     match operator:
         case Reorder(keys=()):
             return "the order is over all rows (in_order(by=…), or in_order_by of a sink, spreads it)"

@@ -1,4 +1,4 @@
-"""The passes over a logical plan, in the order in which they run. One a file; each gives an equal query."""
+"""The passes over a logical plan, in the order in which they run. One per file; each returns an equivalent query."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ __all__ = ["IN_ORDER_PASSES", "passes", "put_in_order"]
 
 
 def passes(options: CompileOptions) -> tuple[Callable[[Node], Node], ...]:
-    """The passes for some options."""
+    """Return the passes for the given options."""
     return IN_ORDER_PASSES if options.in_order else ()

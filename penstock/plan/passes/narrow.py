@@ -1,4 +1,4 @@
-"""Columns that nobody reads are neither read from the source nor kept by a join."""
+"""Column pruning: columns that no consumer reads are neither read from the source nor kept by a join."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Joining = BandJoin | GridJoin | LastRowsJoin
 
 
 def narrowed(program: Program) -> Program:
-    """The same program with the joins and the inputs as narrow as their consumers allow."""
+    """Return the program with joins and inputs reduced to the columns that their consumers read."""
     for number in reversed(range(len(program.subqueries))):
         subquery = program.subqueries[number]
         if isinstance(subquery.operator, BandJoin | GridJoin | LastRowsJoin):
@@ -40,6 +40,7 @@ def narrowed(program: Program) -> Program:
 
 
 def _narrow_input(part: Input) -> Input:
+    """Reduce an input to the columns that its branches and its progress rule read."""
     needed = {part.time, *_read_by_progress(part)} | _needed(part.branches, part.schema.names)
     columns = tuple(name for name in part.schema.names if name in needed)
     return replace(part, columns=columns, numbered=ROW_NUMBER in needed)
@@ -50,12 +51,12 @@ def _read_by_progress(part: Input) -> Iterable[str]:
 
 
 def _needed(branches: Iterable[Branch], names: Sequence[str]) -> set[str]:
-    """The columns of a producer that its branches read."""
+    """Return the columns of a producer that its branches read."""
     return {name for branch in branches for name in _read_by(branch.steps, names)}
 
 
 def _read_by(steps: Iterable[Step], names: Sequence[str]) -> set[str]:
-    """The columns that some steps read; all of them where they pass through to the end."""
+    """Return the columns that some steps read; all of `names` if they pass through to the end."""
     needed: set[str] = set()
     for step in steps:
         match step:
@@ -73,6 +74,7 @@ def _read_by(steps: Iterable[Step], names: Sequence[str]) -> set[str]:
 
 
 def _with_narrow_join(program: Program, subquery: Subquery, join: Joining) -> Program:
+    """Reduce a join, and the branches that feed it, to the columns that its consumers read."""
     needed = _needed(subquery.branches, join.result_schema.names)
     narrow = _narrow_join(join, needed)
     changed = replace(subquery, operator=narrow)
@@ -83,7 +85,9 @@ def _with_narrow_join(program: Program, subquery: Subquery, join: Joining) -> Pr
 
 
 def _narrow_join(join: Joining, needed: set[str]) -> Joining:
-    needed = needed or {join.payload[0][0]}  # a table without columns does not know how many rows it has
+    """Reduce the output and the state of a join to the needed columns, its keys and times, and those of its
+    condition."""
+    needed = needed or {join.payload[0][0]}  # a table without columns has no row count
     payload: Any = tuple(tuple(name for name in names if name in needed) for names in join.payload)
     kept = needed | {*join.times, ROW_NUMBER}
     kept |= set(columns_of(join.condition)) if join.condition is not None else set()
@@ -97,7 +101,8 @@ def _feeding(branches: Iterable[Branch], target: int, join: Joining) -> tuple[Br
 
 
 def _without_unread(branch: Branch, schema: pa.Schema) -> Branch:
-    """The last step of a branch that feeds a join computes its columns."""
+    """Drop the columns that a join does not read from the last step of a branch, which computes the columns of the
+    join."""
     *before, last = branch.steps
     assert isinstance(last, Compute)
     kept = tuple(named for named in last.columns if named.name in schema.names)

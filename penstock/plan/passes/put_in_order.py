@@ -1,7 +1,7 @@
 """In-order mode: rows reach Python functions and the sink in order of time.
 
-Where a query puts rows in order itself, before a function or the sink, that order is enough, also if it is one for each
-key: then not all of them have to pass through one site.
+If the query orders rows itself before a function or the sink, that order is enough, also an order per key: then not all
+rows have to pass through one site.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from penstock.plan.schema import time_column
 
 
 def put_in_order(node: Node) -> Node:
+    """Order rows before every Python function and before the sink."""
     return _ordered(bottom_up(node, _before_functions))
 
 
@@ -26,13 +27,13 @@ def _before_functions(node: Node) -> Node:
 
 
 def _ordered(node: Node) -> Node:
-    """The node in order of its time, where it has one; a result without a time has no order to keep."""
+    """Order a node by its time, unless it is ordered already. A result without a time has no order."""
     time = time_column(node)
     return node if time is None or _is_in_order(node) else InOrder(node, time)
 
 
 def _is_in_order(node: Node) -> bool:
-    """Whether rows come in an order that the query asks for; what works row by row does not change it."""
+    """Return whether rows are already in an order that the query asks for; row-by-row operators do not change it."""
     match node:
         case Filter(input=below) | Project(input=below) | Split(input=below) | Windows(input=below):
             return _is_in_order(below)
@@ -40,7 +41,7 @@ def _is_in_order(node: Node) -> bool:
 
 
 def bottom_up(node: Node, rule: Callable[[Node], Node]) -> Node:
-    """The plan with `rule` applied to each node after it was applied to the node's inputs."""
+    """Return the plan with `rule` applied to each node after its inputs."""
     match node:
         case Source():
             return rule(node)

@@ -1,1 +1,1 @@
-"""The cache of a host: copies of runs, or of those blocks that its sites need."""
+"""The run cache of a host: copies of runs, or of the blocks that its sites need."""

@@ -1,4 +1,4 @@
-"""A run in the cache of a host: all of it, or those of its blocks that the slices of this host need."""
+"""A run in the cache of a host: the whole file, or the blocks that the slices of this host need."""
 
 from __future__ import annotations
 
@@ -23,32 +23,33 @@ from penstock.storage.plain_file import open_plain, read_plain
 from penstock.storage.run_content import is_sorted, wrong_form
 from penstock.storage.run_files import OpenRun, corrupt, open_run, write_all
 
-SOME, HAVE = ".some", ".have"  # the blocks that are here, each at its place, and which these are
-PORTION = 1 << 22  # bytes between two breaths
-Breathe = Callable[[float], None]  # told how long the last portion took
-Span = tuple[int, int]  # addresses in memory: from the first to before the last
+SOME, HAVE = ".some", ".have"  # the present blocks, each at its offset; and one byte per block: is it present
+PORTION = 1 << 22  # bytes that are fetched between two calls of `Breathe`
+Breathe = Callable[[float], None]  # called with the seconds that the last portion took; may pause
+Span = tuple[int, int]  # addresses in memory: [first, end)
 
 
 class WholeRun:
-    """A run of which nothing is missing."""
+    """A run whose file is complete."""
 
     def __init__(self, opened: OpenRun) -> None:
         self._opened, self.table = opened, opened.table
 
     @property
     def is_intact(self) -> bool:
-        """Whether the copy is still what was compared with the manifest."""
+        """Return whether the copy is unchanged since it was compared with the manifest."""
         return self._opened.is_intact
 
     def wanting(self, part: HashRange) -> list[int]:
+        """Return no blocks: the file is complete."""
         return []
 
 
 class PartialRun:
-    """A run of which some blocks are here, in a file with holes that this process maps into its memory.
+    """A run of which some blocks are present, in a sparse file that this process maps into memory.
 
-    Invariant: a block that is marked in `_have` is in the file, and matched its checksum when it was brought, or when
-    this process first looked at it. Marks are only ever added, by one process at a time, and after the bytes.
+    Invariant: a block marked in `_have` is in the file, and matched its checksum when it was fetched, or when this
+    process first read the marks. Marks are only ever added, by one process at a time, and after the bytes.
     """
 
     def __init__(self, path: Path, run: Run) -> None:
@@ -61,19 +62,19 @@ class PartialRun:
         self._have = bytearray(len(self._blocks))
         self._table: pa.Table | None = None
         self._opening = threading.Lock()
-        self._whole = False  # nothing less than all of it can be used
-        self._here: tuple[HashRange, ...] = ()  # never changed in place: two threads look at it
+        self._whole = False  # the run is usable only as a whole
+        self._here: tuple[HashRange, ...] = ()  # never changed in place: two threads read it
         self._look_again()
-        self._changed = os.fstat(self._file).st_mtime_ns  # when this process last knew all blocks to be right
+        self._changed = os.fstat(self._file).st_mtime_ns  # the version of the file that this process last checked
 
     def __del__(self) -> None:
-        with suppress(OSError, AttributeError):  # it may not even have been opened
+        with suppress(OSError, AttributeError):  # opening may have failed
             os.close(self._file)
 
     @property
     def is_intact(self) -> bool:
-        """Whether all blocks that are here still match: others may add some, and somebody may damage the file, which
-        must not be read beyond its end."""
+        """Return whether all present blocks still match. Other processes may add blocks, and the file may be damaged;
+        it must not be read beyond its end."""
         about = os.fstat(self._file)
         if about.st_size == self._run.size and about.st_mtime_ns != self._changed:
             self._changed = about.st_mtime_ns
@@ -86,11 +87,12 @@ class PartialRun:
 
     @property
     def table(self) -> pa.Table:
+        """Return the table; only rows whose blocks are present may be read."""
         assert self._table is not None, "its slices are here"
         return self._table
 
     def wanting(self, part: HashRange) -> list[int]:
-        """The blocks to be brought next for the rows of a range; none once all of them are here."""
+        """Return the blocks to fetch next for the rows of a range; empty if all are present."""
         if any(known.low <= part.low and part.high <= known.high for known in self._here):
             return []
         for stage in self._stages(part):
@@ -100,7 +102,8 @@ class PartialRun:
         return []
 
     def _stages(self, part: HashRange) -> Iterator[list[int]]:
-        """What is needed, step by step: each step can be told once the blocks of those before it are here."""
+        """Yield the needed blocks, stage by stage: a stage can be determined only when the blocks of the stages before
+        it are present."""
         yield sorted({0, len(self._blocks) - 1})
         self._open()
         if self._whole:
@@ -113,16 +116,17 @@ class PartialRun:
         rows = part.rows(hashes.to_numpy())
         yield self._covering(spans_at_once(table, rows))
         if not offsets_fit(table, rows):
-            raise corrupt(Path(self._run.name), "texts in it lie beyond its end")
+            raise corrupt(Path(self._run.name), "offsets in it are not valid")
         yield self._covering(spans_by_offsets(table, rows))
 
     def _covering(self, spans: Iterator[tuple[int, int]]) -> list[int]:
+        """Return the blocks that contain these addresses."""
         base = self._content.address
         return self._blocks.covering((first - base, end - base) for first, end in spans)
 
     def _open(self) -> None:
-        """Its first and last blocks say where its columns lie; if they do not, all of it is needed. Whoever reads and
-        whoever fetches may come here together."""
+        """Read the layout of the columns from the first and the last block. If that fails, the whole file is needed.
+        Reader and fetching thread may call this at the same time."""
         with self._opening:
             if self._table is None:
                 complete, table = all(self._have), self._opened()
@@ -133,18 +137,21 @@ class PartialRun:
                 self._table = table if complete or not self._whole else None
 
     def _wrong(self, table: pa.Table) -> str | None:
+        """Return why a table cannot be the rows of the run; None if it can."""
         if table.num_rows != self._run.rows:
             return f"it has {table.num_rows} rows, but the manifest says {self._run.rows}"
         return wrong_form(table)
 
     def _opened(self) -> pa.Table | None:
+        """Return the table of the mapped file; None if it cannot be read as Arrow."""
         try:
             return pa.ipc.open_file(self._content).read_all()
         except (OSError, pa.ArrowInvalid):
             return None
 
     def bring(self, part: HashRange, origin: Path, breathe: Breathe) -> int:
-        """Fetch what is missing for the rows of a range; gives the bytes that came."""
+        """Fetch the missing blocks for the rows of a range from `origin`; return the bytes fetched. `breathe` is called
+        after each portion."""
         brought = 0
         with self._alone(), os.fdopen(open_plain(origin), "rb", buffering=0) as source:
             self._look_again()
@@ -157,6 +164,7 @@ class PartialRun:
         return brought
 
     def _bring(self, blocks: list[int], source: int, origin: Path) -> int:
+        """Copy blocks from `source`, check them, and mark them as present; return the bytes copied."""
         brought = 0
         for block in blocks:
             first, end = self._blocks.span(block)
@@ -174,8 +182,8 @@ class PartialRun:
         return brought
 
     def _look_again(self) -> None:
-        """Take over what other processes of this host have brought. A mark may be there without its bytes: the host may
-        have lost power."""
+        """Add the blocks that other processes of this host have fetched. Each is checked: after a power loss a mark may
+        be there without its bytes."""
         with suppress(OSError):
             for block, marked in enumerate(read_plain(self._marks, len(self._blocks))):
                 if marked and not self._have[block]:
@@ -183,7 +191,7 @@ class PartialRun:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Others on this host that want the same wait until it is here."""
+        """Hold the lock of the file: other processes on this host that need the same run wait."""
         fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
             yield
@@ -195,7 +203,7 @@ CachedRun = WholeRun | PartialRun
 
 
 def cached_run(path: Path, run: Run) -> CachedRun:
-    """The run as the cache has it; a copy that is not whole any more is dropped."""
+    """Return the run as the cache has it. A copy that is damaged is deleted."""
     if os.path.lexists(path):
         try:
             return WholeRun(open_run(path, run))
@@ -205,11 +213,12 @@ def cached_run(path: Path, run: Run) -> CachedRun:
 
 
 def is_flat(table: pa.Table) -> bool:
-    """Whether its rows can be told apart in its buffers."""
+    """Return whether the bytes of single rows can be located in the buffers of a table."""
     return all(column.num_chunks == 1 and _kind(column.type) for column in table.columns)
 
 
 def _kind(kind: pa.DataType) -> str:
+    """Return how values of a type are laid out; empty for nested and other types."""
     if pa.types.is_null(kind):
         return "nothing"
     if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind):
@@ -222,7 +231,8 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def spans_at_once(table: pa.Table, rows: slice) -> Iterator[Span]:
-    """The bytes that can be told without looking at any value."""
+    """Yield the address ranges of some rows that can be computed without reading a value: validity, fixed-width values,
+    offsets."""
     if rows.start == rows.stop:
         return
     for column in table.columns:
@@ -230,6 +240,7 @@ def spans_at_once(table: pa.Table, rows: slice) -> Iterator[Span]:
 
 
 def _of_column(array: pa.Array, rows: slice) -> Iterator[Span]:
+    """Yield the address ranges of some rows of an array, without values of variable length."""
     buffers = array.buffers()
     if buffers[0] is not None:
         yield _bits(buffers[0], rows, 1)
@@ -243,12 +254,13 @@ def _of_column(array: pa.Array, rows: slice) -> Iterator[Span]:
 
 
 def _bits(buffer: pa.Buffer, rows: slice, width: int) -> Span:
+    """Return the address range of some rows in a buffer of `width` bits per row."""
     first, end = rows.start * width // 8, -(-rows.stop * width // 8)
     return buffer.address + first, buffer.address + min(end, buffer.size)
 
 
 def offsets_fit(table: pa.Table, rows: slice) -> bool:
-    """Tell whether the offsets of some rows, which are here, never go down nor beyond the values."""
+    """Return whether the offsets of some rows, which must be present, ascend and stay within the values."""
     for column in table.columns:
         kind = _kind(column.type)
         if kind.startswith("offsets") and rows.start < rows.stop:
@@ -266,11 +278,12 @@ def offsets_fit(table: pa.Table, rows: slice) -> bool:
 
 
 def _places(offsets: pa.Buffer, kind: str) -> npt.NDArray[np.signedinteger]:
+    """Return the offsets as an array."""
     return np.frombuffer(offsets, np.dtype(np.int32 if kind == "offsets of 4" else np.int64))
 
 
 def spans_by_offsets(table: pa.Table, rows: slice) -> Iterator[Span]:
-    """The bytes of values that differ in length, once the first ones are there."""
+    """Yield the address ranges of values of variable length. Requires that the offsets are present."""
     for column in table.columns:
         kind = _kind(column.type)
         if kind.startswith("offsets") and rows.start < rows.stop:

@@ -10,35 +10,35 @@ from penstock.errors import PenstockError
 from penstock.state.runs import Slice
 from penstock.storage.cache.cached_run import Breathe
 
-Bring = Callable[[Slice, Breathe], int]  # gives the bytes that came
+Bring = Callable[[Slice, Breathe], int]  # returns the bytes fetched
 
 
 class Fetcher(Protocol):
-    """Brings slices to this host."""
+    """Fetches slices to this host."""
 
     def begin(self, slices: Iterable[Slice]) -> None:
-        """Bring them, in this order, behind what was asked for before. Does not wait."""
+        """Queue slices, in this order, after those queued before. Does not wait."""
         ...
 
     def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
-        """Until they are here, at most for so many seconds (None: however long it takes). Raises what keeps one of
-        them from coming."""
+        """Wait until the slices are present, at most `seconds` (None: no limit). Raises the error of a slice that could
+        not be fetched."""
         ...
 
     def brought(self, slices: Iterable[Slice]) -> int:
-        """The bytes that have come for these slices and have not been told yet."""
+        """Return the bytes fetched for these slices since the last call for them."""
         ...
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Slices of other runs are of no use any more."""
+        """Drop slices of other runs from the queue: they are no longer needed."""
         ...
 
 
 class Fetching:
-    """A thread that is there only as long as there is something to bring.
+    """A fetcher with a thread that lives only while there are slices to fetch.
 
-    It takes half of a core at most, so that sites can go on; but it hurries while somebody waits.
-    Invariant: what is in `_queue` is on its way; the lock is held by whoever changes anything here.
+    The thread takes at most half of a core, so that sites can work, but runs at full speed while a caller waits.
+    Invariant: slices in `_queue` are being fetched; whoever changes a field holds the lock.
     """
 
     def __init__(self, bring: Bring) -> None:
@@ -80,15 +80,18 @@ class Fetching:
             self._changed.notify_all()
 
     def _run(self) -> None:
+        """Fetch slices until the queue is empty. Every error is recorded for the slice, because a caller may wait for
+        it."""
         while (piece := self._next()) is not None:
             try:
                 self._done(piece, self._bring(piece, self._breathe))
             except PenstockError as error:
                 self._done(piece, 0, error)
-            except BaseException as error:  # whatever it is: somebody waits for this slice
+            except BaseException as error:  # of any kind: a caller may wait for this slice
                 self._done(piece, 0, _not_fetched(piece, error))
 
     def _next(self) -> Slice | None:
+        """Return the next slice; None ends the thread."""
         with self._changed:
             if not self._queue:
                 self._thread = None
@@ -104,6 +107,7 @@ class Fetching:
             self._changed.notify_all()
 
     def _breathe(self, took: float) -> None:
+        """Pause for as long as the last portion took, unless a caller waits."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting, took)
 
@@ -112,5 +116,5 @@ def _not_fetched(piece: Slice, error: BaseException) -> PenstockError:
     return PenstockError(
         f"the state file {piece.run.name} could not be fetched",
         detail=f"{type(error).__name__}: {error}",
-        hint="the checkpoint is intact: fix the cause and start the query again",
+        hint="the checkpoint is intact: fix the cause and restart the query",
     )

@@ -1,7 +1,7 @@
-"""The run cache of a host: copies of runs, or of the blocks of them that its slices need, in a local folder.
+"""The run cache of a host: copies of runs, or of the blocks that its slices need, in a local folder.
 
-All processes of a host may share it. Losing any of it loses nothing: what is missing is fetched from the checkpoint,
-and what is not what the manifest says is fetched again.
+All processes of a host may share it. Nothing is lost with it: missing blocks are fetched from the checkpoint, and
+blocks that do not match the manifest are fetched again.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from penstock.storage.durable import make_private_folder
 from penstock.storage.plain_file import open_plain
 from penstock.storage.run_files import open_run, write_all
 
-EXECUTOR = "executor"  # instead of a folder: one in the folder that Spark gives to each executor
-_SPARKS_FOLDERS = "SPARK_LOCAL_DIRS"  # what Spark tells its Python workers: the folders of their executor
+EXECUTOR = "executor"  # instead of a folder: a cache in the folder that Spark gives to each executor
+_SPARKS_FOLDERS = "SPARK_LOCAL_DIRS"  # set by Spark for its Python workers: the folders of their executor
 _NEW = ".new"
 
 
 def cache_root(setting: str) -> Path | None:
-    """The folder that a setting names; None where runs are read where they are."""
+    """Return the folder that a setting names; None if runs are read from the checkpoint directly."""
     if setting != EXECUTOR:
         return Path(setting) if setting else None
     folders = os.environ.get(_SPARKS_FOLDERS, "")
@@ -40,35 +40,37 @@ def cache_root(setting: str) -> Path | None:
 
 
 class HostCache:
-    """What this process knows of the cache, for the runs of one checkpoint, which lie in the folder `origin`.
+    """This process's view of the cache, for the runs of one checkpoint, which are in the folder `origin`.
 
-    Invariant: a file under the name of a run was whole when it got that name, and is compared with the manifest when a
-    process opens it. `needed` says which runs each site here needed last; these are not evicted, so the cache takes
-    more than `most_bytes` where sites need more.
+    Invariant: a file under the name of a run was complete when it got that name, and is compared with the manifest when
+    a process opens it. `_needed` has the runs that each site of this process needed last. They are not evicted, so the
+    cache exceeds `most_bytes` if sites need more.
     """
 
     def __init__(self, root: Path, origin: Path, most_bytes: int) -> None:
         self._root, self._origin, self._most_bytes = root, origin, most_bytes
         self._folder = root / xxhash.xxh3_64_hexdigest(os.fsencode(origin))
-        with suppress(OSError, StorageError):  # then runs are read where they are
+        with suppress(OSError, StorageError):  # then runs are read from the checkpoint
             make_private_folder(self._folder)
         _sweep(self._folder)
         self._runs: dict[str, CachedRun] = {}
-        self._opening = threading.Lock()  # whoever reads and whoever fetches look at the same object
+        self._opening = threading.Lock()  # reader and fetching thread share one object per run
         self._needed: dict[str, tuple[int, frozenset[str]]] = {}
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def is_here(self, piece: Slice) -> bool:
-        """Whether its rows can be read at once."""
+        """Return whether the rows of a slice can be read at once."""
         return not self._cached(piece).wanting(piece.range)
 
     def read(self, piece: Slice) -> pa.Table | None:
-        """The rows of a slice, without a copy; None if it is not here. What is in hand stays, even if it is evicted."""
+        """Return the rows of a slice without copying; None if some are not present. A table in use stays valid even if
+        its run is evicted."""
         run = self._cached(piece)
         return None if run.wanting(piece.range) else run.table[piece.range.rows(run.table.column(HASH).to_numpy())]
 
     def _cached(self, piece: Slice) -> CachedRun:
+        """Return the open run of a slice; opens it again if the file was changed."""
         name = piece.run.name
         with self._opening:
             found = self._runs.get(name)
@@ -77,19 +79,20 @@ class HostCache:
         return found
 
     def _opened(self, piece: Slice) -> CachedRun:
-        """Without a disk of its own a host can still read where the runs are."""
+        """Open the run in the cache or, if the local disk fails, in the checkpoint."""
         try:
             return cached_run(self._folder / piece.run.name, piece.run)
         except OSError:
             return self._in_place(piece)
 
     def _in_place(self, piece: Slice) -> CachedRun:
+        """Open the run in the checkpoint."""
         return WholeRun(open_run(self._origin / piece.run.name, piece.run))
 
     # -- filling -------------------------------------------------------------------------------------------------
 
     def fetch(self, piece: Slice, breathe: Breathe) -> int:
-        """Bring what is missing of a slice; gives the bytes that came."""
+        """Fetch the missing blocks of a slice; return the bytes fetched."""
         self._make_room(piece.run.name)
         match self._cached(piece):
             case PartialRun() as run:
@@ -100,12 +103,12 @@ class HostCache:
         return 0
 
     def put(self, name: str, content: memoryview) -> None:
-        """Keep a copy of a run that this host has just written. It is only a copy: a full disk is no reason to fail."""
+        """Keep a copy of a run that this host has just written. Errors are ignored, since it is only a copy."""
         fresh = self._folder / f"{name}.{uuid.uuid4().hex}{_NEW}"
         self._make_room(name)
         try:
             with fresh.open("xb", buffering=0) as file:
-                fcntl.flock(file, fcntl.LOCK_EX)  # until it has its name: whoever comes new sees that it is not left
+                fcntl.flock(file, fcntl.LOCK_EX)  # until it has its name, so that no new process sweeps it away
                 write_all(file.fileno(), content)
                 fresh.rename(self._folder / name)
         except OSError:
@@ -115,18 +118,19 @@ class HostCache:
     # -- emptying ------------------------------------------------------------------------------------------------
 
     def needs(self, site: str, epoch: int, slices: Iterable[Slice]) -> None:
-        """A site will read these slices in an epoch. What sites need that were elsewhere since does not count."""
+        """Record the slices that a site reads in an epoch. Records of sites that moved to other hosts expire after one
+        epoch."""
         names = frozenset(piece.run.name for piece in slices)
         lately = {name: need for name, need in self._needed.items() if need[0] >= epoch - 1}
-        self._needed = {**lately, site: (epoch, names)}  # never changed in place: whoever fetches looks at it, too
+        self._needed = {**lately, site: (epoch, names)}  # never changed in place: the fetching thread reads it, too
         for name in names:
             for file in self._files_of(name):
-                with suppress(OSError):  # when it was last used; the other time says when it was written
+                with suppress(OSError):  # set the time of last use, keep the time of last change
                     os.utime(file, ns=(time.time_ns(), os.stat(file).st_mtime_ns))
 
     def keep_only(self, names: Collection[str], epoch: int) -> None:
-        """Remove the runs of epochs before this one that no manifest names any more. Those of this one may be in the
-        making, in other processes."""
+        """Delete runs of earlier epochs that no manifest names. Runs of this epoch may still be in progress in other
+        processes."""
         for name in list(self._runs):
             if name not in names:
                 self._runs.pop(name, None)
@@ -136,7 +140,8 @@ class HostCache:
                 _remove(file.path)
 
     def _make_room(self, coming: str) -> None:
-        """Evict what was used least recently, but not the run that is to come."""
+        """Evict the least recently used files until the cache fits, but not the run `coming` nor runs that sites
+        need."""
         files = sorted(file for folder in _folders(self._root) for file in _used(folder))
         taken = sum(size for _, size, _ in files)
         needed = {coming, *(name for _, names in self._needed.values() for name in names)}
@@ -157,14 +162,14 @@ def _folders(root: Path) -> list[str]:
 
 
 def _files(folder: str | Path) -> list[os.DirEntry[str]]:
-    """None where the folder is gone: losing a cache loses nothing."""
+    """Return the entries of a folder; empty if the folder is gone."""
     with suppress(OSError), os.scandir(folder) as entries:
         return list(entries)
     return []
 
 
 def _used(folder: str) -> Iterator[tuple[float, int, Path]]:
-    """When each file of a folder was last used, and the bytes that it takes. Others may remove files meanwhile."""
+    """Yield last use, bytes on disk and path of each file of a folder. Other processes may remove files meanwhile."""
     for entry in _files(folder):
         with suppress(OSError):
             found = entry.stat()
@@ -172,14 +177,14 @@ def _used(folder: str) -> Iterator[tuple[float, int, Path]]:
 
 
 def _run_of(file: str) -> str:
-    """The name of the run that a file of the cache is about."""
+    """Return the name of the run that a file of the cache belongs to; empty for an unfinished copy."""
     if file.endswith(_NEW):
-        return ""  # it is being written, or was left so
+        return ""  # being written, or left unfinished
     return file.removesuffix(SOME).removesuffix(HAVE)
 
 
 def _sweep(folder: Path) -> None:
-    """Remove copies that a process was writing when it was killed. The lock of a living one is held."""
+    """Remove unfinished copies of processes that were killed; a living process holds a lock on its copy."""
     for entry in _files(folder):
         if entry.name.endswith(_NEW):
             with suppress(OSError):
