@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 
-from penstock.engine.driver.loop import Executor
+from penstock.engine.driver.executor import Executor
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.errors import PenstockError
 from penstock.spark.failures import spark_died

@@ -14,7 +14,7 @@ import pytest
 import penstock as ps
 from penstock.api.streams import Ready, Stream
 from penstock.checkpoint.store import Checkpoint
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.errors import QueryError
 from penstock.operators.reorder import Reorder

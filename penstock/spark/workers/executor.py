@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from penstock.engine.driver.loop import Executor
+from penstock.engine.driver.executor import Executor
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.errors import PenstockError
 from penstock.spark.failures import TRIES, task_failed

@@ -1,8 +1,9 @@
-"""The in-process executor: the tasks of an epoch one after another, for tests, small data and the simulator."""
+"""Executors run the tasks of an epoch somewhere: the one here in this process, those of `spark` on its executors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
 
 from penstock.engine.task.level import partition_of, run_level, run_route
 from penstock.engine.wire.blob import Blob
@@ -10,7 +11,23 @@ from penstock.engine.wire.job import EpochJob, Following, Message, Report, Route
 from penstock.errors import PenstockError
 
 
+class Executor(Protocol):
+    """Runs the tasks of an epoch somewhere."""
+
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        """The reports of all tasks. Whoever can, begins with what follows when the splits have been read."""
+        ...
+
+    def cancel(self) -> None:
+        """Make a running `run` fail soon."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class InlineExecutor:
+    """Runs the tasks of an epoch one after another in this process, for tests, small data and the simulator."""
+
     _cancelled = False
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:

@@ -1,12 +1,17 @@
-"""Whether the tasks of an epoch agree: every consumer must have read the same, reported attempt of every producer.
+"""What makes an attempt count, and what is tried again.
 
+The tasks of an epoch must agree: every consumer must have read the same, reported attempt of every producer.
 After a lost shuffle file, a retry or speculation, Spark can hand two consumers different attempts of one producer, and
 attempts differ in what a deadline left pending. An epoch in which that happened is dropped and run again.
+
+What could not be written because a disk is full is tried again until there is room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from penstock.engine.wire.job import (
     EpochJob,
@@ -19,6 +24,12 @@ from penstock.engine.wire.job import (
     route_producer,
     site_producer,
 )
+from penstock.errors import DiskFullError
+from penstock.events import DiskFull, Event
+from penstock.storage.disk_errors import using_disks
+
+LOOK_EVERY = 2.0  # seconds
+Result = TypeVar("Result")
 
 
 def successes(reports: Sequence[Report]) -> list[RouteReport | SiteReport]:
@@ -67,3 +78,33 @@ def _feeding(job: EpochJob, subquery: int) -> Iterator[tuple[str, int]]:
     """The producers that feed a subquery, each with the branch by which it does."""
     for feed in job.program.feeds(subquery):
         yield from ((producer, feed.branch_number) for producer in producers_of(job, feed))
+
+
+def _nothing() -> None:
+    """All that was written is still needed."""
+
+
+class Room:
+    """Does what needs room on a disk, again until there is some. `waits`: a full disk does not end the run. `stopping`
+    is set by whoever wants the run to end, and `given_up` says that this ended a wait."""
+
+    def __init__(self, waits: bool, tell: Callable[[Event], None]) -> None:
+        self._waits, self._tell = waits, tell
+        self.stopping = threading.Event()
+        self.given_up = False
+
+    def attempt(self, epoch: int, do: Callable[[], Result], discard: Callable[[], None] = _nothing) -> Result:
+        """Return what comes of `do`, which may be done again after it failed for want of room. `discard` gives back
+        what a try that failed has taken."""
+        while True:
+            try:
+                with using_disks():
+                    return do()
+            except DiskFullError as error:
+                discard()
+                if not self._waits:
+                    raise
+                self._tell(DiskFull(epoch, error.what, error.detail))
+                if self.stopping.wait(LOOK_EVERY):
+                    self.given_up = True
+                    raise
