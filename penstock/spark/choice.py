@@ -18,8 +18,7 @@ from penstock.spark.hosts import on_one_host
 from penstock.spark.jobs.executor import SparkExecutor
 from penstock.spark.session import jvm_is_dead, last_words, spark_folder
 from penstock.spark.workers import transport as parcels
-from penstock.spark.workers.executor import CrewExecutor
-from penstock.spark.workers.provider import quarters_of
+from penstock.spark.workers.executor import CrewExecutor, quarters_of
 
 _NOTICED_WITHIN = 2.0  # seconds: a connection breaks a little before its process has ended
 _LOOK_EVERY = 0.02
@@ -29,11 +28,11 @@ def executor_on(context: SparkContext, direct: bool) -> Executor:
     """One that hands blobs over in memory, if that is wanted and possible."""
     jobs = SparkExecutor(context)
     if direct and parcels.available() and on_one_host(context):
-        return GuardedExecutor(CrewExecutor(quarters_of(context), jobs, spark_folder(context)), context)
-    return GuardedExecutor(jobs, context)
+        return _GuardedExecutor(CrewExecutor(quarters_of(context), jobs, spark_folder(context)), context)
+    return _GuardedExecutor(jobs, context)
 
 
-class GuardedExecutor:
+class _GuardedExecutor:
     """Runs epochs by another executor, and tells the death of the JVM from other failures."""
 
     def __init__(self, executor: Executor, context: SparkContext) -> None:
