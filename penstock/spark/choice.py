@@ -28,11 +28,11 @@ def executor_on(context: SparkContext, direct: bool) -> Executor:
     """One that hands blobs over in memory, if that is wanted and possible."""
     jobs = SparkExecutor(context)
     if direct and parcels.available() and on_one_host(context):
-        return _GuardedExecutor(CrewExecutor(quarters_of(context), jobs, spark_folder(context)), context)
-    return _GuardedExecutor(jobs, context)
+        return GuardedExecutor(CrewExecutor(quarters_of(context), jobs, spark_folder(context)), context)
+    return GuardedExecutor(jobs, context)
 
 
-class _GuardedExecutor:
+class GuardedExecutor:
     """Runs epochs by another executor, and tells the death of the JVM from other failures."""
 
     def __init__(self, executor: Executor, context: SparkContext) -> None:
