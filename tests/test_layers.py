@@ -23,7 +23,6 @@ BASE: dict[str, set[str]] = {
     "errors": set(),
     "events": set(),
     "version": set(),
-    "cores": set(),
     "scratch": set(),
     "user_code": set(),
     "shown": set(),

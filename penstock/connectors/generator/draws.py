@@ -1,4 +1,8 @@
-"""Skewed choices: which of `n` values a uniform number picks. Value 0 is the most frequent where there is a skew."""
+"""Random draws without a state: a number is a mixed function of (seed, column, row), so any rows can be drawn again.
+
+The mixer is a finaliser of the multiply and xor-shift kind over 64 bits, applied twice, to the seed and to the row. A
+skew says which of `n` values a uniform number picks; value 0 is the most frequent where there is one.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,33 @@ import numpy.typing as npt
 
 from penstock.errors import ConfigError
 
-Uniform01 = npt.NDArray[np.float64]
-Weights = npt.NDArray[np.float64]
-Choices = npt.NDArray[np.int64]
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_Uniform01 = npt.NDArray[np.float64]
+_Weights = npt.NDArray[np.float64]
+_Choices = npt.NDArray[np.int64]
 _MOST_VALUES = 50_000_000  # the table of cumulative weights takes eight bytes a value
+
+
+def uniforms(seed: int, column: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """A number in [0, 1) for each row, with 53 random bits."""
+    key = _mix(_mix(np.array([seed % 2**64], np.uint64)) + np.array([column + 1], np.uint64) * _GOLDEN)
+    mixed = _mix(key + rows.astype(np.uint64) * _GOLDEN)
+    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """A permutation of the 64-bit numbers that looks random."""
+    values = (values ^ (values >> np.uint64(30))) * _FIRST
+    values = (values ^ (values >> np.uint64(27))) * _SECOND
+    return values ^ (values >> np.uint64(31))
 
 
 @dataclass(frozen=True)
 class Uniform:
     """Every value alike."""
 
-    def pick(self, u: Uniform01, n: int) -> Choices:
+    def pick(self, u: _Uniform01, n: int) -> _Choices:
         return np.minimum((u * n).astype(np.int64), n - 1)
 
 
@@ -31,10 +51,10 @@ class Zipf:
 
     exponent: float
 
-    def pick(self, u: Uniform01, n: int) -> Choices:
+    def pick(self, u: _Uniform01, n: int) -> _Choices:
         return _pick(_cumulated(self, n), u)
 
-    def weights(self, n: int) -> Weights:
+    def weights(self, n: int) -> _Weights:
         return np.arange(1, n + 1, dtype=np.float64) ** -self.exponent
 
 
@@ -45,10 +65,10 @@ class BModel:
 
     bias: float
 
-    def pick(self, u: Uniform01, n: int) -> Choices:
+    def pick(self, u: _Uniform01, n: int) -> _Choices:
         return _pick(_cumulated(self, n), u)
 
-    def weights(self, n: int) -> Weights:
+    def weights(self, n: int) -> _Weights:
         if n == 1:
             return np.ones(1)
         lower = self.weights((n + 1) // 2)
@@ -59,13 +79,13 @@ class BModel:
 Skew = Uniform | Zipf | BModel
 
 
-def _pick(cumulated: Weights, u: Uniform01) -> Choices:
+def _pick(cumulated: _Weights, u: _Uniform01) -> _Choices:
     """By the inverse of the distribution function."""
     return np.minimum(np.searchsorted(cumulated, u, side="right"), len(cumulated) - 1).astype(np.int64)
 
 
 @functools.lru_cache(maxsize=4)
-def _cumulated(skew: Zipf | BModel, n: int) -> Weights:
+def _cumulated(skew: Zipf | BModel, n: int) -> _Weights:
     cumulated = np.cumsum(skew.weights(n))
     return np.asarray(cumulated / cumulated[-1], np.float64)
 

@@ -1,21 +1,77 @@
-"""Arrow IPC: of a file (with a footer) a split is some neighbouring record batches; a stream is one split."""
+"""Files of columns, of which only those asked for are read.
+
+Parquet: a split is some neighbouring row groups. Arrow IPC: of a file (with a footer) a split is some neighbouring record
+batches; a stream is one split.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from penstock.connectors.bad_rows import divert_malformed
 from penstock.connectors.files.format import Part, check_schema
 from penstock.connectors.files.layout import UnitLayout
-from penstock.connectors.files.listing import FileId, open_arrow
-from penstock.connectors.files.parquet import distinct_names
+from penstock.connectors.files.listing import FileId, arrow_file, open_arrow
 from penstock.connectors.source import ReadResult
-from penstock.types import column_path, conform
+from penstock.types import column_path, conform, place_of
 
 _MAGIC = b"ARROW1"
 _STREAM_BYTES_PER_ROW = 64  # a stream does not say how many rows it has
+
+
+@dataclass(frozen=True)
+class ParquetFormat:
+    """A position is the number of a row group. `lenient`: a file may lack columns, which are null."""
+
+    lenient: bool = False
+
+    @property
+    def name(self) -> str:
+        return "parquet"
+
+    def discover(self, path: str) -> pa.Schema:
+        return _distinct_names(pq.read_schema(arrow_file(path)), path)
+
+    def check(self, file: FileId, schema: pa.Schema) -> None:
+        check_schema(pq.read_schema(arrow_file(file.path)), schema, file.path, self.lenient)
+
+    def layout(self, file: FileId) -> UnitLayout:
+        footer = pq.read_metadata(arrow_file(file.path))
+        return UnitLayout(tuple(footer.row_group(i).num_rows for i in range(footer.num_row_groups)))
+
+    def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
+        path = part.file.path
+        with pq.ParquetFile(arrow_file(path), pre_buffer=False) as file:
+            paths = [_dotted(file.schema_arrow, name, path) for name in schema.names]
+            # Threads are for other tasks: Spark keeps every core busy with splits of its own.
+            groups = list(range(part.start, part.end))
+            table = file.read_row_groups(groups, columns=[p for p in paths if p is not None], use_threads=False)
+            counts = [file.metadata.row_group(i).num_rows for i in range(part.start)]
+        return divert_malformed(
+            conform(table, schema, f"`{path}`", lenient=self.lenient), time, path, lambda: sum(counts)
+        )
+
+
+def _dotted(found: pa.Schema, name: str, path: str) -> str | None:
+    """What Parquet calls a column: the names of the fields that lead to it."""
+    places = column_path(found, name, f"`{path}`")
+    if places is None:
+        return None
+    names, fields = [], found
+    for place in places:
+        names.append(fields.field(place).name)
+        fields = fields.field(place).type
+    return ".".join(names)
+
+
+def _distinct_names(found: pa.Schema, path: str) -> pa.Schema:
+    """The schema of a file, or an error where two columns have one name: nobody could tell which one is meant."""
+    for name in found.names:
+        place_of(name, found.names, f"`{path}`")
+    return found
 
 
 @dataclass(frozen=True)
@@ -31,7 +87,7 @@ class ArrowFormat:
 
     def discover(self, path: str) -> pa.Schema:
         with open_arrow(path) as source:
-            return distinct_names(self._schema(source, path), path)
+            return _distinct_names(self._schema(source, path), path)
 
     def check(self, file: FileId, schema: pa.Schema) -> None:
         with open_arrow(file.path) as source:
