@@ -1,7 +1,7 @@
 """Files of columns, of which only those asked for are read.
 
-Parquet: a split is some neighbouring row groups. Arrow IPC: of a file (with a footer) a split is some neighbouring record
-batches; a stream is one split.
+Parquet: a split is some neighbouring row groups. Arrow IPC: of a file (with a footer) a split is some neighbouring
+record batches; a stream is one split.
 """
 
 from __future__ import annotations
