@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from penstock.api.handle import Ears, Run
+from penstock.api.handle import Run
 from penstock.api.lengths import Length, length_over, real_length
 from penstock.api.process_end import prepare_process_end
+from penstock.api.run_state import Ears
 from penstock.api.until import parse_until
 from penstock.api.waiting import shown_starting, wanted
 from penstock.balance.intake.pace import Pace

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import penstock as ps
-from penstock.api.streams import Ready, Stream
+from penstock.api.streams import Stream
+from penstock.api.write import Ready
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.manifest import Manifest, SubqueryState
 from penstock.checkpoint.store import KEPT_MANIFESTS

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.api.streams import Ready
+from penstock.api.write import Ready
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.lock import Lock
 from penstock.checkpoint.store import Checkpoint, epoch_of_name
