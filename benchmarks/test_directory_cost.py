@@ -24,7 +24,7 @@ from penstock.balance.rules import Rules
 from penstock.balance.stats import Counts, Figures, Loads, Round
 from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.adapt import Adaptation
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop
 from penstock.engine.driver.move_state import rehomed
 from penstock.plan.compile.subqueries import compile_query

@@ -20,7 +20,7 @@ from reference_tables import cell, escaped, table, type_name
 
 import penstock as ps
 from penstock import errors, events
-from penstock.api import aggregates, columns, policies, read, script, streams
+from penstock.api import aggregates, columns, policies, read, script, streams, write
 from penstock.api.script import read_script
 from penstock.balance import decisions
 from penstock.cli.main import app
@@ -29,8 +29,8 @@ from penstock.connectors.generator.calls import CallsConnector
 from penstock.connectors.sinks.files import FilesSink
 from penstock.connectors.sinks.terminal import TerminalSink
 from penstock.expr.functions import ALIASES, FUNCTIONS, REFUSED, Function
-from penstock.sql.aggregate_names import AGGREGATE_NAMES
-from penstock.sql.refusals import _CLAUSES, _NO_SET_OPERATION
+from penstock.sql.names.aggregate_names import AGGREGATE_NAMES
+from penstock.sql.parse.refusals import _CLAUSES, _NO_SET_OPERATION
 from penstock.types import SQL_TYPES
 
 TARGET = Path(__file__).parents[1] / "docs" / "reference.md"
@@ -68,7 +68,7 @@ def _python() -> str:
     public = [getattr(ps, name) for name in ps.__all__]
     functions = [value for value in public if inspect.isfunction(value)]
     readers = [value for _, value in inspect.getmembers(read, inspect.isfunction) if _is_own(value, read)]
-    classes = (streams.Stream, streams.Grouped, streams.Windowed, streams.Destinations, streams.Ready, ps.Run)
+    classes = (streams.Stream, streams.Grouped, streams.Windowed, write.Destinations, write.Ready, ps.Run)
     sections = [
         "## Python\n\n`import penstock as ps`",
         _entries("Sources", "ps.read.", readers),

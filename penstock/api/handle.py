@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from operator import itemgetter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.api.process_end import stop_at_process_end
-from penstock.api.steer import WAIT, Helm
+from penstock.api.run_state import Ears, Progress
 from penstock.api.until import Until
 from penstock.api.waiting import watch
 from penstock.balance.intake.pace import Pace
@@ -33,7 +30,6 @@ from penstock.events import (
     DirectoryChanged,
     EpochCommitted,
     EpochDropped,
-    EpochTimed,
     Event,
     JoinExplodes,
 )
@@ -42,74 +38,14 @@ from penstock.state.directory import Group
 
 if TYPE_CHECKING:
     import pandas as pd
+from concurrent.futures import Future, TimeoutError
+from dataclasses import asdict
 
-_KEPT_OF_EPOCHS, _KEPT_OTHERS = 1000, 5000  # events
+import msgspec
 
+from penstock.control.requests import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest, SplitRequest
 
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is. Rows and seconds count from the start of this run; `low_water_mark` is a datetime (UTC) for a
-    TIMESTAMP column, the number itself for a BIGINT one, None before the first rows and after the end."""
-
-    state: str = "running"
-    epoch: int = 0
-    epochs: int = 0
-    rows_in: int = 0
-    rows_out: int = 0
-    late_rows: int = 0
-    bad_rows: int = 0
-    seconds: float = 0.0
-    waiting: int = 0
-    low_water_mark: datetime | int | None = None
-    dropped_epochs: int = 0
-    started: float = field(default_factory=time.perf_counter, repr=False)
-
-    def plus(self, event: EpochCommitted, low_water_mark: datetime | int | None) -> Progress:
-        """The progress after one more epoch."""
-        return replace(
-            self,
-            epoch=event.epoch,
-            epochs=self.epochs + 1,
-            rows_in=self.rows_in + event.rows_in,
-            rows_out=self.rows_out + event.rows_out,
-            late_rows=self.late_rows + event.late_rows,
-            bad_rows=self.bad_rows + event.bad_rows,
-            seconds=self.elapsed,
-            waiting=event.waiting + event.pending,
-            low_water_mark=low_water_mark,
-        )
-
-    @property
-    def elapsed(self) -> float:
-        return time.perf_counter() - self.started
-
-    @property
-    def rows_per_second(self) -> float:
-        return self.rows_in / self.seconds if self.seconds else 0.0
-
-
-@dataclass
-class Ears:
-    """Collects what the loop tells, and passes it on. What every epoch tells is kept apart from the rest, which is rare
-    and would be lost in it. Invariant: all that is kept has its number, in order of time."""
-
-    listeners: list[Callable[[Event], None]] = field(default_factory=list)
-    _of_epochs: deque[tuple[int, Event]] = field(default_factory=lambda: deque(maxlen=_KEPT_OF_EPOCHS))
-    _others: deque[tuple[int, Event]] = field(default_factory=lambda: deque(maxlen=_KEPT_OTHERS))
-    _count: int = 0
-
-    def hear(self, event: Event) -> None:
-        self._count += 1
-        kept = self._of_epochs if isinstance(event, EpochCommitted | EpochTimed) else self._others
-        kept.append((self._count, event))
-        for listener in self.listeners:
-            listener(event)
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What is kept, in order of time. Each ring is copied at once, since the run goes on meanwhile."""
-        both = tuple(self._of_epochs), tuple(self._others)
-        return tuple(event for _, event in heapq.merge(*both, key=itemgetter(0)))
+_WAIT = 30.0  # seconds for which the answer of a run is waited for
 
 
 class Run:
@@ -210,20 +146,20 @@ class Run:
 
     # -- steering ------------------------------------------------------------------------------------------------
 
-    def scale(self, sites: int, *, subquery: int | None = None, timeout: float = WAIT) -> str:
+    def scale(self, sites: int, *, subquery: int | None = None, timeout: float = _WAIT) -> str:
         """Give the query another number of sites, or one of its subqueries. Like `move`, `split` and `rebalance`, this
         waits for the run to answer, for `timeout` seconds, and returns what came of it; what cannot be done raises."""
         return self._helm().scale(sites, subquery, timeout)
 
-    def move(self, group: str | Group, site: int, *, subquery: int | None = None, timeout: float = WAIT) -> str:
+    def move(self, group: str | Group, site: int, *, subquery: int | None = None, timeout: float = _WAIT) -> str:
         """Give a group another home. Policies leave it there, until `rebalance`."""
         return self._helm().move(group, site, subquery, timeout)
 
-    def split(self, group: str | Group, *, subquery: int | None = None, timeout: float = WAIT) -> str:
+    def split(self, group: str | Group, *, subquery: int | None = None, timeout: float = _WAIT) -> str:
         """Make two groups of one, at the same site."""
         return self._helm().split(group, subquery, timeout)
 
-    def rebalance(self, *, subquery: int | None = None, timeout: float = WAIT) -> str:
+    def rebalance(self, *, subquery: int | None = None, timeout: float = _WAIT) -> str:
         """Even out the sites now, whatever the policy is."""
         return self._helm().rebalance(subquery, timeout)
 
@@ -239,7 +175,7 @@ class Run:
         directory = directories[subquery]
         return {str(group): site for group, site in zip(directory.groups, directory.homes, strict=True)}
 
-    def _helm(self) -> Helm:
+    def _helm(self) -> _Helm:
         if threading.current_thread() is self._driver:
             raise PenstockError(
                 "a run cannot wait for itself",
@@ -247,7 +183,7 @@ class Run:
                 hint="call it from another thread",
             )
         names = tuple(title(subquery) for subquery in self._loop.query.program.subqueries)
-        return Helm(self._steering.ask, names)
+        return _Helm(self._steering.ask, names)
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -329,3 +265,66 @@ class Run:
     def _published(self, output: str, schema: pa.Schema) -> pa.Table:
         files = sorted(self.folder(output).glob("*.parquet"))
         return pa.concat_tables([schema.empty_table(), *(pq.read_table(f) for f in files)])
+
+
+class _Helm:
+    """Asks a run by `ask` and waits for its answer. `names` are those of its subqueries, in order."""
+
+    def __init__(self, ask: Callable[[Request], Future[Answer]], names: tuple[str, ...]) -> None:
+        self._ask, self._names = ask, names
+
+    def scale(self, sites: int, subquery: int | None, timeout: float) -> str:
+        return self._answered(_checked(ScaleRequest(sites, subquery)), timeout)
+
+    def rebalance(self, subquery: int | None, timeout: float) -> str:
+        return self._answered(_checked(RebalanceRequest(subquery)), timeout)
+
+    def move(self, group: str | Group, site: int, subquery: int | None, timeout: float) -> str:
+        return self._answered(_checked(MoveRequest(str(group), site, self._one(subquery))), timeout)
+
+    def split(self, group: str | Group, subquery: int | None, timeout: float) -> str:
+        return self._answered(_checked(SplitRequest(str(group), self._one(subquery))), timeout)
+
+    def _one(self, subquery: int | None) -> int:
+        """Return the subquery that has a group; where there is only one, it need not be named."""
+        if subquery is not None or len(self._names) == 1:
+            return subquery or 0
+        known = ", ".join(f"{number}: {name}" for number, name in enumerate(self._names)) or "this query has none"
+        raise ConfigError("which subquery has the group?", detail=known, hint="add subquery= and its number")
+
+    def _answered(self, request: Request, timeout: float) -> str:
+        reply = self._ask(request)
+        try:
+            answer = reply.result(timeout)
+        except TimeoutError:
+            raise _no_answer(timeout, withdrawn=reply.cancel()) from None
+        if answer.why_not is not None:
+            hint = answer.detail or "look at run.progress, run.groups() and run.explain() for what there is"
+            raise PenstockError("the run did not do it", detail=answer.why_not, hint=hint)
+        return answer.detail or "done"
+
+
+def _checked(request: Request) -> Request:
+    """Refuse numbers and groups that make no sense, before the run is asked."""
+    try:
+        return msgspec.convert(asdict(request), type(request))
+    except msgspec.ValidationError as error:
+        raise ConfigError(
+            "the run cannot be asked for that",
+            detail=str(error),
+            hint="sites and subqueries are whole numbers; a group is written as its bits, as run.groups() has it",
+        ) from error
+
+
+def _no_answer(timeout: float, withdrawn: bool) -> PenstockError:
+    if withdrawn:
+        return PenstockError(
+            f"nothing was done: the run did not answer in {timeout:g} s",
+            detail="the request is taken back",
+            hint="ask again, or give it a longer timeout= where epochs are long",
+        )
+    return PenstockError(
+        f"it is not known yet what comes of it: the run did not answer in {timeout:g} s",
+        detail="the run has taken the request",
+        hint="look at run.events, or give it a longer timeout= where epochs are long",
+    )

@@ -1,29 +1,38 @@
-"""Starting a query: settings, checkpoint, executor, loop, handle."""
+"""Starting a query: settings, checkpoint, executor, loop, handle.
+
+Rows of two outputs in one folder would be mixed, results inside a checkpoint would be collected, and a source that
+reads what its query writes would never come to an end. All of that is found before anything runs; links are resolved.
+"""
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from penstock.api.handle import Ears, Run
+from penstock.api.handle import Run
 from penstock.api.lengths import Length, length_over, real_length
 from penstock.api.process_end import prepare_process_end
+from penstock.api.run_state import Ears
 from penstock.api.until import parse_until
 from penstock.api.waiting import shown_starting, wanted
 from penstock.balance.intake.pace import Pace
 from penstock.balance.policies import policy_named
 from penstock.checkpoint.store import Checkpoint, checkpoint_path, has_finished
 from penstock.connectors.sinks.collected import MemoryResults
-from penstock.connectors.source import AttachedConnector
-from penstock.engine.driver.apart import Footprint, check_apart
-from penstock.engine.driver.inline import InlineExecutor
-from penstock.engine.driver.loop import EpochLoop, Executor
+from penstock.connectors.source import AttachedConnector, ListingConnector
+from penstock.engine.driver.executor import Executor, InlineExecutor
+from penstock.engine.driver.loop import EpochLoop
+from penstock.engine.driver.outputs import Outputs
+from penstock.engine.driver.standing import rows_of
 from penstock.engine.driver.steering import Steering
-from penstock.errors import PenstockError
+from penstock.errors import ConfigError, PenstockError
 from penstock.events import Event, SparkStarting
 from penstock.plan.compile.subqueries import Query, compile_query
 from penstock.plan.logical import Sink
@@ -35,6 +44,8 @@ from penstock.user_code import told
 
 HANDOFF_PACE = 0.02  # a source that hands rows over sets the pace itself, and is looked at often
 _NOT_SETTINGS = ("until", "on_event", "progress")
+_STAGING = "_penstock"
+_OF_A_CHECKPOINT = ("query.json", "manifests/000000000000.json", "runs/e000000000001-x.arrow")
 
 
 def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], results: MemoryResults | None) -> Run:
@@ -49,7 +60,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
         _check_lead(lead, query)
     with using_disks():
         root = checkpoint_path(checkpoint or _temporary_checkpoint())
-        check_apart([Footprint(query, settings, root)])
+        _check_apart([_Footprint(query, settings, root)])
         store = Checkpoint.open(root)
     ears = Ears([_guarded(listener)] if listener else [])
     executor: Executor | None = None
@@ -86,10 +97,10 @@ def check_together(queries: Sequence[tuple[str, Sink, str | Path | None]], optio
     settings = settings_from({name: value for name, value in options.items() if name not in _NOT_SETTINGS})
     compile_options = CompileOptions.of(settings)
     footprints = [
-        Footprint(compile_query(sink, compile_options), settings, checkpoint_path(checkpoint or _nowhere(name)), name)
+        _Footprint(compile_query(sink, compile_options), settings, checkpoint_path(checkpoint or _nowhere(name)), name)
         for name, sink, checkpoint in queries
     ]
-    check_apart(footprints)
+    _check_apart(footprints)
 
 
 def _nowhere(name: str) -> Path:
@@ -159,3 +170,97 @@ def executor_for(settings: Settings, handed_over: bool = False) -> Executor:
     from penstock.spark.session import spark_context
 
     return executor_on(spark_context(settings.master), settings.exchange == "direct" and not handed_over)
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """`private`: nothing else may lie in it but what is `at_home` there."""
+
+    what: str
+    given: Path
+    private: bool = False
+    at_home: bool = False
+
+    @property
+    def path(self) -> Path:
+        return Path(os.path.realpath(self.given))
+
+    def holds(self, other: _Folder) -> bool:
+        """Whether a reader of this folder, or its collection, would come upon the other one."""
+        if not other.path.is_relative_to(self.path):
+            return False
+        between = other.path.relative_to(self.path).parts
+        if self.private:
+            return not other.at_home
+        return not any(name.startswith((".", "_")) for name in between) or between[0] == _STAGING
+
+
+@dataclass(frozen=True)
+class _Footprint:
+    """The folders of one query; `name` tells it from others that are started together."""
+
+    query: Query
+    settings: Settings
+    checkpoint: Path
+    name: str = ""
+
+    @property
+    def folders(self) -> list[_Folder]:
+        outputs = Outputs(self.query, self.settings, self.checkpoint).visible_folders()
+        home = Path(os.path.realpath(self.checkpoint))
+        return [
+            _Folder(self._of("the checkpoint"), self.checkpoint, private=True),
+            *(
+                _Folder(self._of(f"the {rows_of(output)}"), path, at_home=Path(os.path.realpath(path)) == home / output)
+                for output, path in outputs.items()
+            ),
+        ]
+
+    def _of(self, what: str) -> str:
+        return f"{what} of `{self.name}`" if self.name else what
+
+    def read_back(self) -> Iterator[tuple[str, _Folder]]:
+        """The sources that would read what the query itself writes, each with the folder that it would read."""
+        for source in self.query.sources:
+            if isinstance(source.connector, ListingConnector):
+                for folder in self.folders:
+                    names = _OF_A_CHECKPOINT if folder.private else ("e000000000001-x.parquet", "e000000000001-x.arrow")
+                    if any(source.connector.would_list(str(folder.path / name)) for name in names):
+                        yield source.name, folder
+
+
+def _check_apart(footprints: Sequence[_Footprint]) -> None:
+    """Refuse queries of which one folder lies in another, or whose sources would read what they write."""
+    caches = {one.settings.cache for one in footprints} - {"", "executor"}  # queries may share one
+    folders = [_Folder("the cache", Path(path), private=True) for path in sorted(caches)]
+    folders += [folder for one in footprints for folder in one.folders]
+    for one, other in combinations(folders, 2):
+        if one.holds(other) or other.holds(one):
+            raise _overlap(one, other)
+    for footprint in footprints:
+        for source, folder in footprint.read_back():
+            raise _read_back(source, folder)
+
+
+def _overlap(one: _Folder, other: _Folder) -> ConfigError:
+    outer, inner = (one, other) if one.holds(other) else (other, one)
+    where = "in the same folder as" if outer.path == inner.path else "inside the folder of"
+    return ConfigError(
+        f"{inner.what} would lie {where} {outer.what}",
+        detail=f"{_shown(inner)}, and {_shown(outer)}",
+        hint="give each a folder of its own, none inside another",
+    )
+
+
+def _read_back(source: str, folder: _Folder) -> ConfigError:
+    return ConfigError(
+        f"source `{source}` would read what the query writes itself",
+        detail=f"its files may lie in {_shown(folder)}",
+        hint="give each a folder of its own, none inside another",
+    )
+
+
+def _shown(folder: _Folder) -> str:
+    """A folder as it was written, and where that leads if it is somewhere else."""
+    given = os.path.abspath(folder.given)
+    return f"{folder.what}: {given}" if given == str(folder.path) else f"{folder.what}: {given}, which is {folder.path}"

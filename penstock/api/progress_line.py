@@ -18,7 +18,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from penstock.api.handle import Progress
+from penstock.api.run_state import Progress
 
 _RATE_SECONDS = 5.0
 _PLAIN_EVERY = 5.0

@@ -16,12 +16,12 @@ from penstock.api.aggregates import (
     variance,
 )
 from penstock.api.columns import call, col, lit, when
-from penstock.api.handle import Progress, Run
-from penstock.api.joins import join_all
+from penstock.api.handle import Run
 from penstock.api.policies import register_policy
 from penstock.api.progress import ordered, punctuated, slack
 from penstock.api.row_nodes import asc, desc
-from penstock.api.streams import Stream
+from penstock.api.run_state import Progress
+from penstock.api.streams import Stream, join_all
 from penstock.api.windows import rows, session, sliding, tumbling
 from penstock.errors import PenstockError, PenstockWarning
 from penstock.version import __version__

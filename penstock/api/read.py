@@ -8,13 +8,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+import inspect
+import linecache
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from penstock.api.keywords import checked_keywords, user_line
 from penstock.api.lengths import Length, real_length
 from penstock.api.option_text import point_in_time
 from penstock.api.progress import RuleSpec, idle_span, ordered, rule_over
@@ -23,7 +27,7 @@ from penstock.connectors.files.source import FilesConnector
 from penstock.connectors.generator.calls import CallsConnector
 from penstock.connectors.memory import MemoryConnector
 from penstock.connectors.source import SourceConnector
-from penstock.errors import QueryError
+from penstock.errors import ConfigError, QueryError, did_you_mean
 from penstock.plan.logical import Source
 from penstock.progress.allowed import allowing
 from penstock.progress.rules import Slack
@@ -34,9 +38,55 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Rows: TypeAlias = "pa.Table | pd.DataFrame | Sequence[dict[str, Any]]"
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_PACKAGE = str(Path(__file__).parent.parent)
 
 
-@checked_keywords("ps.read.files", [field.name for field in fields(FilesConnector)])
+def _checked_keywords(name: str, options: Iterable[str] = ()) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Check the arguments of a function that users know as `name`; `options` are those its `**options` may hold."""
+    extra = tuple(options)
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        parameters = inspect.signature(function).parameters.values()
+        by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        named = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+        needed = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.default is p.empty]
+
+        @functools.wraps(function)
+        def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            if len(args) > len(by_place):
+                hint = f"write them with their names, as in {named[len(by_place)]}=..." if named != by_place else ""
+                raise _error(f"{name} takes {len(by_place)} arguments without a name, not {len(args)}", hint)
+            for given in kwargs:
+                if given not in named and given not in extra:
+                    raise _error(f"{name} has no argument `{given}`", did_you_mean(given, [*named, *extra]))
+            for wanted in needed:
+                if wanted not in kwargs and wanted not in by_place[: len(args)]:
+                    raise _error(f"{name} needs the argument `{wanted}`", f"write {name}(..., {wanted}=...)")
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate
+
+
+def _error(what: str, hint: str) -> ConfigError:
+    return ConfigError(what, detail=_user_line(), hint=hint)
+
+
+def _user_line() -> str:
+    """The place in the user's code that the call comes from, with its line; empty where there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return ""
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+    return f"{frame.f_code.co_filename}, line {frame.f_lineno}{': ' if line else ''}{line}"
+
+
+@_checked_keywords("ps.read.files", [field.name for field in fields(FilesConnector)])
 def files(
     path: str,
     *,
@@ -57,7 +107,7 @@ def files(
     return _stream(FilesConnector(str(path), **options), name or "files", progressing, schema)
 
 
-@checked_keywords("ps.read.table")
+@_checked_keywords("ps.read.table")
 def table(
     rows: Rows,
     *,
@@ -70,7 +120,7 @@ def table(
     return batches([rows], time=time, progress=progress, name=name, allowed_lateness=allowed_lateness)
 
 
-@checked_keywords("ps.read.batches", [field.name for field in fields(MemoryConnector)])
+@_checked_keywords("ps.read.batches", [field.name for field in fields(MemoryConnector)])
 def batches(
     parts: Iterable[Rows],
     *,
@@ -87,7 +137,7 @@ def batches(
     return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness))
 
 
-@checked_keywords("ps.read.calls", [field.name for field in fields(CallsConnector)])
+@_checked_keywords("ps.read.calls", [field.name for field in fields(CallsConnector)])
 def calls(
     *,
     progress: RuleSpec | None = None,
@@ -107,7 +157,7 @@ def calls(
     return _stream(connector, name, Progressing("ts", rule, idle, idle_advances, allowed_lateness))
 
 
-@checked_keywords("ps.read.spark")
+@_checked_keywords("ps.read.spark")
 def spark(
     frame: DataFrame,
     *,
@@ -168,7 +218,7 @@ def _check_one_column(time: object, name: str) -> None:
     if not isinstance(time, str):
         raise QueryError(
             f"the time of source `{name}` is one column, not {time!r}",
-            detail=user_line(),
+            detail=_user_line(),
             hint='name the column by which the stream progresses, as in time="ts"; other columns need no mention',
         )
 

@@ -1,4 +1,4 @@
-"""Nodes over whole rows from what users write: unions, functions over batches, top-n."""
+"""Nodes over whole rows from what users write: unions, functions over batches, top-n, order; and what is refused."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import pyarrow as pa
 
 from penstock.api.columns import as_operand
 from penstock.api.sql_text import expression_of
-from penstock.api.times import Usual, time_kept
+from penstock.api.times import Usual, chosen_time, time_kept
 from penstock.errors import QueryError
 from penstock.expr.tree import Column, Expr, Named
 from penstock.plan.common_types import cast_to, common_type
 from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.endless import require_end
-from penstock.plan.logical import BatchFunction, MapBatches, Node, Order, Project, TopN, Union
+from penstock.plan.logical import BatchFunction, InOrder, MapBatches, Node, Order, Project, TopN, Union
 from penstock.plan.schema import columns_of_node
+from penstock.plan.size import MAX_HEIGHT, MAX_NODES, measured
 from penstock.types import arrow_type, normalise
 
 _PER_WINDOW = 'put .windowed(ps.tumbling("1m")) before it, or choose a time with per=...'
@@ -111,3 +112,32 @@ def _name(function: Callable[[pa.Table], pa.Table]) -> str:
             hint='give it one: map_batches(..., name="clean")',
         )
     return f"{function.__module__}.{function.__qualname__}"
+
+
+def in_order_node(node: Node, by: str | Sequence[str], time: str | None = None) -> InOrder:
+    """Rows in order of time; those with equal values of the columns `by` among themselves."""
+    columns = (by,) if isinstance(by, str) else tuple(by)
+    return InOrder(node, chosen_time(node, time, "an order"), columns)
+
+
+def checked(node: Node) -> Node:
+    """Return the node itself, which must be one that can be planned."""
+    _check_size(node)
+    node_schema(node)
+    return node
+
+
+def _check_size(node: Node) -> None:
+    """Refuse a plan that is too high or too large to be walked."""
+    height, count = measured(node)
+    if height > MAX_HEIGHT:
+        raise QueryError(
+            f"the stream has more than {MAX_HEIGHT} operators behind one another",
+            hint="put conditions together with &, and columns into one select or with_columns",
+        )
+    if count > MAX_NODES:
+        raise QueryError(
+            f"the stream has more than {MAX_NODES} operators",
+            detail="a stream that is read twice counts twice",
+            hint="read streams less often, or write one to files and read it from there",
+        )

@@ -17,7 +17,7 @@ from penstock.api.option_text import (
     time_span,
     whole_number,
 )
-from penstock.api.streams import Ready
+from penstock.api.write import Ready
 from penstock.connectors.files.source import FilesConnector
 from penstock.connectors.generator.calls import CallsConnector
 from penstock.connectors.sinks.files import FilesSink

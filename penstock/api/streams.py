@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from penstock.api.aggregates import aggregation_of
-from penstock.api.handle import Run
-from penstock.api.join_nodes import Within, join_node, prefixed_names
-from penstock.api.launch import settings_from, start
-from penstock.api.plan_size import check_size
-from penstock.api.row_nodes import Schema, asc, desc, map_node, top_node, union_node
+from penstock.api.join_nodes import Within, join_node, numbered_names, prefixed_names
+from penstock.api.row_nodes import Schema, asc, checked, desc, in_order_node, map_node, top_node, union_node
 from penstock.api.sql_text import expression_of, items_of
 from penstock.api.times import Usual, chosen_period, chosen_time, event_time, window_of, window_time
 from penstock.api.windows import SessionSpec, WindowSpec
-from penstock.connectors.sinks.collected import CollectedSink, MemoryResults
-from penstock.connectors.sinks.files import FilesSink
-from penstock.connectors.sinks.terminal import TerminalSink
+from penstock.api.write import Destinations
 from penstock.errors import QueryError
 from penstock.expr.tree import Column, Named
 from penstock.operators.window.kinds import Moments, RowWindow, Session
 from penstock.operators.window.windows import Window
-from penstock.plan.compile.subqueries import compile_query, node_schema
-from penstock.plan.explain.plan import explain
-from penstock.plan.logical import Aggregate, Distinct, Filter, InOrder, Node, Project, Sink, Split, Windows
-from penstock.plan.options import CompileOptions
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import Aggregate, Distinct, Filter, Node, Project, Split, Windows
 from penstock.plan.schema import WINDOW_COLUMNS, WINDOW_START, columns_of_node, times_of
 
 
@@ -180,8 +172,7 @@ class Stream:
     def in_order(self, *, by: str | Sequence[str] = (), time: str | None = None) -> Stream:
         """The same rows, held back and let through in order of time. With `by`, a column or several, rows with equal
         values of these are in order among themselves: then not all have to pass through one site."""
-        columns = (by,) if isinstance(by, str) else tuple(by)
-        return self._checked(InOrder(self.node, chosen_time(self.node, time, "an order"), columns))
+        return self._checked(in_order_node(self.node, by, time))
 
     def group_by(self, *keys: object, **computed: object) -> Grouped:
         """Groups by columns, expressions or SQL text; without keys, all rows are one group."""
@@ -200,9 +191,7 @@ class Stream:
         return self.to.memory().explain()
 
     def _checked(self, node: Node) -> Stream:
-        check_size(node)
-        node_schema(node)
-        return Stream(node)
+        return Stream(checked(node))
 
 
 @dataclass(frozen=True)
@@ -257,9 +246,7 @@ class Windowed:
         columns = columns_of_node(self.node)
         unnamed = [aggregation_of(value, columns) for value in plain]
         aggregates = (*unnamed, *(aggregation_of(value, columns, name) for name, value in named.items()))
-        node = Aggregate(self.node, self.keys, self.kind, aggregates)
-        check_size(node)
-        node_schema(node)
+        node = checked(Aggregate(self.node, self.keys, self.kind, aggregates))
         shown = (*(k.name for k in self.keys), *self._shown_borders(), *(a.name for a in aggregates))
         return Stream(Project(node, tuple(Named(n, Column(n)) for n in shown)), wide=node)
 
@@ -273,64 +260,24 @@ class Windowed:
                 return (WINDOW_START,)
 
 
-@dataclass(frozen=True)
-class Destinations:
-    """Where rows go. `in_order=True` holds them back and lets them through in order of time; `in_order_by`, a column or
-    several, does so for rows with equal values of these, and then not all have to pass through one site."""
-
-    node: Node
-
-    def files(
-        self,
-        path: str,
-        compression: str = "lz4",
-        format: str = "parquet",
-        *,
-        in_order: bool = False,
-        in_order_by: str | Sequence[str] = (),
-    ) -> Ready:
-        """A folder of files, each row exactly once: Parquet with the compression `lz4`, `snappy`, `zstd` or `none`, or
-        with the format `arrow` Arrow IPC files, which are larger and written in half the time."""
-        rows = self._rows(in_order, in_order_by)
-        return Ready(Sink(rows, FilesSink(str(path), format=format, compression=compression)))
-
-    def memory(self, *, in_order: bool = False, in_order_by: str | Sequence[str] = ()) -> Ready:
-        """In this process: `run.result()` gives an Arrow table, `run.pandas()` a data frame."""
-        results = MemoryResults(node_schema(self.node))
-        rows = self._rows(in_order, in_order_by)
-        return Ready(Sink(rows, CollectedSink("memory", results.deliver)), results)
-
-    def callback(
-        self,
-        function: Callable[[int, pa.Table], None],
-        *,
-        in_order: bool = False,
-        in_order_by: str | Sequence[str] = (),
-    ) -> Ready:
-        """`function(epoch, rows)` per epoch that has results; at least once across restarts."""
-        return Ready(Sink(self._rows(in_order, in_order_by), CollectedSink("callback", function)))
-
-    def terminal(self, rows: int = 20, *, in_order: bool = False, in_order_by: str | Sequence[str] = ()) -> Ready:
-        """Printed as they come, at most `rows` of an epoch."""
-        return Ready(Sink(self._rows(in_order, in_order_by), TerminalSink(rows)))
-
-    def _rows(self, in_order: bool, in_order_by: str | Sequence[str]) -> Node:
-        """The rows in the order that a destination asks for."""
-        return Stream(self.node).in_order(by=in_order_by).node if in_order or in_order_by else self.node
-
-
-@dataclass(frozen=True)
-class Ready:
-    """A query with its destination, ready to be started."""
-
-    sink: Sink
-    results: MemoryResults | None = None
-
-    def explain(self, **options: Any) -> str:
-        """The plan, as it is with some settings of a run: `order="in"` changes it, `sites` does not."""
-        return explain(compile_query(self.sink, CompileOptions.of(settings_from(options))))
-
-    def start(self, checkpoint: str | None = None, **options: Any) -> Run:
-        """Start it; options are the settings of a run (`sites=2`, `master="local[2]"`, `epoch="2s"`, ...). While it is
-        waited for on a terminal it shows how far it is, unless `progress` is False."""
-        return start(self.sink, checkpoint, options, self.results)
+def join_all(
+    streams: Sequence[Stream],
+    on: object,
+    *,
+    within: Within,
+    where: object | None = None,
+    times: Sequence[str | None] | None = None,
+) -> Stream:
+    """Combinations of one row of each stream with equal keys, as one operator. `within` is how far the time of every
+    later stream may be from that of the first; a column name that has been used before gets a number: `k`, `k_2`."""
+    if len(streams) < 2:
+        raise QueryError(
+            "a join needs at least two streams",
+            detail=f"it is given {len(streams)}",
+            hint='list them, as in ps.join_all([a, b, c], on="k", within="5s")',
+        )
+    nodes = [stream.node for stream in streams]
+    chosen = None if times is None else tuple(times)
+    node = join_node(nodes, on=on, within=within, names=numbered_names(nodes), where=where, times=chosen)
+    node_schema(node)
+    return Stream(node)

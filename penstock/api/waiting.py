@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from penstock.api.handle import Progress
+    from penstock.api.run_state import Progress
 
 _LOOK_EVERY = 0.1  # seconds
 _line = threading.Lock()  # two lines would overwrite each other; a second query that is waited for shows none

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from penstock.api.script import read_script
-from penstock.api.streams import Ready
+from penstock.api.write import Ready
 from penstock.bench.bench_stream import FILES
 from penstock.bench.profile_events import epoch_profiles
 from penstock.bench.streams import stream_named

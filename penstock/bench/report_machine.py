@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from penstock.bench.flink_environment import FlinkEnvironment
-from penstock.cores import usable_cores
+from penstock.connectors.files.cuts import usable_cores
 
 FLINK_ENVIRONMENT = FlinkEnvironment().folder
 _LIBRARIES = ("pyspark", "duckdb", "pyarrow", "numpy", "pandas", "sqlglot")

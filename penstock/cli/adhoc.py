@@ -15,7 +15,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from penstock.api.script import NamedQuery
-from penstock.api.streams import Ready
+from penstock.api.write import Ready
 from penstock.cli.target import Target
 from penstock.connectors.sinks.collected import CollectedSink
 from penstock.connectors.sinks.terminal import TerminalSink, rows_as_table

@@ -15,8 +15,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from penstock.api.handle import Progress
 from penstock.api.progress_line import Named, PlainScreen, Rate, Screen, shown_mark
+from penstock.api.run_state import Progress
 from penstock.cli.asking import Watching, answer_to, ask, read_status
 from penstock.cli.demo_query import WINDOW_SECONDS
 from penstock.cli.demo_results import Results, Suspect

@@ -13,7 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from penstock.api.script import NamedQuery, read_script
-from penstock.api.streams import Ready, Stream
+from penstock.api.streams import Stream
+from penstock.api.write import Ready
 from penstock.cli.which_checkpoint import DEFAULT_CHECKPOINTS
 from penstock.errors import ConfigError, PenstockError, PenstockWarning, did_you_mean
 from penstock.paths import local_path

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 
-from penstock.engine.driver.loop import Executor
+from penstock.engine.driver.executor import Executor
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.errors import PenstockError
 from penstock.spark.failures import spark_died
@@ -18,8 +18,7 @@ from penstock.spark.hosts import on_one_host
 from penstock.spark.jobs.executor import SparkExecutor
 from penstock.spark.session import jvm_is_dead, last_words, spark_folder
 from penstock.spark.workers import transport as parcels
-from penstock.spark.workers.executor import CrewExecutor
-from penstock.spark.workers.provider import quarters_of
+from penstock.spark.workers.executor import CrewExecutor, quarters_of
 
 _NOTICED_WITHIN = 2.0  # seconds: a connection breaks a little before its process has ended
 _LOOK_EVERY = 0.02

@@ -16,14 +16,14 @@ from penstock.errors import QueryError
 from penstock.expr.tree import Expr, Named
 from penstock.plan.logical import Aggregation
 from penstock.plan.naming import aggregate_name
-from penstock.sql.aggregate_call import aggregate_call
-from penstock.sql.aggregate_names import is_aggregate
-from penstock.sql.dialect import room_for_nesting, tokens_of, tree_of
-from penstock.sql.expression import translate
-from penstock.sql.place import ScriptText
-from penstock.sql.result_columns import items_of, require_name
-from penstock.sql.scope import Scope, stream_scope
-from penstock.sql.tree import check_depth, extra_parts, place_of, without_parentheses
+from penstock.sql.names.aggregate_call import aggregate_call
+from penstock.sql.names.aggregate_names import is_aggregate
+from penstock.sql.names.expression import translate
+from penstock.sql.names.scope import Scope, stream_scope
+from penstock.sql.parse.dialect import room_for_nesting, tokens_of, tree_of
+from penstock.sql.parse.place import ScriptText
+from penstock.sql.parse.tree import check_depth, extra_parts, place_of, without_parentheses
+from penstock.sql.select.result_columns import items_of, require_name
 
 _NO_AGGREGATE = "an aggregate is about many rows, and this is about one"
 

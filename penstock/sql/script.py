@@ -10,16 +10,16 @@ from sqlglot.tokens import Token
 from penstock.errors import PenstockWarning
 from penstock.plan.logical import Node, Sink, Source
 from penstock.plan.size import MAX_HEIGHT, MAX_NODES, measured
-from penstock.sql.connect import Connectors, sink_node, source_node
-from penstock.sql.dialect import room_for_nesting, tokens_of, too_deep, tree_of
-from penstock.sql.from_clause import Context, find_stream
-from penstock.sql.options import Value
-from penstock.sql.place import ScriptText
-from penstock.sql.scope import spelled
-from penstock.sql.select import plan_query, plan_whole
-from penstock.sql.statements import CreateSink, CreateSource, CreateView, Select, Set, Statement, statements
-from penstock.sql.tree import check_depth
-from penstock.sql.window_tokens import plain_windows
+from penstock.sql.declarations import Connectors, sink_node, source_node
+from penstock.sql.names.scope import spelled
+from penstock.sql.parse.dialect import room_for_nesting, tokens_of, too_deep, tree_of
+from penstock.sql.parse.options import Value
+from penstock.sql.parse.place import ScriptText
+from penstock.sql.parse.statements import CreateSink, CreateSource, CreateView, Select, Set, Statement, statements
+from penstock.sql.parse.tree import check_depth
+from penstock.sql.parse.window_tokens import plain_windows
+from penstock.sql.select.query import plan_query, plan_whole
+from penstock.sql.streams.stream import Context, find_stream
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,11 @@ class _Reader:
         tree = tree_of(plain_windows(tokens, self.text), self.text)
         check_depth(tree, self.text)
         node = plan_whole(tree, self._context())
-        check_size(node, self.text, tokens[0].start)
+        _check_size(node, self.text, tokens[0].start)
         return node
 
 
-def check_size(node: Node, text: ScriptText, offset: int) -> None:
+def _check_size(node: Node, text: ScriptText, offset: int) -> None:
     """Refuse a plan that is too high or too large to be walked."""
     height, count = measured(node)
     if height > MAX_HEIGHT:

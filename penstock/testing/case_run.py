@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from penstock.api.handle import Run
 from penstock.api.option_text import read_settings
-from penstock.api.streams import Ready
+from penstock.api.write import Ready
 from penstock.checkpoint.store import epoch_of_name
 from penstock.connectors.sinks.collected import CollectedSink
 from penstock.connectors.source import BAD_ROWS_SCHEMA

@@ -19,12 +19,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import penstock as ps
-from penstock.api.streams import Ready, Stream
+from penstock.api.streams import Stream
+from penstock.api.write import Ready
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.manifest import Manifest, SubqueryState
 from penstock.checkpoint.store import KEPT_MANIFESTS
 from penstock.connectors.source import BAD_ROWS_SCHEMA
-from penstock.engine.driver.loop import Executor
+from penstock.engine.driver.executor import Executor
 from penstock.engine.driver.outputs import late_outputs
 from penstock.engine.task.site.run_access import HOSTS, OPEN_RUNS
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock.checkpoint.store import Checkpoint
-from penstock.engine.driver.loop import EpochLoop, Executor, Outcome
+from penstock.engine.driver.executor import Executor
+from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.events import Event
 from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions

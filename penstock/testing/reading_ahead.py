@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.engine.driver.inline import InlineExecutor, through_levels
+from penstock.engine.driver.executor import InlineExecutor, through_levels
 from penstock.engine.task.level import run_route
 from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows

@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from penstock.balance.decisions import Change, Merge, Move, Scale, Split
-from penstock.engine.driver.loop import Executor, Outcome
+from penstock.engine.driver.executor import Executor
+from penstock.engine.driver.loop import Outcome
 from penstock.errors import StorageError
 from penstock.events import Event
 from penstock.state.directory import Directory

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.balance.decisions import Change, Gather, Spread
-from penstock.engine.driver.loop import Executor, Outcome
+from penstock.engine.driver.executor import Executor
+from penstock.engine.driver.loop import Outcome
 from penstock.events import Event
 from penstock.kernels.hash import hash_columns
 from penstock.state.directory import Directory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.api.handle import Ears
+from penstock.api.run_state import Ears
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, EpochCommitted, EpochTimed, Event
 
 

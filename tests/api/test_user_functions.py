@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.api.streams import Ready
+from penstock.api.write import Ready
 from penstock.errors import PenstockError
 from penstock.events import Event
 

@@ -17,7 +17,7 @@ from cli_case import penstock
 from rich.console import Console
 
 import penstock as package
-from penstock.api.handle import Progress
+from penstock.api.run_state import Progress
 from penstock.api.script import read_script
 from penstock.cli.demo_query import demo_script, new_folder
 from penstock.cli.demo_results import Results, Suspect

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from penstock.connectors.generator import calls as calls_module
 from penstock.connectors.generator.calls import CALLS_SCHEMA, CallsConnector
-from penstock.connectors.generator.counter import uniforms
-from penstock.connectors.generator.skew import BModel, Uniform, Zipf, parse_skew
+from penstock.connectors.generator.draws import BModel, Uniform, Zipf, parse_skew, uniforms
 from penstock.errors import ConfigError
 from penstock.types import time_values
 

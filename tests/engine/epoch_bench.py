@@ -14,8 +14,8 @@ import penstock as ps
 from penstock.api.streams import Stream
 from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.commit import source_marks
-from penstock.engine.driver.inline import InlineExecutor
-from penstock.engine.driver.loop import EpochLoop, Executor, Outcome
+from penstock.engine.driver.executor import Executor, InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
 from penstock.progress.mark import Mark

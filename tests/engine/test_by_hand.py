@@ -17,7 +17,7 @@ from penstock.balance.decisions import Decision, Merge, Move, Split, Spread
 from penstock.balance.policies.even import Even
 from penstock.balance.stats import Loads, Round
 from penstock.engine.driver.adapt import BY_HAND, Adaptation
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop
 from penstock.events import ChangeRefused, DirectoryChanged, Event, Rebalanced
 from penstock.operators.reorder import Reorder

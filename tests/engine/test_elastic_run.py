@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.engine.driver import loop as loop_module
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, SiteReport, nothing_follows

@@ -13,7 +13,7 @@ from small_streams import answer
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.checkpoint.store import Checkpoint
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions

@@ -19,8 +19,8 @@ from penstock.api.streams import Stream
 from penstock.balance.decisions import Move
 from penstock.checkpoint.manifest import RangeMark, SiteState, SubqueryState
 from penstock.checkpoint.store import Checkpoint
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.grids import may_regrid, regridded
-from penstock.engine.driver.inline import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.errors import StorageError

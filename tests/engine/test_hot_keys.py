@@ -11,8 +11,8 @@ import pytest
 
 import penstock as ps
 from penstock.balance.decisions import Gather, Scale, Spread
-from penstock.engine.driver.inline import InlineExecutor
-from penstock.engine.driver.loop import EpochLoop, Executor, Outcome
+from penstock.engine.driver.executor import Executor, InlineExecutor
+from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.engine.task.site.run_access import OPEN_RUNS
 from penstock.engine.task.site.step import MOST_PENDING
 from penstock.errors import StorageError

@@ -12,7 +12,7 @@ from penstock.balance.decisions import Spread
 from penstock.balance.estimate import Demand
 from penstock.balance.policies import even
 from penstock.balance.stats import Round
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
 from penstock.engine.driver.showing import subquery_status
 from penstock.events import DirectoryChanged, EpochCommitted

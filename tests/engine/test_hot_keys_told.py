@@ -12,7 +12,7 @@ import pytest
 
 import penstock as ps
 from penstock.balance.decisions import Gather, Spread
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.engine.task.site.run_access import OPEN_RUNS
 from penstock.operators.arrange import hashes_of

@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.api.streams import Ready
+from penstock.api.write import Ready
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.lock import Lock
 from penstock.checkpoint.store import Checkpoint, epoch_of_name
 from penstock.connectors.sinks.sink import RowWriter
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.errors import CheckpointError, SourceError, StorageError

@@ -9,7 +9,7 @@ import pytest
 from held_clock import Clock
 
 import penstock as ps
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
 from penstock.testing.crashes import Place, Scenario, assert_exact, operator_scenario
 from penstock.testing.looping import looping, step_to_end

@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.checkpoint.store import Checkpoint
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.plan.compile.subqueries import compile_query
 from penstock.settings import Settings

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from penstock.engine.driver.inline import InlineExecutor, _one_level
+from penstock.engine.driver.executor import InlineExecutor, _one_level
 from penstock.engine.task.level import run_route
 from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import (

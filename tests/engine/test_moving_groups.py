@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from penstock.balance.decisions import Merge, Move, Scale, Split
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.events import ChangeRefused, DirectoryChanged
 from penstock.state.directory import Group

@@ -22,7 +22,7 @@ from penstock.balance.stats import Round
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.commit import has_pending, source_marks
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.errors import ConfigError
 from penstock.events import EpochCommitted

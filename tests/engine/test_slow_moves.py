@@ -17,7 +17,7 @@ from penstock.api.streams import Stream
 from penstock.balance.decisions import Change, Decision, Merge, Move, Split
 from penstock.balance.policies import register
 from penstock.balance.stats import Round
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, SiteReport, nothing_follows
 from penstock.events import DirectoryChanged, EpochCommitted

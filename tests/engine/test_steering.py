@@ -19,7 +19,7 @@ from penstock.cli.asking import Watching, answer_to, ask, wait_for
 from penstock.control.folder import ControlFolder
 from penstock.control.requests import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest
 from penstock.control.status import Status
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.showing import hottest
 from penstock.engine.driver.steering import Steering
 from penstock.events import DirectoryChanged

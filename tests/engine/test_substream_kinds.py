@@ -15,7 +15,7 @@ from held_clock import Clock
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.engine.driver.commit import source_marks
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.progress.mark import BEGIN, END, MIN_TIME, at

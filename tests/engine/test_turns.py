@@ -11,7 +11,7 @@ import pytest
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.balance.decisions import Move, Split
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.state.directory import Group
 from penstock.testing.crashes import Place, Scenario, assert_exact

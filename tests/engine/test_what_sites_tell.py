@@ -13,7 +13,7 @@ import penstock as ps
 from penstock.balance.decisions import Change, Move, Scale
 from penstock.balance.policies import policy_named
 from penstock.engine.driver.adapt import BY_HAND
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
 from penstock.engine.driver.showing import subquery_status
 from penstock.events import DirectoryChanged

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.api.streams import Ready, Stream
+from penstock.api.streams import Stream
+from penstock.api.write import Ready
 from penstock.checkpoint.store import Checkpoint
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.errors import QueryError
 from penstock.operators.reorder import Reorder

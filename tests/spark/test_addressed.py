@@ -14,7 +14,7 @@ import pytest
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import CONTROL, EpochJob, Message, TaskFailure
 from penstock.errors import DiskFullError, PenstockError
-from penstock.spark.jobs.addressed import Addressed, addressed, opened
+from penstock.spark.jobs.exchange import Addressed, addressed, opened
 from penstock.spark.workers.transport import Parcel
 
 JOB = cast(EpochJob, SimpleNamespace(width=3))

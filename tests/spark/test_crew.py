@@ -18,7 +18,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from penstock.engine.driver.inline import InlineExecutor
+from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, Report, RouteReport
 from penstock.errors import PenstockError

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import CheckpointError, PenstockError
-from penstock.spark.source.adapter import AdapterReader
-from penstock.spark.source.handoff import Batch, Handoff
+from penstock.spark.source.adapter import AdapterReader, Batch, Handoff
 
 
 class Putting(threading.Thread):

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from penstock.spark.embedded.class_archive import ClassArchive
-from penstock.spark.embedded.embedded import properties_for
-from penstock.spark.embedded.java import Java
-from penstock.spark.embedded.launch_command import (
+from penstock.spark.embedded.embedded import (
     _CONFIGURES,
     class_path,
     direct_command,
+    properties_for,
     starts_directly,
     submit_command,
 )
+from penstock.spark.embedded.java import Java
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from sql_case import DECLARED, error, parse, plan, pointed_at, script_error
 
 from penstock.errors import PenstockError
 from penstock.sql import parse_script
-from penstock.sql.place import ScriptText
+from penstock.sql.parse.place import ScriptText
 
 
 def test_an_error_shows_line_column_and_caret() -> None:

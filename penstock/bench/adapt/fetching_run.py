@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 
 import penstock as ps
-from penstock.api.streams import Ready
+from penstock.api.write import Ready
 from penstock.balance.decisions import Move
 from penstock.bench.adapt.fetching_rows import NARROW, WIDE, Lot, LotsConnector, narrow_lots, wide_lots
 from penstock.bench.also.part import serve

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from penstock.api.handle import Run
-from penstock.api.streams import Ready, Stream
+from penstock.api.streams import Stream
+from penstock.api.write import Ready
 from penstock.bench.adapt.arriving import PERIOD, STREAMS, Arrivals, feed, prepared
 from penstock.bench.adapt.live_seen import LiveSeen, Produced
 from penstock.bench.adapt.live_watch import LiveWatch

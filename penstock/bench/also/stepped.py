@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.api.launch import executor_for, settings_from
-from penstock.api.streams import Ready
+from penstock.api.write import Ready
 from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.loop import EpochLoop
 from penstock.events import Event

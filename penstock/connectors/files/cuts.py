@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
@@ -11,7 +12,6 @@ from penstock.connectors.files.format import FileFormat, Part
 from penstock.connectors.files.layout import Layout
 from penstock.connectors.files.listing import FileId
 from penstock.connectors.files.split import FileSplit, unreadable
-from penstock.cores import usable_cores
 
 _BYTES_PER_ROW = 100
 _LEAST_ROWS, _MOST_ROWS = 200_000, 400_000  # of a split, where nothing is said
@@ -89,3 +89,8 @@ def _even_share(left: int, split_rows: int) -> int:
     """What one split takes of the rows that are left, so that the splits of a file are of about one size."""
     rows = max(1, left)
     return -(-rows // -(-rows // split_rows))
+
+
+def usable_cores() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

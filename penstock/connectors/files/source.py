@@ -14,14 +14,13 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from penstock.connectors.files.arrow_ipc import ArrowFormat
+from penstock.connectors.files.columnar import ArrowFormat, ParquetFormat
 from penstock.connectors.files.compressed import CODECS, codec_of, open_text, without_codec
 from penstock.connectors.files.csv.format import CsvFormat
 from penstock.connectors.files.cuts import FileCuts
 from penstock.connectors.files.format import FileFormat
 from penstock.connectors.files.json.lines import JsonFormat
 from penstock.connectors.files.listing import FileId, list_files, would_match
-from penstock.connectors.files.parquet import ParquetFormat
 from penstock.connectors.files.reader import FilesReader, no_match
 from penstock.connectors.files.split import unreadable
 from penstock.errors import ConfigError, SourceError, did_you_mean, printable

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.connectors.generator.counter import uniforms
-from penstock.connectors.generator.skew import parse_skew
+from penstock.connectors.generator.draws import parse_skew, uniforms
 from penstock.connectors.recorded import Count, recorded, unusable
 from penstock.connectors.source import Offer, ReadResult
 from penstock.errors import ConfigError

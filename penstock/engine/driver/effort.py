@@ -1,12 +1,14 @@
-"""What the tasks of an epoch came to, for admission: how long they held it, and how fast sites could have been."""
+"""What the reports of an epoch say: how long its tasks held it and how fast sites could have been, for admission; and
+which keys of joins give very many rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 from penstock.balance.flushing import Flushing
 from penstock.engine.wire.job import RouteReport, SiteReport
+from penstock.events import Event, JoinExplodes
 
 Reports = Sequence[RouteReport | SiteReport]
 
@@ -62,3 +64,25 @@ def only_put_off(flushing: Flushing, reports: Reports) -> bool:
     """Whether sites have left nothing undone but what they put off on purpose."""
     left = any(report.pending for report in reports if isinstance(report, SiteReport))
     return flushing.puts_off and not left
+
+
+class Explosions:
+    """Keys of joins that give very many rows: each is told of once, in the epoch before it is worked on.
+
+    Invariant: `known[s]` are the hashes of subquery s that were told of. They are forgotten with the run.
+    """
+
+    def __init__(self, subqueries: int, tell: Callable[[Event], None]) -> None:
+        self._known: list[frozenset[int]] = [frozenset()] * subqueries
+        self._tell = tell
+
+    @property
+    def known(self) -> tuple[frozenset[int], ...]:
+        return tuple(self._known)
+
+    def hear(self, epoch: int, reports: Reports) -> None:
+        """Tell what the sites have found in an epoch."""
+        for report in (report for report in reports if isinstance(report, SiteReport)):
+            for found in report.explosions:
+                self._known[report.subquery] |= {found.hash}
+                self._tell(JoinExplodes(epoch, report.subquery, found.key, found.rows, found.combinations))

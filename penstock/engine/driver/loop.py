@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from functools import partial
-from typing import Protocol
 
 from penstock.balance.controller import controllers
 from penstock.balance.decisions import Change
@@ -20,22 +19,20 @@ from penstock.checkpoint.manifest import FORMAT, Manifest, SourceState, Totals
 from penstock.checkpoint.store import Checkpoint
 from penstock.connectors.source import Offer
 from penstock.engine.driver.adapt import Adaptation
-from penstock.engine.driver.agree import disagreement, successes
+from penstock.engine.driver.attempts import Room, disagreement, successes
 from penstock.engine.driver.commit import epoch_committed, has_pending, next_manifest, nothing_yet, source_states
-from penstock.engine.driver.effort import flushed_seconds, only_put_off
-from penstock.engine.driver.explosions import Explosions
+from penstock.engine.driver.effort import Explosions, flushed_seconds, only_put_off
+from penstock.engine.driver.executor import Executor
 from penstock.engine.driver.gathering import fits
 from penstock.engine.driver.grids import GriddedProgram, first_directory, under
 from penstock.engine.driver.intake import Inlet, Intake
 from penstock.engine.driver.move_state import rescaled
 from penstock.engine.driver.outputs import Outputs
 from penstock.engine.driver.query_file import another_query, describe_query, refuse_unfit
-from penstock.engine.driver.room import Room
 from penstock.engine.stopwatch import Stopwatch, epoch_timed
 from penstock.engine.task.site.loads import round_of
 from penstock.engine.wire.job import (
     EpochJob,
-    Following,
     LastEpoch,
     Limits,
     Report,
@@ -43,7 +40,6 @@ from penstock.engine.wire.job import (
     RouteTask,
     SiteReport,
     SourceProgress,
-    nothing_follows,
 )
 from penstock.errors import PenstockError
 from penstock.events import EpochDropped, Event, RunFinished, RunRecovered
@@ -53,20 +49,6 @@ from penstock.progress.mark import Mark
 from penstock.settings import Settings
 from penstock.state.directory import Directory
 from penstock.storage.faults import FaultPoint, reach
-
-
-class Executor(Protocol):
-    """Runs the tasks of an epoch somewhere."""
-
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
-        """The reports of all tasks. Whoever can, begins with what follows when the splits have been read."""
-        ...
-
-    def cancel(self) -> None:
-        """Make a running `run` fail soon."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class Outcome(Enum):

@@ -2,20 +2,28 @@
 
 Spark schedules, shuffles and retries; it sees few records, each a large binary. A step that fed two exchanges would run
 twice, so there is one chain: blobs for later levels and reports pass through the levels before their own.
+The partitions of a micro-batch are handed to the route step as Arrow.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark import RDD, SparkContext, cloudpickle
+from pyspark import RDD, SparkContext, TaskContext, cloudpickle
 from pyspark.errors import PySparkException
+from pyspark.serializers import CPickleSerializer
+from pyspark.sql import Row
 
+from penstock.connectors.bad_rows import divert_malformed
+from penstock.connectors.source import ReadResult
 from penstock.engine.task.level import run_level, run_route
 from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
@@ -23,14 +31,15 @@ from penstock.plan.program import Program
 from penstock.scratch import scratch_folder
 from penstock.spark.failures import TRIES, TaskFailed, cannot_travel, task_failed
 from penstock.spark.hosts import on_one_host, tries_tasks_once
-from penstock.spark.jobs.addressed import Addressed, addressed, opened
-from penstock.spark.jobs.batch_route import routed_batch, routes_by_batch
-from penstock.spark.jobs.placement import Anchors
+from penstock.spark.jobs.exchange import Addressed, Anchors, addressed, opened
 from penstock.spark.session import jvm_is_dead, spark_folder
 from penstock.spark.source.adapter import BatchSplit
 from penstock.spark.workers.allocator import keep_freed_memory
 from penstock.spark.workers.transport import Parcel
 from penstock.storage.disk_errors import explained, is_lasting
+from penstock.types import conform
+
+_MESSAGES = pa.schema([("partition", pa.int32()), ("message", pa.binary())])
 
 
 class SparkExecutor:
@@ -97,10 +106,10 @@ class SparkExecutor:
 
     def _routed(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> RDD[Addressed]:
         """The messages of all splits: first those of micro-batches, then those that tasks read themselves."""
-        batches, splits = routes_by_batch(routes), [r for r in routes if not isinstance(r.split, BatchSplit)]
+        batches, splits = _routes_by_batch(routes), [r for r in routes if not isinstance(r.split, BatchSplit)]
         parts, partitions = [], 0
         for tasks in batches:
-            parts.append(routed_batch(job, folder, tasks[0], partitions))
+            parts.append(_routed_batch(job, folder, tasks[0], partitions))
             partitions += len(tasks)
         if splits or not parts:
             # A task costs as much as routing some hundred thousand rows, so there is one per core, with several splits.
@@ -123,7 +132,7 @@ def _reports(chain: RDD[Addressed]) -> list[Report]:
     try:
         return [m.content for _, m in chain.collect() if isinstance(m, Message) and not isinstance(m.content, Blob)]
     finally:
-        forget_shuffles(chain)
+        _forget_shuffles(chain)
 
 
 def _identity(partition: int) -> int:
@@ -149,7 +158,7 @@ def _told(error: Py4JJavaError | PySparkException) -> str:
     return str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error)
 
 
-def forget_shuffles(rdd: RDD[Any]) -> None:
+def _forget_shuffles(rdd: RDD[Any]) -> None:
     """Remove the shuffle files that the job of `rdd` wrote, and what the driver remembers of them."""
     cleaner = rdd.context._jsc.sc().cleaner()
     if cleaner.isDefined():
@@ -168,3 +177,55 @@ def _shuffle_ids(java_rdd: Any) -> list[int]:
             found.append(dependency.shuffleId())
         found += _shuffle_ids(dependency.rdd())
     return found
+
+
+def _routes_by_batch(routes: Sequence[RouteTask]) -> list[list[RouteTask]]:
+    """The route tasks of each micro-batch, one per partition and in their order."""
+    of_batches = [route for route in routes if isinstance(route.split, BatchSplit)]
+    return [list(tasks) for _, tasks in groupby(of_batches, key=lambda route: route.input)]
+
+
+def _routed_batch(job: EpochJob, folder: str | None, first: RouteTask, partitions_before: int) -> RDD[Addressed]:
+    """The messages of all partitions of a batch. `first` is the route task of its first partition, which is partition
+    number `partitions_before` of the whole step: tasks know themselves by that number."""
+    assert isinstance(first.split, BatchSplit)
+    frame = first.split.batch.frame
+    # The batch itself stays at the driver.
+    task = replace(first, ordinal=first.ordinal - partitions_before, split=None)  # type: ignore[arg-type]
+    packed = frame.mapInArrow(partial(_route_partition, job, folder, task), "partition int, message binary")
+    return packed.rdd.map(_unpacked)
+
+
+def _route_partition(
+    job: EpochJob, folder: str | None, task: RouteTask, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    source, context = job.program.inputs[task.input], TaskContext.get()
+    arrived = list(batches)
+    whole = pa.Table.from_batches(arrived) if arrived else source.schema.empty_table()
+    split = _PartitionSplit(conform(whole, source.schema, "the Spark source"), source.time)
+    ordinal = task.ordinal + (context.partitionId() if context else 0)
+    for partition, message in addressed(job, folder, run_route(job, replace(task, ordinal=ordinal, split=split))):
+        packed = CPickleSerializer().dumps(message)
+        yield pa.record_batch([pa.array([partition], pa.int32()), pa.array([packed], pa.binary())], schema=_MESSAGES)
+
+
+def _unpacked(row: Row) -> Addressed:
+    return row[0], CPickleSerializer().loads(bytes(row[1]))
+
+
+@dataclass(frozen=True)
+class _PartitionSplit:
+    """The rows of one partition, as a split of the route step."""
+
+    table: pa.Table
+    time: str
+    substream: str = "spark"
+    where: str = "the Spark source"
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.num_rows)
+
+    def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
+        found = divert_malformed(self.table, self.time, self.where, lambda: 0)
+        yield ReadResult(found.rows.select(list(columns)), found.bad)

@@ -2,11 +2,12 @@
 
 Structured Streaming runs the query that makes the batches; each batch becomes an epoch of Penstock's own loop, which
 also runs epochs between batches. Spark may offer a batch again after a crash: the manifest knows the last one that was
-committed, and which streaming query it came from.
+committed, and which streaming query it came from. Batches are handed over one by one, and answered once committed.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,12 +22,64 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.connectors.recorded import recorded
 from penstock.connectors.source import Offer, ReadResult
-from penstock.errors import CheckpointError, SourceError
-from penstock.spark.source.handoff import Batch, Handoff
+from penstock.errors import CheckpointError, PenstockError, SourceError
 from penstock.types import normalise
 
 SUBSTREAM = "spark"
 BATCH_ROWS = 100_000  # that Spark hands over at a time: ten times its default, which costs it less per row
+
+
+@dataclass
+class Batch:
+    """A micro-batch on offer. `done` is set when the loop has committed it, or will never do so."""
+
+    frame: Any
+    number: int
+    partitions: int
+    done: threading.Event = field(default_factory=threading.Event)
+    committed: bool = False
+
+
+class Handoff:
+    """A slot for one batch. Spark's thread puts it there and waits; the loop's thread looks, commits, answers."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._batch: Batch | None = None
+        self._closed = False
+        self.query: StreamingQuery | None = None  # the one that makes the batches, once it is started
+
+    @property
+    def batch(self) -> Batch | None:
+        """The batch that waits, if there is one."""
+        return self._batch
+
+    def put(self, batch: Batch) -> None:
+        """Offer a batch and wait until it is committed. Raises where it is not: Spark will offer it again."""
+        with self._lock:
+            if not self._closed:
+                self._batch = batch
+            else:
+                batch.done.set()
+        batch.done.wait()
+        if not batch.committed:
+            raise PenstockError("the run has stopped", detail=f"batch {batch.number} is not committed")
+
+    def committed(self, number: int) -> None:
+        """All batches up to `number` are committed."""
+        with self._lock:
+            if self._batch is not None and self._batch.number <= number:
+                self._batch.committed = True
+                self._batch.done.set()
+                self._batch = None
+
+    def close(self) -> None:
+        """No batch will be committed any more."""
+        with self._lock:
+            self._closed = True
+            if self._batch is not None:
+                self._batch.done.set()
+                self._batch = None
 
 
 @dataclass(frozen=True)

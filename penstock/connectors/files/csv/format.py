@@ -2,11 +2,12 @@
 by the names of the header, or by their places where there is none.
 
 A range is read by Arrow's CSV reader at once. Where that fails, or its rows are not one a line, the lines are judged
-one by one (`read_lines`): the same parser and casts, but every line stands alone.
+one by one (`_read_lines`): the same parser and casts, but every line stands alone.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 from dataclasses import dataclass, replace
 
@@ -16,11 +17,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from penstock.connectors.files.compressed import open_text
-from penstock.connectors.files.csv.parser import first_line, has_lone_return, one_row_a_line, parse_csv, split_line
 from penstock.connectors.files.format import Part, with_missing_hint
 from penstock.connectors.files.layout import ByteLayout
 from penstock.connectors.files.listing import FileId
 from penstock.connectors.files.text_lines import (
+    BOM,
     BadLines,
     Block,
     Lines,
@@ -30,7 +31,7 @@ from penstock.connectors.files.text_lines import (
     text_begin,
     text_layout,
 )
-from penstock.connectors.files.text_values import try_cast, zoned
+from penstock.connectors.files.text_values import FALSE_TEXTS, TRUE_TEXTS, try_cast, zoned
 from penstock.connectors.files.typed_lines import TypedColumn, parsed_column, typed_rows
 from penstock.connectors.source import ReadResult
 from penstock.errors import SourceError
@@ -38,6 +39,7 @@ from penstock.types import conform, is_nested, missing_column, place_of, sql_typ
 
 _SAMPLE = 1 << 20
 _ZONED_TIME = pa.timestamp("us", "UTC")
+_NEWLINE, _RETURN = 10, 13
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,9 @@ class CsvFormat:
         names, begin = self._head(path)
         sample = _sample(path, begin)
         names = names or tuple(f"column{i}" for i in range(self._first_width(sample, path)))
-        if not first_line(sample):
+        if not _first_line(sample):
             return pa.schema([(name, pa.string()) for name in names])
-        found = parse_csv(sample, self.delimiter, len(names), {}, []).schema.types
+        found = _parse_csv(sample, self.delimiter, len(names), {}, []).schema.types
         return pa.schema([(name, _plain(type_)) for name, type_ in zip(names, found, strict=True)])
 
     def check(self, file: FileId, schema: pa.Schema) -> None:
@@ -86,13 +88,13 @@ class CsvFormat:
         names, begin = self._head(part.file.path)
         places = _places(names, schema, part.file.path, self.lenient)
         block = read_block(part, begin)
-        if not first_line(block.data):
+        if not _first_line(block.data):
             return ReadResult(schema.empty_table())
         there = pa.schema([field for field in schema if field.name in places])
         rows = self._read_at_once(block.data, len(names), list(places.values()), there)
         if rows is not None and time in places and rows.column(time).null_count == 0:
             return ReadResult(conform(rows, schema, lenient=True))
-        return read_lines(part, block, self.delimiter, len(names), places, schema, time)
+        return _read_lines(part, block, self.delimiter, len(names), places, schema, time)
 
     def _head(self, path: str) -> tuple[tuple[str, ...], int]:
         """The names of the columns, and where the first row starts."""
@@ -104,23 +106,23 @@ class CsvFormat:
             line = file.readline()
             while line and not line.strip():
                 line = file.readline()
-            names = tuple(name.strip() for name in split_line(line, self.delimiter, path))
+            names = tuple(name.strip() for name in _split_line(line, self.delimiter, path))
             return names, file.tell()
 
     def _first_width(self, sample: bytes, path: str) -> int:
-        return len(split_line(first_line(sample), self.delimiter, path))
+        return len(_split_line(_first_line(sample), self.delimiter, path))
 
     def _read_at_once(self, data: bytes, width: int, places: list[int], schema: pa.Schema) -> pa.Table | None:
         """The rows, or None where a line is not simply one good row."""
-        if has_lone_return(data):
+        if _has_lone_return(data):
             return None
         types = {place: _parsed_type(field.type) for place, field in zip(places, schema, strict=True)}
         try:
             zones = dict.fromkeys(self._zoned_places(data, width, types), _ZONED_TIME)
-            found = parse_csv(data, self.delimiter, width, types | zones)
+            found = _parse_csv(data, self.delimiter, width, types | zones)
         except pa.ArrowInvalid:
             return None
-        if not one_row_a_line(data, found.num_rows):
+        if not _one_row_a_line(data, found.num_rows):
             return None
         columns = [try_cast(found.column(str(place)), field.type) for place, field in zip(places, schema, strict=True)]
         return None if any(column is None for column in columns) else pa.table(columns, schema=schema)
@@ -130,7 +132,7 @@ class CsvFormat:
         times = [place for place, type_ in types.items() if pa.types.is_timestamp(type_)]
         if not times:
             return []
-        texts = parse_csv(first_line(data), self.delimiter, width, dict.fromkeys(times, pa.string()))
+        texts = _parse_csv(_first_line(data), self.delimiter, width, dict.fromkeys(times, pa.string()))
         return [place for place in times if pc.any(zoned(texts.column(str(place)))).as_py()]
 
 
@@ -162,7 +164,7 @@ def _plain(type_: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_null(type_) or pa.types.is_time(type_) else type_
 
 
-def read_lines(
+def _read_lines(
     part: Part, block: Block, delimiter: str, width: int, places: dict[str, int], schema: pa.Schema, time: str
 ) -> ReadResult:
     """The good rows of a block, in order, and its malformed lines."""
@@ -197,7 +199,7 @@ def _fields(lines: Lines, delimiter: str, width: int, places: list[int]) -> tupl
     joined = pc.binary_join(pa.ListArray.from_arrays([0, len(lines.text)], lines.text), "\n")
     wrong: list[arrow_csv.InvalidRow] = []
     data = joined[0].as_buffer().to_pybytes()
-    table = parse_csv(data, delimiter, width, dict.fromkeys(places, pa.string()), wrong)
+    table = _parse_csv(data, delimiter, width, dict.fromkeys(places, pa.string()), wrong)
     good = np.ones(len(lines.text), np.bool_)
     good[[row.number - 1 for row in wrong]] = False
     why = [f"{row.actual_columns} fields instead of {row.expected_columns}" for row in wrong]
@@ -208,3 +210,80 @@ def _fields(lines: Lines, delimiter: str, width: int, places: list[int]) -> tupl
 
 def _column(field: pa.Field, texts: pa.Array | None, rows: int) -> TypedColumn:
     return TypedColumn(pa.nulls(rows, field.type)) if texts is None else parsed_column(field.name, texts, field.type)
+
+
+def _parse_csv(
+    data: bytes,
+    delimiter: str,
+    width: int,
+    types: dict[int, pa.DataType],
+    wrong: list[arrow_csv.InvalidRow] | None = None,
+) -> pa.Table:
+    """The columns whose places `types` names (all, when it is empty), called "0", "1", ...
+
+    A row must have `width` fields; others are collected in `wrong`, or are an error where that is None."""
+
+    def skip(row: arrow_csv.InvalidRow) -> str:
+        assert wrong is not None
+        wrong.append(row)
+        return "skip"
+
+    return arrow_csv.read_csv(
+        # The parser drops a byte order mark in front; one that is still there belongs to the data.
+        pa.BufferReader(BOM + data if data.startswith(BOM) else data),
+        read_options=arrow_csv.ReadOptions(
+            column_names=[str(i) for i in range(width)], use_threads=False, block_size=len(data) + len(BOM) + 1
+        ),
+        parse_options=arrow_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=None if wrong is None else skip),
+        convert_options=_conversion(types),
+    )
+
+
+def _conversion(types: dict[int, pa.DataType]) -> arrow_csv.ConvertOptions:
+    return arrow_csv.ConvertOptions(
+        column_types={str(place): type_ for place, type_ in types.items()},
+        include_columns=[str(place) for place in types],
+        null_values=[""],
+        true_values=list(TRUE_TEXTS),
+        false_values=list(FALSE_TEXTS),
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+
+
+def _one_row_a_line(data: bytes, rows: int) -> bool:
+    """Whether `rows` is the number of lines that are not blank. The data has no lone carriage return, so a row takes
+    at least one such line, and equal numbers mean that each took one."""
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    return rows == lines or rows == lines - _blank_lines(data)
+
+
+def _blank_lines(data: bytes) -> int:
+    octets = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(octets == _NEWLINE)
+    lengths = np.diff(ends, prepend=-1) - 1
+    only_return = (lengths == 1) & (octets[ends - 1] == _RETURN)
+    return int(np.count_nonzero((lengths == 0) | only_return))
+
+
+def _has_lone_return(data: bytes) -> bool:
+    """Whether a carriage return stands elsewhere than before a newline: the parser takes it for the end of a line."""
+    return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+
+
+def _first_line(data: bytes) -> bytes:
+    """The first line that is not blank."""
+    if data[:1] in (b"\r", b"\n"):
+        data = data.lstrip(b"\r\n")
+    end = data.find(b"\n")
+    return data if end < 0 else data[:end]
+
+
+def _split_line(line: bytes, delimiter: str, path: str) -> list[str]:
+    """The fields of one line."""
+    try:
+        return next(csv.reader([line.decode("utf-8").rstrip("\r\n")], delimiter=delimiter), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SourceError(
+            f"the first line of `{path}` cannot be read", detail=str(error), hint="CSV files are UTF-8 text"
+        ) from error

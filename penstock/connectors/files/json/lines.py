@@ -1,23 +1,36 @@
-"""JSON lines: one object a line; a missing key is null, keys that no column has are ignored."""
+"""JSON lines: one object a line; a missing key is null, keys that no column has are ignored.
+
+A key that one row lacks is null there; a key that all rows of a file lack is most likely written in another way, so it
+is an error, unless the source says `missing = 'null'`. Columns and fields of structs are looked for from the beginning
+of the file until each of them is found, which is mostly in its first line, and at the latest at its end. The answer is
+one about the whole file: it does not depend on how the file is cut into splits.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from penstock.connectors.files.compressed import open_text
 from penstock.connectors.files.format import Part
-from penstock.connectors.files.json.members import members
-from penstock.connectors.files.json.presence import require_keys
-from penstock.connectors.files.json.query import only_objects, structure_of
-from penstock.connectors.files.json.values import json_column
+from penstock.connectors.files.json import query as json_query
+from penstock.connectors.files.json.members import members, objects_in, same_but_case
+from penstock.connectors.files.json.query import UNKNOWN, only_objects, structure_of
 from penstock.connectors.files.layout import ByteLayout
 from penstock.connectors.files.listing import FileId, identify
 from penstock.connectors.files.text_lines import Lines, read_block, report, split_lines, text_begin, text_layout
-from penstock.connectors.files.typed_lines import TypedColumn, first_reason, typed_rows
+from penstock.connectors.files.text_values import reasons
+from penstock.connectors.files.typed_lines import TypedColumn, first_reason, parsed_column, typed_rows, where_true
 from penstock.connectors.source import ReadResult
-from penstock.errors import SourceError
+from penstock.errors import SourceError, did_you_mean
 from penstock.types import TIMESTAMP
 
 _SAMPLE = 1 << 20
@@ -26,6 +39,7 @@ _INFERRED = dict.fromkeys(("UBIGINT", "BIGINT", "HUGEINT"), pa.int64()) | {
     "BOOLEAN": pa.bool_(),
     "DOUBLE": pa.float64(),
 }
+_STEP = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -41,11 +55,11 @@ class JsonFormat:
     def discover(self, path: str) -> pa.Schema:
         begin = text_begin(path)
         block = read_block(Part(identify(path), begin, begin + _SAMPLE), begin)
-        return inferred_schema(only_objects(split_lines(block.data)[0])[0].text, path)
+        return _inferred_schema(only_objects(split_lines(block.data)[0])[0].text, path)
 
     def check(self, file: FileId, schema: pa.Schema) -> None:
         if not self.lenient:
-            require_keys(file.path, text_begin(file.path), schema)
+            _require_keys(file.path, text_begin(file.path), schema)
 
     def layout(self, file: FileId) -> ByteLayout:
         return text_layout(file, text_begin(file.path))
@@ -60,13 +74,13 @@ class JsonFormat:
 
 def _columns(lines: Lines, schema: pa.Schema) -> list[TypedColumn]:
     columns = []
-    for field, member in zip(schema, members(lines.text, schema.names), strict=True):
-        column = json_column(field.name, member.values, field.type)
+    for wanted, member in zip(schema, members(lines.text, schema.names), strict=True):
+        column = _json_column(wanted.name, member.values, wanted.type)
         columns.append(TypedColumn(column.values, first_reason([member.why, column.why])))
     return columns
 
 
-def inferred_schema(objects: pa.Array, path: str) -> pa.Schema:
+def _inferred_schema(objects: pa.Array, path: str) -> pa.Schema:
     """The columns of JSON objects: a key that is a string, always null, or now this and now that is a VARCHAR."""
     structure = structure_of(objects)
     if "" in structure:
@@ -100,7 +114,223 @@ def _with_times(objects: pa.Array, found: pa.Schema) -> pa.Schema:
     for name, member in zip(texts, members(objects, texts), strict=True):
         if member.values.null_count < len(member.values):
             for type_ in (pa.date32(), TIMESTAMP):
-                if json_column(name, member.values, type_).why is None:
+                if _json_column(name, member.values, type_).why is None:
                     found = found.set(found.get_field_index(name), pa.field(name, type_))
                     break
     return found
+
+
+def _json_column(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
+    """Values of a column from JSON texts (null: no value). A decimal may be a number or a string. A VARCHAR is what a
+    string says, and the JSON text of any other value."""
+    if pa.types.is_struct(type_):
+        return _struct(name, texts, type_)
+    if pa.types.is_list(type_):
+        return _list(name, texts, type_)
+    if pa.types.is_map(type_):
+        return _map(name, texts, type_)
+    if pa.types.is_boolean(type_):
+        misfit = ~np.asarray(pc.is_in(texts, pa.array(["true", "false"]))) & np.asarray(pc.is_valid(texts))
+        return parsed_column(name, texts, type_, misfit)
+    if pa.types.is_integer(type_) or pa.types.is_floating(type_):
+        return parsed_column(name, texts, type_)
+    said = json_query.unquoted(texts)
+    if pa.types.is_decimal(type_) or pa.types.is_string(type_):
+        return parsed_column(name, pc.coalesce(said, texts) if said.null_count else said, type_)
+    misfit = np.asarray(pc.is_valid(texts)) & np.asarray(pc.is_null(said))
+    return parsed_column(name, pc.coalesce(said, texts) if misfit.any() else said, type_, misfit)
+
+
+def _struct(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
+    objects, misfit = objects_in(texts)
+    found = members(objects, [field.name for field in type_])
+    parts = [
+        _json_column(f"{name}.{field.name}", member.values, field.type)
+        for field, member in zip(type_, found, strict=True)
+    ]
+    values = pa.StructArray.from_arrays([p.values for p in parts], fields=list(type_), mask=objects.is_null())
+    return TypedColumn(values, first_reason([_wrong(name, texts, type_, misfit), *(c.why for c in (*found, *parts))]))
+
+
+def _list(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
+    lists = json_query.transformed(texts, ["JSON"])
+    misfit = np.asarray(pc.is_null(lists)) & np.asarray(pc.is_valid(texts))
+    elements = _json_column(f"{name}[]", lists.flatten(), type_.value_type)
+    values = pa.ListArray.from_arrays(_offsets(lists), elements.values, mask=lists.is_null())
+    return TypedColumn(values, first_reason([_wrong(name, texts, type_, misfit), _of_parents(elements.why, lists)]))
+
+
+def _map(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
+    objects, misfit = objects_in(texts)
+    maps = json_query.transformed(objects, "MAP(VARCHAR, JSON)")
+    misfit |= np.asarray(pc.is_null(maps)) & np.asarray(pc.is_valid(objects))  # a key that is there twice
+    entries = maps.cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))
+    texts_of = entries.flatten().flatten()
+    keys = parsed_column(f"{name} key", texts_of[0], type_.key_type)
+    if keys.why is not None:  # a map cannot have a null as a key, so the malformed rows are left out
+        why = _of_parents(keys.why, entries)
+        rest = _map(name, where_true(np.asarray(pc.is_null(why)), texts), type_)
+        return TypedColumn(rest.values, first_reason([why, rest.why]))
+    items = _json_column(f"{name}[]", texts_of[1], type_.item_type)
+    values = pa.MapArray.from_arrays(_offsets(entries), keys.values, items.values, mask=entries.is_null())
+    return TypedColumn(values, first_reason([_wrong(name, texts, type_, misfit), _of_parents(items.why, entries)]))
+
+
+def _wrong(name: str, texts: pa.Array, type_: pa.DataType, misfit: npt.NDArray[np.bool_]) -> pa.Array | None:
+    return where_true(misfit, reasons(name, texts, type_)) if misfit.any() else None
+
+
+def _offsets(lists: pa.Array) -> pa.Array:
+    lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+
+
+def _of_parents(why: pa.Array | None, lists: pa.Array) -> pa.Array | None:
+    """The reason of the first malformed element of each list."""
+    if why is None:
+        return None
+    bad = np.flatnonzero(np.asarray(pc.is_valid(why)))
+    parents, first = np.unique(np.asarray(pc.list_parent_indices(lists))[bad], return_index=True)
+    places = np.full(len(lists), -1)
+    places[parents] = bad[first]
+    return why.take(pa.array(places, mask=places < 0))
+
+
+def _require_keys(path: str, begin: int, schema: pa.Schema) -> None:
+    """Raise unless, for every column and every field of a struct, some row of the file has it. A field counts as
+    missing only if there are objects that could have it. A file without rows lacks nothing."""
+    search = _Search(schema)
+    for structure in _structures(path, begin):
+        search.look_at(structure)
+        if search.complete:
+            return
+    for name, near in search.missing():
+        raise SourceError(
+            f"no row of `{path}` has the column `{name}`",
+            detail="keys are matched without regard to case, and a dotted name leads into nested objects",
+            hint=f"{near}{'; ' if near else ''}with missing = 'null' a column that a file lacks is null",
+        )
+
+
+@dataclass
+class _Search:
+    """What is wanted, and what the objects seen so far could have had (`asked`) and had (`seen`), by path."""
+
+    schema: pa.Schema
+    asked: dict[str, set[str]] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._wanted = {path for column in self.schema for path in _paths(column.name, column.type)}
+
+    @property
+    def complete(self) -> bool:
+        return self._wanted <= self.seen
+
+    def look_at(self, structure: Mapping[str, Any]) -> None:
+        if structure:
+            self._fields("", self.schema, structure)
+
+    def missing(self) -> Iterator[tuple[str, str]]:
+        """The paths that no object has, each with a hint at one that is there."""
+        for path, known in self.asked.items():
+            if path not in self.seen:
+                yield path, did_you_mean(path, sorted(known))
+
+    def _fields(self, above: str, fields: pa.Schema | pa.StructType, structure: Mapping[str, Any]) -> None:
+        known = {f"{above}{path}" for path in _dotted(structure)}
+        for wanted in fields:
+            path = f"{above}{wanted.name}"
+            self.asked.setdefault(path, set()).update(known)
+            found = _lookup(structure, wanted.name)
+            if found is not None:
+                self._found(path, wanted.type, found)
+
+    def _found(self, path: str, type_: pa.DataType, structure: Any) -> None:
+        self.seen.add(path)
+        match structure:
+            case str() if structure == UNKNOWN:
+                self.seen.update(below for below in self._wanted if below.startswith((f"{path}.", f"{path}[]")))
+            case [element] if pa.types.is_list(type_):
+                self._found(f"{path}[]", type_.value_type, element)
+            case dict() if pa.types.is_map(type_):
+                for item in structure.values():
+                    self._found(f"{path}[]", type_.item_type, item)
+            case dict() if pa.types.is_struct(type_):
+                self._fields(f"{path}.", type_, structure)
+
+
+def _paths(path: str, type_: pa.DataType) -> Iterator[str]:
+    """A column and the fields below it."""
+    yield path
+    if pa.types.is_struct(type_):
+        for below in type_:
+            yield from _paths(f"{path}.{below.name}", below.type)
+    elif pa.types.is_list(type_) or pa.types.is_map(type_):
+        element = type_.value_type if pa.types.is_list(type_) else type_.item_type
+        yield from (p for p in _paths(f"{path}[]", element) if p != f"{path}[]")
+
+
+def _lookup(structure: Mapping[str, Any], name: str) -> Any:
+    """The structure behind a name, found as the values are; None where there is none."""
+    if name in structure:
+        return structure[name]
+    for key, found in structure.items():
+        if same_but_case(key, name):
+            return found
+    head, _, rest = name.partition(".")
+    below = _lookup(structure, head) if rest else None
+    if isinstance(below, dict):
+        return _lookup(below, rest)
+    return below if below == UNKNOWN else None
+
+
+def _dotted(structure: Mapping[str, Any]) -> Iterator[str]:
+    for name, below in structure.items():
+        yield name
+        if isinstance(below, dict):
+            yield from (f"{name}.{path}" for path in _dotted(below))
+
+
+def _structures(path: str, begin: int) -> Iterator[Mapping[str, Any]]:
+    """What keys the file has: those of its first line, then those of larger and larger parts."""
+    with open_text(path) as file:
+        file.seek(begin)
+        first = file.readline()
+        yield _structure_of_line(first)
+        while data := file.read(_STEP):
+            lines, _ = split_lines(first + data + (b"" if data.endswith(b"\n") else file.readline()))
+            first = b""
+            yield structure_of(only_objects(lines)[0].text)
+
+
+def _structure_of_line(line: bytes) -> Mapping[str, Any]:
+    """The keys of one row, told without DuckDB: most files show all of them in their first line."""
+    try:
+        found = _structure_of_value(json.loads(line))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _structure_of_value(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _structure_of_value(below) for key, below in value.items()}
+        case [_, *_]:
+            return [reduce(_merged, map(_structure_of_value, value))]
+    return ""
+
+
+def _merged(one: Any, other: Any) -> Any:
+    """The structure of two elements of an array together."""
+    match one, other:
+        case dict(), dict():
+            return one | {key: _merged(one[key], below) if key in one else below for key, below in other.items()}
+        case [first], [second]:
+            return [_merged(first, second)]
+        case "", _:
+            return other
+        case _, "":
+            return one
+    return UNKNOWN

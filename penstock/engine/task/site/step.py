@@ -15,11 +15,10 @@ from penstock.checkpoint.manifest import SiteState
 from penstock.engine.marks import least
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.task.exchange.branches import Branches
+from penstock.engine.task.site.loads import Telling
 from penstock.engine.task.site.merge import Arrived, Held, merge, release, site_marks, state_rows
 from penstock.engine.task.site.run_access import run_access
-from penstock.engine.task.site.run_schemas import RunSchemas
-from penstock.engine.task.site.storing import Storage, alive, of_port, spread_anew
-from penstock.engine.task.site.telling import Telling
+from penstock.engine.task.site.storing import RunSchemas, Storage, alive, of_port, spread_anew
 from penstock.engine.task.site.view import StateView
 from penstock.engine.task.site.working import AllMarks, Work
 from penstock.engine.wire.blob import Blob, Header

@@ -1,4 +1,7 @@
-"""State on its way to and from files: reading slices, writing runs, and keeping the number of runs small."""
+"""State on its way to and from files: reading slices, writing runs, and keeping the number of runs small.
+
+The columns that a run must have are known by the query: those of state rows, or of rows as they travelled.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,12 @@ import pyarrow as pa
 
 from penstock.checkpoint.manifest import SiteState
 from penstock.checkpoint.store import staged_name
+from penstock.engine.task.exchange.branches import travelling
+from penstock.engine.task.exchange.steps import run_steps
 from penstock.engine.task.site.run_access import OPEN_RUNS, InPlace, RunAccess
 from penstock.operators.arrange import hashes_of, times_of
 from penstock.operators.protocol import Gridded, Stored
+from penstock.plan.program import ROW_NUMBER, Feed, Program, Subquery
 from penstock.state.compaction import MOST_SLICES, choose
 from penstock.state.hash_ranges import Hashes, HashRange
 from penstock.state.runs import Run, Slice
@@ -140,3 +146,40 @@ def spread_anew(storage: Storage, operator: Gridded, state: SiteState, homes: Se
 
 def _rewritten(storage: Storage, operator: Gridded, piece: Slice, homes: Sequence[HashRange]) -> list[Slice]:
     return storage.write(piece.run.port, operator.respread(piece.run.port, storage.read(piece), homes))
+
+
+class RunSchemas:
+    """Those of the runs that a site begins an epoch with. What held rows look like is found out when the first of them
+    are read: no rows at all go the way that they went."""
+
+    def __init__(self, program: Program, subquery: Subquery, state: SiteState) -> None:
+        self._program, self._subquery = program, subquery
+        self._state_runs = {piece.run.name for piece in (*state.slices, *state.pending)}
+        self._held_runs = {piece.run.name for piece in state.held}
+        self._travelled: dict[int, pa.Schema] = {}  # by port
+
+    def of(self, run: Run) -> pa.Schema | None:
+        """Return the schema of a run; None where it is not one of them."""
+        if run.name in self._state_runs:
+            return self._subquery.operator.state_schema(run.port)
+        if run.name not in self._held_runs:
+            return None
+        if run.port not in self._travelled:
+            self._travelled[run.port] = _travelled_schema(self._program, self._subquery, run.port)
+        return self._travelled[run.port]
+
+
+def _travelled_schema(program: Program, subquery: Subquery, port: int) -> pa.Schema:
+    """Return the schema of rows on their way to a port; all branches that lead there agree on it."""
+    feed = next(feed for feed in program.feeds(subquery.number) if feed.branch.port == port)
+    rows = run_steps(_produced(program, feed).empty_table(), feed.branch.steps)
+    return travelling(subquery, port, rows, None).schema
+
+
+def _produced(program: Program, feed: Feed) -> pa.Schema:
+    """What a producer gives to its branches."""
+    if not feed.is_input:
+        return program.subqueries[feed.producer].operator.result_schema
+    source = program.inputs[feed.producer]
+    schema = pa.schema([source.schema.field(name) for name in source.columns])
+    return schema.append(pa.field(ROW_NUMBER, pa.int64())) if source.numbered else schema

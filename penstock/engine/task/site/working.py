@@ -1,4 +1,5 @@
-"""The work of a site in an epoch: items until the deadline, closings that are put off, and what came of them."""
+"""The work of a site in an epoch: what is due, in which order, in items of bounded size; how much of it fits before the
+deadline, which closings are put off, and what came of the rest."""
 
 from __future__ import annotations
 
@@ -16,14 +17,13 @@ from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.task.exchange.branches import Branches
 from penstock.engine.task.site.storing import Storage
 from penstock.engine.task.site.view import StateView
-from penstock.engine.task.site.worklist import Deadline, Item, Stretch, items, nothing_due, stretches
 from penstock.engine.wire.job import Limits
 from penstock.operators.protocol import ClosesWindows, Exploding, Explosion, Marks, Operator, Portion
-from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, common, remaining
+from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, apart, common, remaining
 from penstock.state.runs import Slice, restrict, united
 
 AllMarks = tuple[RangeMark, ...]
-IDLE_ITEM_ROWS = 32_768  # items for idle time are small: a look at the clock follows each
+_IDLE_ITEM_ROWS = 32_768  # items for idle time are small: a look at the clock follows each
 
 
 @dataclass(frozen=True)
@@ -93,13 +93,13 @@ class Work:
         slices that are coming."""
         inside = restricted(marks, ranges)
         work = stretches(inside, upto, view, self._operator, united(coming), self._urgent, self.turn)
-        marks = moved_to(marks, nothing_due(inside, work, upto), upto)
+        marks = moved_to(marks, _nothing_due(inside, work, upto), upto)
         ready = [stretch for stretch in work if not stretch.waits]
         plan = flush(ready, marks, upto, view, self._operator, self._limits)
         self.put_off += [stretch.range for stretch in plan.later]
         marks = self._run_items(items(plan.now, view, self._limits.item_rows), marks, view, upto)
         began = time.perf_counter()
-        marks = self._run_items(in_idle_time(plan.later, view, self._limits), marks, view, upto)
+        marks = self._run_items(_in_idle_time(plan.later, view, self._limits), marks, view, upto)
         self.flushed += time.perf_counter() - began
         self._watch.lap("work")
         return marks, sorted(stretch.range for stretch in work if stretch.waits)
@@ -155,7 +155,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Flush:
+class _Flush:
     """The work list in two: what is done `now`, and what is put off to `later`. Both are in the order of the list."""
 
     now: list[Stretch]
@@ -164,28 +164,106 @@ class Flush:
 
 def flush(
     work: list[Stretch], marks: Sequence[RangeMark], upto: Marks, view: StateView, operator: Operator, limits: Limits
-) -> Flush:
+) -> _Flush:
     """Put off what may wait. At the end of the input nothing may."""
     if not (limits.flushing.puts_off and work and isinstance(operator, ClosesWindows)) or upto[0].ended:
-        return Flush(work)
+        return _Flush(work)
     home, (least,) = sorted(m.range for m in marks), view.least_times()
     assert least is not None, "what is due is due of some rows"
     closings = [Closing(stretch.range, operator.first_end(stretch.after[0], least)) for stretch in work]
     parts = pressing(limits.flushing, closings, upto[0].at, operator.period, view.rows())
     share = LEAST_SHARE if view.has_fresh else IDLE_SHARE
     now = sorted(at_least(parts, [stretch.range for stretch in work], home, share))
-    return Flush(
+    return _Flush(
         [replace(one, range=part) for one in work for part in common([one.range], now)],
         [replace(one, range=part) for one in work for part in remaining([one.range], now)],
     )
 
 
-def in_idle_time(later: Iterable[Stretch], view: StateView, limits: Limits) -> Iterator[Item]:
+def _in_idle_time(later: Iterable[Stretch], view: StateView, limits: Limits) -> Iterator[Item]:
     """What could wait, in small items, while a lazy site has nothing else to do."""
     if limits.flushing.mode != LAZY:
         return
     stop = time.monotonic() + limits.idle_seconds
-    for item in items(later, view, min(IDLE_ITEM_ROWS, limits.item_rows)):
+    for item in items(later, view, min(_IDLE_ITEM_ROWS, limits.item_rows)):
         if time.monotonic() >= stop:
             return
         yield item
+
+
+@dataclass(frozen=True)
+class Item:
+    """Work on a range of hashes: its unworked rows, and all that is due between `after` and the marks of the epoch."""
+
+    range: HashRange
+    after: Marks
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A range whose marks lag alike and that has work to do; `due`: also beyond its unworked rows. It `waits` where
+    some of its rows have yet to be fetched."""
+
+    range: HashRange
+    after: Marks
+    due: bool
+    waits: bool = False
+
+
+def stretches(
+    marks: Iterable[RangeMark],
+    upto: Marks,
+    view: StateView,
+    operator: Operator,
+    away: Sequence[HashRange] = (),
+    urgent: Sequence[HashRange] = (),
+    turn: int = 0,
+) -> list[Stretch]:
+    """What is due at a site: urgent ranges, in their order, then those parts that hold back its marks, and of those
+    that hold them back alike the ones from the hash `turn` on. `away` are the ranges, in order, of which some rows have
+    yet to be fetched."""
+    least, rank = view.least_times(), {part.low: n for n, part in enumerate(urgent)}
+    found: list[Stretch] = []
+    for m in marks:
+        due = behind(m.marks, upto) and operator.due(m.marks, upto, least)
+        parts = apart(apart([m.range], urgent), [HashRange(turn, HASH_END)] if turn else [])
+        found += [Stretch(part, m.marks, due) for part in (remaining(parts, away) if away else parts)]
+        found += [Stretch(part, m.marks, due, waits=True) for part in common(parts, away)]
+    work = (s for s in found if s.due or view.has_unworked(s.range))
+    return sorted(work, key=lambda s: (rank.get(s.range.low, len(rank)), s.after, s.range.low < turn, s.range))
+
+
+def items(work: Iterable[Stretch], view: StateView, rows: int) -> Iterator[Item]:
+    """The work in items of about so many rows. They are made one by one: with a backlog most are not reached."""
+    ready = (stretch for stretch in work if not stretch.waits)
+    return (Item(part, stretch.after) for stretch in ready for part in view.cuts(stretch.range, rows))
+
+
+def _nothing_due(marks: Iterable[RangeMark], work: Iterable[Stretch], upto: Marks) -> list[HashRange]:
+    """The ranges that lag behind `upto` but have no work: their marks move on by themselves."""
+    return remaining([m.range for m in marks if behind(m.marks, upto)], [stretch.range for stretch in work])
+
+
+class Deadline:
+    """Says whether one more item may be begun. The first always may."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._stop = None if limits.seconds is None else time.monotonic() + limits.seconds
+        self.done = 0
+
+    def allows(self) -> bool:
+        if self.done == 0:
+            return True
+        in_time = self._stop is None or time.monotonic() < self._stop
+        return in_time and (self._limits.items is None or self.done < self._limits.items)
+
+    def patience(self, nothing_else: bool, overfull: bool = False) -> float | None:
+        """How many seconds a site may wait for rows to be fetched; None: until they are here. With a deadline it does
+        not wait at all, unless there was nothing else to do: they come in the background. A site whose buffer is
+        `overfull` waits."""
+        if not self.allows() and not overfull:
+            return 0.0
+        if self._stop is None or overfull:
+            return None
+        return max(0.0, self._stop - time.monotonic()) if nothing_else else 0.0

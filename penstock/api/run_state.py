@@ -1,0 +1,81 @@
+"""What is known of a run: how far it is, and the latest of its events."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from operator import itemgetter
+
+from penstock.events import EpochCommitted, EpochTimed, Event
+
+_KEPT_OF_EPOCHS, _KEPT_OTHERS = 1000, 5000  # events
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is. Rows and seconds count from the start of this run; `low_water_mark` is a datetime (UTC) for a
+    TIMESTAMP column, the number itself for a BIGINT one, None before the first rows and after the end."""
+
+    state: str = "running"
+    epoch: int = 0
+    epochs: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    late_rows: int = 0
+    bad_rows: int = 0
+    seconds: float = 0.0
+    waiting: int = 0
+    low_water_mark: datetime | int | None = None
+    dropped_epochs: int = 0
+    started: float = field(default_factory=time.perf_counter, repr=False)
+
+    def plus(self, event: EpochCommitted, low_water_mark: datetime | int | None) -> Progress:
+        """The progress after one more epoch."""
+        return replace(
+            self,
+            epoch=event.epoch,
+            epochs=self.epochs + 1,
+            rows_in=self.rows_in + event.rows_in,
+            rows_out=self.rows_out + event.rows_out,
+            late_rows=self.late_rows + event.late_rows,
+            bad_rows=self.bad_rows + event.bad_rows,
+            seconds=self.elapsed,
+            waiting=event.waiting + event.pending,
+            low_water_mark=low_water_mark,
+        )
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.started
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows_in / self.seconds if self.seconds else 0.0
+
+
+@dataclass
+class Ears:
+    """Collects what the loop tells, and passes it on. What every epoch tells is kept apart from the rest, which is rare
+    and would be lost in it. Invariant: all that is kept has its number, in order of time."""
+
+    listeners: list[Callable[[Event], None]] = field(default_factory=list)
+    _of_epochs: deque[tuple[int, Event]] = field(default_factory=lambda: deque(maxlen=_KEPT_OF_EPOCHS))
+    _others: deque[tuple[int, Event]] = field(default_factory=lambda: deque(maxlen=_KEPT_OTHERS))
+    _count: int = 0
+
+    def hear(self, event: Event) -> None:
+        self._count += 1
+        kept = self._of_epochs if isinstance(event, EpochCommitted | EpochTimed) else self._others
+        kept.append((self._count, event))
+        for listener in self.listeners:
+            listener(event)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What is kept, in order of time. Each ring is copied at once, since the run goes on meanwhile."""
+        both = tuple(self._of_epochs), tuple(self._others)
+        return tuple(event for _, event in heapq.merge(*both, key=itemgetter(0)))

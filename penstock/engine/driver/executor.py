@@ -1,0 +1,71 @@
+"""Executors run the tasks of an epoch somewhere: the one here in this process, those of `spark` on its executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from penstock.engine.task.level import partition_of, run_level, run_route
+from penstock.engine.wire.blob import Blob
+from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
+from penstock.errors import PenstockError
+
+
+class Executor(Protocol):
+    """Runs the tasks of an epoch somewhere."""
+
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        """The reports of all tasks. Whoever can, begins with what follows when the splits have been read."""
+        ...
+
+    def cancel(self) -> None:
+        """Make a running `run` fail soon."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class InlineExecutor:
+    """Runs the tasks of an epoch one after another in this process, for tests, small data and the simulator."""
+
+    _cancelled = False
+
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        routed = [m for task in routes for m in self._unless_cancelled(job, run_route(job, task))]
+        return through_levels(job, routed, self._unless_cancelled)
+
+    def _unless_cancelled(self, job: EpochJob, messages: Iterable[Message]) -> Iterator[Message]:
+        for message in messages:
+            if self._cancelled:
+                raise PenstockError(f"epoch {job.epoch} was given up")
+            yield message
+
+    def cancel(self) -> None:
+        """Give the epoch up between two of its messages."""
+        self._cancelled = True
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _all_of(job: EpochJob, messages: Iterable[Message]) -> Iterable[Message]:
+    return messages
+
+
+def through_levels(
+    job: EpochJob,
+    messages: Sequence[Message],
+    watched: Callable[[EpochJob, Iterable[Message]], Iterable[Message]] = _all_of,
+) -> list[Report]:
+    """What comes of the messages of all splits; `watched` sees each message, and may raise."""
+    for level in range(len(job.program.subqueries)):
+        messages = list(watched(job, _one_level(job, level, messages)))
+    return [m.content for m in messages if not isinstance(m.content, Blob)]
+
+
+def _one_level(job: EpochJob, level: int, messages: Iterable[Message]) -> Iterator[Message]:
+    partitions: list[list[Message]] = [[] for _ in range(job.width)]
+    for message in messages:
+        partitions[partition_of(message.site, job.width)].append(message)
+    for partition, inbox in enumerate(partitions):
+        yield from run_level(job, level, partition, inbox)

@@ -1,0 +1,194 @@
+"""From CREATE SOURCE and CREATE SINK, with their options, to nodes and connectors.
+
+The rows of a sink may be in order of time: all of them, or only those with equal values, as in
+`in_order_by = 'district, kind'`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+from sqlglot.tokens import Token, TokenType
+
+from penstock.errors import QueryError, did_you_mean
+from penstock.expr.evaluate.scalar import check_predicate
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import Connector, InOrder, Node, Sink, Source
+from penstock.plan.lost_time import why_no_time
+from penstock.plan.schema import columns_of_node, times_of
+from penstock.progress.allowed import allowing
+from penstock.progress.rules import Ordered, Punctuated, Rule, Slack
+from penstock.settings import span
+from penstock.sql.lone_items import item_tree
+from penstock.sql.names.expression import translate
+from penstock.sql.names.scope import spelled, stream_scope
+from penstock.sql.parse.cursor import is_word
+from penstock.sql.parse.literals import interval, microseconds
+from penstock.sql.parse.options import Options, flag
+from penstock.sql.parse.place import ScriptText
+from penstock.sql.parse.statements import (
+    HOW_PUNCTUATED,
+    HOW_WATERMARK,
+    CreateSink,
+    CreateSource,
+    Punctuation,
+    Watermark,
+)
+from penstock.types import is_time_type, normalise, require_column, sql_type
+
+SOURCE_OPTIONS = ("idle", "idle_advances", "allowed_lateness")  # of every source, whatever its connector
+_ALL, _BY = "in_order", "in_order_by"
+ORDER_OPTIONS = (_ALL, _BY)
+
+
+class Connectors(Protocol):
+    """Makes connectors from what WITH says. Unknown kinds and options are errors that name the nearest known one."""
+
+    def source(self, kind: str, options: dict[str, str], schema: pa.Schema | None) -> Any:
+        """A connector to read from; where `schema` is None it also has `discover() -> pa.Schema`."""
+        ...
+
+    def sink(self, kind: str, options: dict[str, str]) -> Connector: ...
+
+
+def source_node(statement: CreateSource, connectors: Connectors, text: ScriptText) -> Source:
+    """The source a statement declares."""
+    if statement.watermark is None:
+        raise text.error(f"source `{statement.name}` has no WATERMARK", statement.offset, hint=HOW_WATERMARK)
+    kind, options = _kind(statement.options.values, statement.offset, text)
+    idle, advances, lateness = (options.pop(name, None) for name in SOURCE_OPTIONS)
+    declared = None if statement.schema is None else normalise(statement.schema)
+    with text.placing(lambda: statement.offset):
+        connector = connectors.source(kind, options, declared)
+        schema = normalise(connector.discover()) if declared is None else declared
+    time, rule = _time_and_rule(statement.watermark, schema, text, statement.name)
+    with text.placing(lambda: statement.offset):
+        rule = allowing(rule, lateness, pa.types.is_timestamp(schema.field(time).type))
+        advancing = advances is not None and flag("idle_advances", advances)
+        return Source(statement.name, schema, time, rule, connector, _idle(idle), advancing)
+
+
+def _idle(told: str | None) -> int | None:
+    """After how many microseconds without rows the source counts as idle."""
+    if told is None:
+        return None
+    if (waited := span(told)) <= 0:
+        raise QueryError("the time after which a source is idle must be above zero", hint="as in idle = '10s'")
+    return waited
+
+
+def _time_and_rule(mark: Watermark, schema: pa.Schema, text: ScriptText, source: str) -> tuple[str, Rule]:
+    """The time column as the schema spells it, and the rule by which its rows become punctuation."""
+    column = next((n for n in schema.names if n.lower() == mark.column.lower()), mark.column)
+    with text.placing(lambda: mark.offset):
+        type_ = require_column(schema, column, f"source `{source}`").type
+        if not is_time_type(type_):
+            raise QueryError(
+                f"column `{column}` of type {sql_type(type_)} cannot tell the time",
+                hint="a time column is a TIMESTAMP or a BIGINT",
+            )
+        match mark.told:
+            case Punctuation():
+                return column, _punctuated(mark.told, schema, text, source)
+            case slack:
+                return column, _slack(slack, type_, column)
+
+
+def _punctuated(told: Punctuation, schema: pa.Schema, text: ScriptText, source: str) -> Punctuated:
+    """The condition is parsed as that of a query is: as the only item of a SELECT, and then it stands alone."""
+    first = told.predicate[0]
+    error = text.error("syntax error: one condition was expected here", first.start, hint=HOW_PUNCTUATED)
+    tree = item_tree(told.predicate, text, error)
+    with text.placing(lambda: first.start):
+        predicate = translate(tree, stream_scope(text, source, schema.names))
+        check_predicate(schema, predicate)
+    return Punctuated(predicate, told.keep)
+
+
+def _slack(slack: Sequence[Token], type_: pa.DataType, column: str) -> Rule:
+    if not slack:
+        return Ordered()
+    return Slack(_timestamp_slack(slack) if pa.types.is_timestamp(type_) else _number_slack(slack, column))
+
+
+def _timestamp_slack(slack: Sequence[Token]) -> int:
+    if not is_word(slack[0], "INTERVAL") or len(slack) < 2:
+        raise QueryError("the slack of a TIMESTAMP is an INTERVAL", hint=HOW_WATERMARK)
+    behind = microseconds(interval(" ".join(token.text for token in slack[1:])))
+    if behind < 0:
+        raise QueryError("the slack of a watermark is below zero", hint=HOW_WATERMARK)
+    return behind
+
+
+def _number_slack(slack: Sequence[Token], column: str) -> int:
+    digits = slack[0].text
+    if len(slack) != 1 or slack[0].token_type != TokenType.NUMBER or not digits.isdigit() or len(digits) > 18:
+        raise QueryError(
+            f"the slack of the BIGINT column `{column}` is a whole number",
+            hint=f"write WATERMARK FOR {column} AS {column} - 5",
+        )
+    return int(digits)
+
+
+def sink_node(statement: CreateSink, rows: Node, connectors: Connectors, text: ScriptText) -> Sink:
+    """The sink that a statement declares, of these rows."""
+    kind, options = _kind(statement.options.without(ORDER_OPTIONS).values, statement.offset, text)
+    with text.placing(lambda: statement.offset):
+        connector = connectors.sink(kind, options)
+    return Sink(_rows_in_order(rows, statement.options, text), connector)
+
+
+def _kind(options: Mapping[str, str], offset: int, text: ScriptText) -> tuple[str, dict[str, str]]:
+    """The kind of connector, and the other options."""
+    if "connector" not in options:
+        raise text.error("WITH does not say which connector", offset, hint="add connector = 'files' or another kind")
+    return options["connector"], {key: value for key, value in options.items() if key != "connector"}
+
+
+def _rows_in_order(node: Node, options: Options, text: ScriptText) -> Node:
+    """Put the rows in the order that a sink asks for; unchanged where it asks for none."""
+    if not _asks(options, text):
+        return node
+    place = options.places[_BY if _BY in options.values else _ALL]
+    ordered = InOrder(node, _order_time(node, place, text), tuple(_order_columns(node, options, text)))
+    with text.placing(lambda: place):
+        node_schema(ordered)  # a column by which rows cannot be told apart is refused here
+    return ordered
+
+
+def _asks(options: Options, text: ScriptText) -> bool:
+    if _ALL not in options.values:
+        return _BY in options.values
+    with text.placing(lambda: options.places[_ALL]):
+        asked = flag(_ALL, options.values[_ALL])
+    if _BY in options.values and not asked:
+        raise text.error(
+            f"the sink says `{_BY}`, and that it is not in order",
+            options.places[_ALL],
+            hint=f"leave one of `{_ALL}` and `{_BY}` out",
+        )
+    return asked
+
+
+def _order_time(node: Node, place: int, text: ScriptText) -> str:
+    times = times_of(node)
+    if not times:
+        detail, hint = why_no_time(node)
+        what = "a sink in order needs the time of its rows, and they have none"
+        raise text.error(what, place, detail=detail, hint=hint)
+    return times[0]
+
+
+def _order_columns(node: Node, options: Options, text: ScriptText) -> Iterator[str]:
+    """The columns that `in_order_by` names, as the rows spell them."""
+    if _BY not in options.values:
+        return
+    known = columns_of_node(node)
+    for name in map(str.strip, options.values[_BY].split(",")):
+        meant = spelled(name, known)
+        if meant is None:
+            what = f"unknown column `{name}` in `{_BY}`" if name else f"`{_BY}` lacks the name of a column"
+            raise text.error(what, options.places[_BY], hint=did_you_mean(name, known))
+        yield meant

@@ -1,0 +1,1 @@
+"""Plan joins: from the tree of FROM and its conditions to Join nodes."""

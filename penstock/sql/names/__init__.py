@@ -1,0 +1,1 @@
+"""From trees to expressions: what names, functions and aggregates mean."""

@@ -1,0 +1,1 @@
+"""From text to tokens, statements and the trees of sqlglot."""

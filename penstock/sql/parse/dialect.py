@@ -1,0 +1,124 @@
+"""The dialect of the text: DuckDB's tokens and expressions, parsed by sqlglot.
+
+Function calls stay as the user wrote them, name and arguments, instead of becoming one of sqlglot's many classes: which
+functions there are, and what they are called, is for `expr.functions` to say.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from penstock.errors import QueryError
+from penstock.sql.parse.place import LOOK_AROUND, ScriptText
+
+MAX_BYTES = 64 * 1024
+MAX_NESTING = 200
+_FRAMES_PER_LEVEL = 60  # what the parser takes of Python's stack for one pair of parentheses, generously
+
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_CLOSED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\$\$.*?\$\$", re.DOTALL)
+_LEFT_OPEN = re.compile(r"'|\"|/\*|\$\$")
+
+
+Table = dict[Any, Any]
+_WITH_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT")
+
+
+class _Parser(DuckDB.Parser):  # type: ignore[misc]
+    FUNCTIONS: ClassVar[Table] = {}
+    FUNCTION_PARSERS: ClassVar[Table] = {name: DuckDB.Parser.FUNCTION_PARSERS[name] for name in _WITH_SYNTAX}
+    NO_PAREN_FUNCTIONS: ClassVar[Table] = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[Table] = {"CASE": DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
+
+
+class _Dialect(DuckDB):  # type: ignore[misc]
+    Parser = _Parser
+
+
+def tokens_of(text: ScriptText) -> list[Token]:
+    """The tokens of a script, whose number and nesting are within the limits."""
+    if len(text.text.encode("utf-8", "replace")) > MAX_BYTES:
+        raise QueryError("the script is too long", detail=f"it has more than {MAX_BYTES} bytes", hint="split it in two")
+    try:
+        tokens: list[Token] = _Dialect().tokenize(text.text)
+    except TokenError as error:
+        raise _unclosed(text) from error
+    _check_nesting(tokens, text)
+    return tokens
+
+
+def _unclosed(text: ScriptText) -> QueryError:
+    blanked = _CLOSED.sub(lambda found: " " * len(found[0]), text.text)
+    found = _LEFT_OPEN.search(blanked)
+    return text.error(
+        "syntax error: a string, a quoted name or a comment is not closed",
+        found.start() if found else len(blanked),
+        hint="close what begins at the mark; a quote within a string or a name is written twice",
+    )
+
+
+def _check_nesting(tokens: Sequence[Token], text: ScriptText) -> None:
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if depth > MAX_NESTING:
+            raise too_deep(text, token.start)
+
+
+def too_deep(text: ScriptText, offset: int) -> QueryError:
+    return text.error(
+        f"the query is nested more than {MAX_NESTING} levels deep",
+        offset,
+        hint="split it with CREATE VIEW; a long chain of OR can be written as IN (...)",
+    )
+
+
+def tree_of(tokens: list[Token], text: ScriptText) -> exp.Expr:
+    """The tree of the one query that the tokens are."""
+    try:
+        trees = _Dialect().parser(error_message_context=0).parse(tokens, text.text)
+    except ParseError as error:
+        raise _syntax_error(error, tokens, text) from error
+    except RecursionError as error:
+        raise too_deep(text, tokens[0].start) from error
+    except Exception as error:  # the parser trips over some malformed input in ways of its own
+        raise text.error("syntax error: this is not a query", tokens[0].start, hint=LOOK_AROUND) from error
+    if len(trees) != 1 or trees[0] is None:
+        raise text.error("syntax error: one query was expected here", tokens[0].start, hint=LOOK_AROUND)
+    return trees[0]
+
+
+def _syntax_error(error: ParseError, tokens: Sequence[Token], text: ScriptText) -> QueryError:
+    """The parser tells the line and the column of the last character of the token it stopped at."""
+    told = error.errors[0] if error.errors else {}
+    at = next((t for t in tokens if (t.line, t.col) == (told.get("line"), told.get("col"))), tokens[-1])
+    return text.error(_what(str(told.get("description") or ""), at.text), at.start, hint=LOOK_AROUND)
+
+
+def _what(description: str, word: str) -> str:
+    if description.startswith("Expecting "):
+        return f"syntax error: expected `{description.removeprefix('Expecting ')}` near `{word}`"
+    if description.startswith(("Required keyword", "Expected")):
+        return f"syntax error: something is missing near `{word}`"
+    return f"syntax error at `{word}`"
+
+
+@contextmanager
+def room_for_nesting() -> Iterator[None]:
+    """Python's stack, deep enough for the nesting that is allowed; the parser and all walks of trees recurse."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, MAX_NESTING * _FRAMES_PER_LEVEL))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

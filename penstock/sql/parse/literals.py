@@ -1,0 +1,162 @@
+"""Constants: numbers as DuckDB reads them, dates, times, and spans such as `'1 day 6 hours'`; and names of types."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+import pyarrow as pa
+from sqlglot import exp
+
+from penstock.errors import QueryError, did_you_mean
+from penstock.expr.tree import Cast, Expr, Literal
+from penstock.sql.parse.tree import without_parentheses
+from penstock.types import arrow_type, sql_type
+
+_DECIMAL_DIGITS = 38
+_PLAIN_DECIMAL = re.compile(r"\d*\.\d*")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.(?:\d{3}|\d{6}))?")
+_SECOND = 1_000_000
+_UNITS = {
+    "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": _SECOND, "MINUTE": 60 * _SECOND, "HOUR": 3_600 * _SECOND,
+    "DAY": 86_400 * _SECOND, "WEEK": 7 * 86_400 * _SECOND,
+}  # fmt: skip
+_SHORT = {
+    "US": "MICROSECOND", "USEC": "MICROSECOND", "MS": "MILLISECOND", "MSEC": "MILLISECOND", "S": "SECOND",
+    "SEC": "SECOND", "M": "MINUTE", "MIN": "MINUTE", "H": "HOUR", "HR": "HOUR", "D": "DAY", "W": "WEEK",
+}  # fmt: skip
+_CALENDAR = {"MONTH", "MON", "QUARTER", "YEAR", "YR", "Y", "DECADE", "CENTURY", "CENTURIE", "MILLENNIUM", "MILLENNIA"}
+_PART = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d{0,9})?)\s*([A-Za-z]+)\s*,?")
+
+
+def number(written: str) -> Literal:
+    """`5` is an integer, `0.5` an exact decimal, `5e-1` a double."""
+    if written.isdigit():
+        return Literal(_integer(written))
+    if _PLAIN_DECIMAL.fullmatch(written) and len(written) <= _DECIMAL_DIGITS:
+        return Literal(Decimal(written))
+    return Literal(_double(written))
+
+
+def _double(written: str) -> float:
+    try:
+        value = float(written)
+    except ValueError as error:
+        raise QueryError(f"`{written}` is not a number", hint="write it as in 5, 0.5 or 5e-1") from error
+    if math.isinf(value):
+        raise QueryError(f"the number {written[:30]} is too large for a double", hint="the largest is about 1.8e308")
+    return value
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 19 or int(digits) > 2**63:
+        raise QueryError(f"the number {digits[:30]} does not fit in 64 bits", hint="write a double, as in 1e20")
+    return int(digits)
+
+
+def interval_literal(node: exp.Interval) -> Literal:
+    """The span of an INTERVAL whose amount is a constant."""
+    amount, unit = without_parentheses(node.this), node.args.get("unit")
+    if not isinstance(amount, exp.Literal) or isinstance(unit, exp.IntervalSpan):
+        raise QueryError(
+            "the amount of an INTERVAL is a constant",
+            hint="multiply it, as in n * INTERVAL '1' SECOND, or use to_seconds",
+        )
+    return Literal(interval(amount.name, unit.name if unit is not None else ""))
+
+
+def cast(operand: Expr, type_name: str, lenient: bool) -> Expr:
+    """A cast to a type under its first name; a date or time written out becomes the value it is."""
+    type_ = type_named(type_name)
+    match operand:
+        case Literal(str() as written) if not lenient:
+            value = _date_or_time(written.strip(), type_)
+            return Literal(value) if value is not None else Cast(operand, sql_type(type_))
+    return Cast(operand, sql_type(type_), lenient)
+
+
+def _date_or_time(written: str, type_: pa.DataType) -> date | datetime | None:
+    try:
+        if pa.types.is_date(type_) and _DATE.fullmatch(written):
+            return date.fromisoformat(written)
+        if pa.types.is_timestamp(type_) and (_TIMESTAMP.fullmatch(written) or _DATE.fullmatch(written)):
+            return datetime.fromisoformat(written)
+    except ValueError as error:
+        raise QueryError(
+            f"`{written}` is not a date", detail=str(error), hint="write it as in DATE '2024-01-31'"
+        ) from error
+    return None
+
+
+def interval(amount: str, unit: str = "") -> timedelta:
+    """The span `amount` of `unit`; without a unit the amount names its own, as in `1 day 6 hours`."""
+    written = f"{amount} {unit}".strip()
+    total, at = Fraction(0), 0
+    while at < len(written) or not written:
+        if (part := _PART.match(written, at)) is None:
+            raise _unreadable(written)
+        total += Fraction(part[1]) * _microseconds(part[2])
+        at = part.end()
+    return _span(total, written)
+
+
+def microseconds(span: timedelta) -> int:
+    return span // timedelta(microseconds=1)
+
+
+def is_unit(word: str) -> bool:
+    """Whether the word is a unit of time, of fixed length or of the calendar."""
+    singular = _singular(word.upper())
+    return singular in _UNITS or singular in _CALENDAR
+
+
+def _singular(unit: str) -> str:
+    unit = unit if unit in _SHORT else unit.removesuffix("S")
+    return _SHORT.get(unit, unit)
+
+
+def _microseconds(unit: str) -> int:
+    singular = _singular(unit.upper())
+    if singular in _UNITS:
+        return _UNITS[singular]
+    if singular in _CALENDAR:
+        raise QueryError(
+            f"an interval in units of {singular} cannot be used",
+            detail="months and years have no fixed length, so a window or a slack of that size has none either",
+            hint="use days, as in INTERVAL '30' DAY",
+        )
+    raise QueryError(f"unknown unit of time `{unit}`", hint=did_you_mean(singular, _UNITS))
+
+
+def _span(total: Fraction, written: str) -> timedelta:
+    if total.denominator != 1:
+        raise QueryError(f"the interval `{written}` is finer than a microsecond", hint="use whole microseconds")
+    try:
+        return timedelta(microseconds=total.numerator)
+    except OverflowError as error:
+        raise QueryError(
+            f"the interval `{written}` is too long", hint="use one of less than 2,700,000 years"
+        ) from error
+
+
+def _unreadable(written: str) -> QueryError:
+    return QueryError(
+        f"the interval `{written}` cannot be read",
+        hint="write a number and a unit, as in INTERVAL '10' SECOND or INTERVAL '1 day 6 hours'",
+    )
+
+
+def type_named(written: str) -> pa.DataType:
+    """The type a user wrote."""
+    try:
+        return arrow_type(written)
+    except ValueError as error:  # a DECIMAL of impossible width
+        raise QueryError(
+            f"the type {written} is impossible",
+            detail=str(error),
+            hint="choose one that holds the values, as in DECIMAL(18, 3)",
+        ) from error

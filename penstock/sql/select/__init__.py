@@ -1,0 +1,1 @@
+"""Plan a SELECT: its rows, its groups, its columns."""

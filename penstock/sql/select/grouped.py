@@ -1,0 +1,307 @@
+"""A SELECT with GROUP BY or aggregates: Aggregate -> [Filter (HAVING)], and the columns over it.
+
+GROUP BY takes expressions, positions and aliases of the select list, and the columns of the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from sqlglot import exp
+
+from penstock.errors import QueryError
+from penstock.expr.tree import Call, Column, Expr, Named
+from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.windows import Window
+from penstock.plan.logical import Aggregate, Aggregation, Filter, Node, Project, Source
+from penstock.plan.lost_time import why_no_time
+from penstock.plan.naming import aggregate_name, default_name
+from penstock.plan.schema import WINDOW_COLUMNS, times_of
+from penstock.sql.names.aggregate_call import AggregateCall, aggregate_call
+from penstock.sql.names.aggregate_names import has_aggregate
+from penstock.sql.names.expression import translate
+from penstock.sql.names.scope import Scope
+from penstock.sql.parse.tree import extra_parts, place_of, placing, without_parentheses
+from penstock.sql.select.grouped_expression import (
+    WINDOW_SCOPE,
+    AggregateSlot,
+    WindowColumn,
+    as_written,
+    columns_in,
+    over_result,
+    same,
+)
+from penstock.sql.select.over import Numbering, NumberSlot, Over
+from penstock.sql.select.result_columns import Item, free_name, is_star, items_of, names_of, output_names
+from penstock.sql.select.rows import Rows
+from penstock.sql.select.shaped import Shaped, qualify_of
+
+_ToResult = Callable[[Expr], Expr]
+_NEEDS_WINDOW = "a continuous aggregate needs a window: without one it would never be complete"
+_AS_IN = "as in FROM TUMBLE(calls, ts, INTERVAL '1' MINUTE) ... GROUP BY window_start"
+_NO_AGGREGATE = "an aggregate cannot be grouped by"
+
+
+@dataclass
+class _Aggregates:
+    """The distinct aggregates of a query, in the order in which they are met."""
+
+    rows: Scope
+    calls: dict[str, AggregateCall] = field(default_factory=dict)
+
+    def take(self, node: exp.Expr) -> Expr:
+        call = aggregate_call(node, self.rows)
+        key = repr(call)
+        self.calls.setdefault(key, call)
+        arguments = () if call.argument is None else (call.argument,)
+        return AggregateSlot(call.function, list(self.calls).index(key), Call(call.function, arguments))
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What keys and aggregates are called in the Aggregate; all names in it are different."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a grouped SELECT says, over the columns of its input and slots for what only the result has."""
+
+    items: tuple[Item, ...]
+    groups: _Groups
+    having: tuple[Expr, exp.Expr] | None
+    qualify: tuple[Expr, ...]
+    over: Over | None
+    calls: tuple[AggregateCall, ...]
+
+
+def grouped(select: exp.Select, rows: Rows, numbering: Numbering) -> Shaped:
+    """The groups of a SELECT, and the columns it computes from them."""
+    read = _read(select, rows, numbering)
+    names = _names(read.groups, read.calls, read.items, rows.scope)
+    to_result = _to_result(read.groups, names)
+    return Shaped(
+        _kept(_aggregate(rows.node, read.groups, read.calls, names), read.having, to_result, rows.scope),
+        _columns(read.items, to_result, rows.scope),
+        read.over.mapped(to_result) if read.over is not None else None,
+        tuple(map(to_result, read.qualify)),
+    )
+
+
+def _read(select: exp.Select, rows: Rows, numbering: Numbering) -> _Read:
+    """Everything is read before the aggregates are known: each part may bring some."""
+    aggregates = _Aggregates(rows.scope)
+    borders = rows.scope if rows.window is None else replace(rows.scope, computed=WINDOW_SCOPE)
+    scope = replace(borders, on_aggregate=aggregates.take, on_over=numbering.take)
+    items = _items(select, scope)
+    groups = _groups_of(select, rows, _keys_of(select.args.get("group"), items, borders))
+    having = _having(select.args.get("having"), items, scope)
+    qualify, over = qualify_of(select, items, scope), numbering.over(scope)
+    calls = tuple(aggregates.calls.values()) or (AggregateCall("count", None),)  # groups alone are counted unseen
+    return _Read(items, groups, having, qualify, over, calls)
+
+
+def _items(select: exp.Select, scope: Scope) -> tuple[Item, ...]:
+    star = next((node for node in select.expressions if is_star(node, scope)), None)
+    if star is not None:
+        raise scope.text.error("`*` cannot be selected from groups", place_of(star), hint="list the columns")
+    return items_of(select, scope)
+
+
+def _having(clause: exp.Expr | None, items: Sequence[Item], scope: Scope) -> tuple[Expr, exp.Expr] | None:
+    """The predicate, which may also use the aliases of the select list, and its tree."""
+    if clause is None:
+        return None
+    aliases = {item.alias: item.expression for item in items if item.alias}
+    inner = replace(scope, computed={**scope.computed, **aliases}, on_over=None)
+    return translate(clause.this, inner), clause
+
+
+def _names(groups: _Groups, calls: Sequence[AggregateCall], items: Sequence[Item], scope: Scope) -> _Names:
+    taken = set(groups.borders)
+    aliases = {same(item.expression): item.alias for item in reversed(items) if item.alias}
+    keys: list[str] = []
+    for key in groups.keys:
+        alias = aliases.get(same(key))
+        keys.append(free_name((alias,) if alias else names_of(key, scope), taken))
+        taken.add(keys[-1])
+    chosen = [_chosen_name(i, call, items) for i, call in enumerate(calls)]
+    for i, name in enumerate(chosen):
+        chosen[i] = free_name((name,), taken) if name else ""
+        taken.add(chosen[i])
+    numbers = (name for n in count(1) if (name := f"agg_{n}") not in taken)
+    return _Names(tuple(keys), tuple(name or next(numbers) for name in chosen))
+
+
+def _chosen_name(index: int, call: AggregateCall, items: Sequence[Item]) -> str:
+    """The name of an aggregate that is a whole item of the select list; empty where it is only part of one."""
+    whole = [i for i in items if isinstance(i.expression, AggregateSlot) and i.expression.index == index]
+    if not whole:
+        return ""
+    return next((item.alias for item in whole if item.alias), aggregate_name(call.function, call.argument))
+
+
+def _aggregate(below: Node, groups: _Groups, calls: Sequence[AggregateCall], names: _Names) -> Aggregate:
+    named_keys = tuple(map(Named, names.keys, groups.keys))
+    aggregations = tuple(Aggregation(n, c.function, c.argument) for n, c in zip(names.aggregates, calls, strict=True))
+    return Aggregate(below, named_keys, groups.window, aggregations)
+
+
+def _to_result(groups: _Groups, names: _Names) -> _ToResult:
+    known = dict(zip(map(same, groups.keys), names.keys, strict=True))
+    if isinstance(groups.window, Moments):
+        known |= {same(Column(time)): time for time in groups.window.times}
+    return lambda expression: over_result(expression, known, names.aggregates)
+
+
+def _kept(node: Node, having: tuple[Expr, exp.Expr] | None, to_result: _ToResult, scope: Scope) -> Node:
+    return node if having is None else Filter(node, _placed(to_result, having[0], having[1], scope))
+
+
+def _columns(items: Sequence[Item], to_result: _ToResult, scope: Scope) -> tuple[Named, ...]:
+    expressions = [_placed(to_result, item.expression, item.node, scope) for item in items]
+    names = [_default_names(item, expression) for item, expression in zip(items, expressions, strict=True)]
+    return tuple(map(Named, output_names(items, names, scope), expressions))
+
+
+def _placed(to_result: _ToResult, expression: Expr, node: exp.Expr, scope: Scope) -> Expr:
+    with placing(node, scope.text):
+        return to_result(expression)
+
+
+def _default_names(item: Item, expression: Expr) -> tuple[str, ...]:
+    """A column goes by its name, a whole aggregate or key by that in the Aggregate, anything else by its text."""
+    if item.names and (type(item.expression) is Column or isinstance(item.expression, NumberSlot)):
+        return item.names
+    return (expression.name,) if isinstance(expression, Column) else (default_name(as_written(item.expression)),)
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """`borders` are the columns that the result has for the window, or for the times."""
+
+    keys: tuple[Expr, ...]
+    window: Window | Session | RowWindow | Moments
+    borders: tuple[str, ...]
+
+
+def _groups_of(select: exp.Select, rows: Rows, keys: _Keys) -> _Groups:
+    """The groups of a SELECT."""
+    if rows.window is None:
+        return _moments(select, rows, keys)
+    if not (keys.windowed or rows.implied):
+        raise _window_not_grouped(select, rows)
+    if isinstance(rows.window, RowWindow):
+        _check_numbered(select, rows)
+    if rows.partition is not None:
+        _check_partition(select, rows, keys)
+    return _Groups(keys.expressions, rows.window, WINDOW_COLUMNS)
+
+
+def _moments(select: exp.Select, rows: Rows, keys: _Keys) -> _Groups:
+    """Without a window, groups are complete when the times they are grouped by have passed."""
+    known = times_of(rows.node)
+    times = tuple(key.name for key in keys.expressions if isinstance(key, Column) and key.name in known)
+    if not times:
+        named = " or ".join(f"`{time}`" for time in known)
+        detail, hint = ("", f"or group by {named}") if known else why_no_time(rows.node)
+        hint = f"{_AS_IN}; {hint}"
+        raise rows.scope.text.error(_NEEDS_WINDOW, _aggregate_place(select), detail=detail, hint=hint)
+    return _Groups(keys.without(times), Moments(times), times)
+
+
+def _aggregate_place(select: exp.Select) -> int:
+    return place_of(next((e for e in select.expressions if has_aggregate(e)), select))
+
+
+def _window_not_grouped(select: exp.Select, rows: Rows) -> QueryError:
+    return rows.scope.text.error(
+        "the window is not in GROUP BY",
+        place_of(select.args.get("group") or select),
+        detail="an aggregate over all windows together would never be complete",
+        hint="add window_start to GROUP BY",
+    )
+
+
+def _check_numbered(select: exp.Select, rows: Rows) -> None:
+    node: Node = rows.node
+    while isinstance(node, Filter | Project):
+        node = node.input
+    if not isinstance(node, Source):
+        raise rows.scope.text.error(
+            "a window of rows is only possible over a source",
+            place_of(select.args["from_"]),
+            detail="the rows of a join, a union or an aggregate have no numbers that stay the same",
+            hint="use a window of time, as in [RANGE 1 MINUTE]",
+        )
+
+
+def _check_partition(select: exp.Select, rows: Rows, keys: _Keys) -> None:
+    grouped = {key.name for key in keys.expressions if isinstance(key, Column)}
+    partition: Sequence[str] = rows.partition or ()
+    if grouped != set(partition) or len(grouped) != len(keys.expressions):
+        raise rows.scope.text.error(
+            "a session is grouped by the columns of its PARTITION BY, and the query by others",
+            place_of(select.args.get("group") or select),
+            hint="GROUP BY " + ", ".join((*partition, "window_start")) + ", or leave PARTITION BY out",
+        )
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """The keys without repeats, and whether the window was among what is grouped by."""
+
+    expressions: tuple[Expr, ...]
+    windowed: bool
+
+    def without(self, times: Sequence[str]) -> tuple[Expr, ...]:
+        """The keys that are none of these columns."""
+        return tuple(key for key in self.expressions if not (isinstance(key, Column) and key.name in times))
+
+
+def _keys_of(group: exp.Expr | None, items: Sequence[Item], scope: Scope) -> _Keys:
+    """What GROUP BY says; `scope` is that of the input, with the borders of the window if there is one."""
+    if group is None:
+        return _Keys((), False)
+    if any(extra_parts(group, ("expressions",))):
+        raise scope.text.error("GROUP BY takes a list of expressions", place_of(group), hint="list them one by one")
+    aliases = {item.alias: item.expression for item in items if item.alias}
+    inner = replace(scope, computed={**scope.computed, **aliases}, why_no_aggregate=_NO_AGGREGATE)
+    keys = [_key(node, items, inner) for node in group.expressions]
+    distinct = {same(key): key for key in keys if not isinstance(key, WindowColumn)}
+    return _Keys(tuple(distinct.values()), any(isinstance(key, WindowColumn) for key in keys))
+
+
+def _key(node: exp.Expr, items: Sequence[Item], scope: Scope) -> Expr:
+    with placing(node, scope.text):
+        key = _position(node, items) or translate(node, scope)
+        return key if isinstance(key, WindowColumn) else _plain(key)
+
+
+def _position(node: exp.Expr, items: Sequence[Item]) -> Expr | None:
+    """The item a number stands for."""
+    node = without_parentheses(node)
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    position = int(node.name) if node.name.isdigit() and len(node.name) < 6 else 0
+    if not 1 <= position <= len(items):
+        detail, hint = f"the query selects {len(items)} columns", f"write a number from 1 to {len(items)}, or a name"
+        raise QueryError(f"GROUP BY {node.name} is not a position", detail=detail, hint=hint)
+    return items[position - 1].expression
+
+
+def _plain(key: Expr) -> Expr:
+    for column in columns_in(key):
+        if isinstance(column, AggregateSlot):
+            raise QueryError(_NO_AGGREGATE, hint="group by columns, and filter by aggregates in HAVING")
+        if isinstance(column, NumberSlot):
+            raise QueryError("the number of a row cannot be grouped by", hint="group in a query around this one")
+        if isinstance(column, WindowColumn):
+            raise QueryError(
+                "GROUP BY takes window_start and window_end as they are", hint="compute with them in SELECT"
+            )
+    return key

@@ -1,0 +1,99 @@
+"""Expressions of a grouped query, which are about two things at once: rows that go in, and groups that come out.
+
+They are built over the columns of the input. What only the result has is a column of its own kind, and `over_result`
+turns the whole into an expression over the columns of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from penstock.errors import QueryError
+from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal
+from penstock.plan.schema import WINDOW_COLUMNS
+from penstock.sql.select.over import NumberSlot
+
+
+@dataclass(frozen=True)
+class WindowColumn(Column):
+    """`window_start` or `window_end`."""
+
+
+@dataclass(frozen=True)
+class AggregateSlot(Column):
+    """The result of the aggregate with this index, before it has its name; `name` is that of its function."""
+
+    index: int
+    call: Call
+
+
+WINDOW_SCOPE: dict[str, Expr] = {name: WindowColumn(name) for name in WINDOW_COLUMNS}
+
+
+def same(expression: Expr) -> str:
+    """Equal for the same expression. Python takes 1, 1.0 and TRUE for equal; a query does not."""
+    return repr(expression)
+
+
+def over_result(expression: Expr, keys: Mapping[str, str], aggregates: tuple[str, ...]) -> Expr:
+    """The expression over the result's columns; `keys` maps `same(key)` to its name, `aggregates` are names by slot."""
+
+    def in_result(part: Expr) -> Expr | None:
+        if (key := keys.get(same(part))) is not None:
+            return Column(key)
+        match part:
+            case AggregateSlot(index=index):
+                return Column(aggregates[index])
+            case WindowColumn(name):
+                return Column(name)
+            case NumberSlot():
+                return part
+            case Column(name):
+                raise _not_grouped(name)
+        return None
+
+    return _replaced(expression, in_result)
+
+
+def as_written(expression: Expr) -> Expr:
+    """The expression with the aggregates as calls again, to be shown; `count(*)` is `count()`, as in DuckDB."""
+    return _replaced(expression, lambda part: part.call if isinstance(part, AggregateSlot) else None)
+
+
+def _not_grouped(column: str) -> QueryError:
+    return QueryError(
+        f"column `{column}` is neither in GROUP BY nor inside an aggregate",
+        hint=f"add `{column}` to GROUP BY, or say which of its values, as in first({column}) or max({column})",
+    )
+
+
+def _replaced(expression: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
+    """The expression with each part for which `rule` gives something replaced, from the root downwards."""
+    if (other := rule(expression)) is not None:
+        return other
+    match expression:
+        case Call(function, arguments):
+            return Call(function, tuple(_replaced(a, rule) for a in arguments))
+        case Cast(operand, type_, lenient):
+            return Cast(_replaced(operand, rule), type_, lenient)
+        case Case(branches, default):
+            return Case(tuple((_replaced(c, rule), _replaced(v, rule)) for c, v in branches), _replaced(default, rule))
+    return expression
+
+
+def columns_in(expression: Expr) -> Iterator[Column]:
+    """The columns an expression reads, of all kinds."""
+    match expression:
+        case Column():
+            yield expression
+        case Literal():
+            return
+        case Call(_, arguments):
+            for argument in arguments:
+                yield from columns_in(argument)
+        case Cast(operand):
+            yield from columns_in(operand)
+        case Case(branches, default):
+            for part in (*(part for branch in branches for part in branch), default):
+                yield from columns_in(part)

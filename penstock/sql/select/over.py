@@ -1,0 +1,92 @@
+"""ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...): the only call with OVER that has a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from penstock.errors import QueryError
+from penstock.expr.tree import Column, Expr
+from penstock.plan.logical import Order
+from penstock.sql.names.expression import translate
+from penstock.sql.names.scope import Scope
+from penstock.sql.parse.tree import extra_parts, without_parentheses
+from penstock.sql.streams.ranked import Ranking
+
+_TOP = "write ROW_NUMBER() OVER (PARTITION BY window_start, k ORDER BY x DESC) AS rn, and around it WHERE rn <= 3"
+_RANKS = ("rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
+
+
+@dataclass(frozen=True)
+class NumberSlot(Column):
+    """The number of a row, before it has its name."""
+
+
+NUMBER = NumberSlot("#row_number")  # no column can be called so
+NUMBER_NAME = "row_number"
+
+
+@dataclass(frozen=True)
+class Over:
+    """What stands behind OVER."""
+
+    partition: tuple[Expr, ...]
+    order: tuple[Order, ...]
+
+    def mapped(self, change: Callable[[Expr], Expr]) -> Over:
+        order = tuple(replace(part, expression=change(part.expression)) for part in self.order)
+        return Over(tuple(map(change, self.partition)), order)
+
+    def ranking(self, times: Sequence[str]) -> Ranking:
+        """A progressing attribute in PARTITION BY tells when a group is complete; the others are keys."""
+        time = next((key.name for key in self.partition if isinstance(key, Column) and key.name in times), None)
+        keys = tuple(key for key in self.partition if not (isinstance(key, Column) and key.name == time))
+        return Ranking(keys, time, self.order)
+
+
+@dataclass
+class Numbering:
+    """Takes in the ROW_NUMBER() of a query; it may stand in it more than once, but always the same."""
+
+    node: exp.Window | None = None
+
+    def take(self, node: exp.Expr) -> Expr:
+        over = _row_number(node)
+        if self.node is not None and self.node != over:
+            raise QueryError("a query can number its rows in one way only", hint="write one query inside another")
+        self.node = over
+        return NUMBER
+
+    def over(self, scope: Scope) -> Over | None:
+        """What is numbered together and in which order; None where no rows are numbered."""
+        if self.node is None:
+            return None
+        inner = replace(scope, on_over=None)
+        partition = tuple(translate(node, inner) for node in self.node.args.get("partition_by") or ())
+        return Over(partition, tuple(_order(node, inner) for node in self.node.args["order"].expressions))
+
+
+def _row_number(node: exp.Expr) -> exp.Window:
+    call = without_parentheses(node.this)
+    name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
+    if name in _RANKS:
+        raise QueryError(
+            f"{name.upper()} is not supported", detail="any number of rows can have the same rank", hint=_TOP
+        )
+    if not isinstance(node, exp.Window) or name != "row_number" or call.expressions:
+        raise QueryError("OVER is only supported with ROW_NUMBER()", hint="use an aggregate over a window in FROM")
+    if any(extra_parts(node, ("this", "partition_by", "order", "over"))):
+        raise QueryError("OVER takes PARTITION BY and ORDER BY only", hint=_TOP)
+    if not node.args.get("order"):
+        raise QueryError("ROW_NUMBER() needs an ORDER BY", detail="without one any row may be the first", hint=_TOP)
+    return node
+
+
+def _order(node: exp.Expr, scope: Scope) -> Order:
+    if not isinstance(node, exp.Ordered):
+        return Order(translate(node, scope))
+    if any(extra_parts(node, ("this", "desc", "nulls_first"))):
+        raise QueryError("ORDER BY takes expressions, with ASC or DESC and NULLS FIRST or LAST", hint=_TOP)
+    return Order(translate(node.this, scope), bool(node.args.get("desc")), bool(node.args.get("nulls_first")))

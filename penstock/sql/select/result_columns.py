@@ -1,0 +1,96 @@
+"""Select lists: what each item computes and what it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from penstock.expr.tree import Column, Expr
+from penstock.plan.naming import default_name, unique_name
+from penstock.sql.names.expression import translate
+from penstock.sql.names.scope import Scope
+from penstock.sql.parse.place import ScriptText
+from penstock.sql.parse.tree import extra_parts, place_of
+from penstock.sql.select.over import NUMBER_NAME, NumberSlot
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item of a select list; `alias` is empty where the user gave none. `names` are what it may be called without
+    one, best first."""
+
+    alias: str
+    expression: Expr
+    node: exp.Expr
+    names: tuple[str, ...]
+
+
+def items_of(select: exp.Select, scope: Scope) -> tuple[Item, ...]:
+    """The items of a SELECT; a `*` is one item for each column."""
+    if not select.expressions:
+        raise scope.text.error("the query selects nothing", place_of(select), hint="write SELECT * for all columns")
+    return tuple(item for node in select.expressions for item in _items(node, scope))
+
+
+def _items(node: exp.Expr, scope: Scope) -> tuple[Item, ...]:
+    if is_star(node, scope):
+        return tuple(Item("", column, node, (name,)) for name, column in _starred(node, scope))
+    if isinstance(node, exp.Alias):
+        return (Item(require_name(node, scope.text), translate(node.this, scope), node, ()),)
+    expression = translate(node, scope)
+    return (Item("", expression, node, names_of(expression, scope)),)
+
+
+def require_name(node: exp.Alias, text: ScriptText) -> str:
+    """The name behind AS, which must not be empty."""
+    if not node.alias:
+        raise text.error("a column cannot have an empty name", place_of(node), hint="write a name behind AS")
+    return str(node.alias)
+
+
+def names_of(expression: Expr, scope: Scope) -> tuple[str, ...]:
+    """What an expression without an alias may be called."""
+    if isinstance(expression, NumberSlot):
+        return (NUMBER_NAME,)
+    if merged := [name for name, value in scope.merged.items() if value is expression]:
+        return (merged[0],)
+    return scope.names_of(expression) if type(expression) is Column else (default_name(expression),)
+
+
+def _starred(node: exp.Expr, scope: Scope) -> list[tuple[str, Expr]]:
+    if not (qualifier := node.text("table")):
+        return list(scope.all_columns())
+    return [(name, Column(name)) for name in scope.part(qualifier, place_of(node)).columns.values()]
+
+
+def is_star(node: exp.Expr, scope: Scope) -> bool:
+    """Whether the item is `*` or `stream.*`."""
+    star = node.this if isinstance(node, exp.Column) else node
+    if not isinstance(star, exp.Star):
+        return False
+    if any(extra_parts(star, ())):
+        raise scope.text.error("`*` cannot be modified", place_of(node), hint="list the columns")
+    return True
+
+
+def output_names(items: Sequence[Item], names: Sequence[tuple[str, ...]], scope: Scope) -> tuple[str, ...]:
+    """The names of the result's columns: aliases as they are, the others made unique. `names` are what each may be
+    called."""
+    taken: set[str] = set()
+    for item in items:
+        if item.alias and item.alias in taken:
+            what = f"two columns of the result are called `{item.alias}`"
+            raise scope.text.error(what, place_of(item.node), hint="give one of them another name behind AS")
+        taken |= {item.alias} - {""}
+    result: list[str] = []
+    for item, options in zip(items, names, strict=True):
+        result.append(item.alias or free_name(options, taken))
+        taken.add(result[-1])
+    return tuple(result)
+
+
+def free_name(options: Sequence[str], taken: set[str]) -> str:
+    """The first name that is not taken, or the last with a number."""
+    return next((name for name in options if name not in taken), None) or unique_name(options[-1], taken)

@@ -1,0 +1,35 @@
+"""What a SELECT gives before its rows are numbered and duplicates are removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from penstock.expr.tree import Expr, Named
+from penstock.plan.logical import Node
+from penstock.sql.names.conjuncts import conjuncts_of
+from penstock.sql.names.expression import translate
+from penstock.sql.names.scope import Scope
+from penstock.sql.select.over import Over
+from penstock.sql.select.result_columns import Item
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """`columns`, `over` and `qualify`, the conditions of QUALIFY, are over the rows of `node`; in all of them NUMBER
+    stands for the number of a row."""
+
+    node: Node
+    columns: tuple[Named, ...]
+    over: Over | None
+    qualify: tuple[Expr, ...]
+
+
+def qualify_of(select: exp.Select, items: tuple[Item, ...], scope: Scope) -> tuple[Expr, ...]:
+    """The conditions of QUALIFY, which may also use the aliases of the select list."""
+    clause = select.args.get("qualify")
+    if clause is None:
+        return ()
+    aliases = {item.alias: item.expression for item in items if item.alias}
+    return conjuncts_of(translate(clause.this, replace(scope, computed={**scope.computed, **aliases})))

@@ -1,0 +1,82 @@
+"""UNION: all rows of several queries, columns by position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp
+
+from penstock.errors import QueryError
+from penstock.expr.tree import Column, Named
+from penstock.plan.common_types import cast_to, common_type
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import Distinct, Node, Project, Union
+from penstock.plan.lost_time import why_no_time
+from penstock.plan.schema import columns_of_node, times_of
+from penstock.sql.parse.refusals import check_set_operation
+from penstock.sql.parse.tree import extra_parts, placing
+from penstock.sql.streams.stream import Context, stream_of_plan, whole
+
+
+def plan_union(query: exp.SetOperation, context: Context) -> Node:
+    """The plan of UNION ALL, or of UNION, which gives equal rows once."""
+    check_set_operation(query, context.text)
+    distinct = bool(query.args.get("distinct"))
+    parts = list(_parts(query, distinct))
+    nodes = [_plan(part, context) for part in parts]
+    with placing(parts[1], context.text):
+        union = union_of(nodes)
+        return once(union, "UNION", "write UNION ALL, or select the time in each part") if distinct else union
+
+
+def _parts(query: exp.Expr, distinct: bool) -> Iterator[exp.Expr]:
+    """The queries of a chain of unions of one kind."""
+    if isinstance(query, exp.Union) and bool(query.args.get("distinct")) == distinct and _is_bare(query):
+        yield from _parts(query.this, distinct)
+        yield from _parts(query.expression, distinct)
+    else:
+        yield query
+
+
+def _is_bare(query: exp.Union) -> bool:
+    return not any(extra_parts(query, ("this", "expression", "distinct", "with_")))
+
+
+def _plan(part: exp.Expr, context: Context) -> Node:
+    with placing(part, context.text):
+        return whole(stream_of_plan(context.plan(part, context), "")).node
+
+
+def union_of(nodes: Sequence[Node]) -> Union:
+    """All rows of the nodes; types that differ are brought to one."""
+    widths = {len(columns_of_node(node)) for node in nodes}
+    if len(widths) > 1:
+        counts = ", ".join(str(len(columns_of_node(node))) for node in nodes)
+        what, hint = "the parts of a UNION have different numbers of columns", "select the same columns in each of them"
+        raise QueryError(what, detail=f"they have {counts}", hint=hint)
+    schemas = [node_schema(node) for node in nodes]
+    wanted = [
+        common_type([schema.types[i] for schema in schemas], f"columns {i + 1} of a UNION") for i in range(widths.pop())
+    ]
+    return Union(tuple(_typed(node, schema.types, wanted) for node, schema in zip(nodes, schemas, strict=True)))
+
+
+def _typed(node: Node, has: Sequence[object], wanted: Sequence[object]) -> Node:
+    if list(has) == list(wanted):
+        return node
+    columns = columns_of_node(node)
+    casts = [cast_to(Column(name), *types) for name, *types in zip(columns, has, wanted, strict=True)]
+    return Project(node, tuple(map(Named, columns, casts)))
+
+
+def once(node: Node, what: str, hint: str) -> Distinct:
+    """Equal rows once, which needs a time by which they can be forgotten."""
+    times = times_of(node)
+    if not times:
+        why, what_to_do = why_no_time(node)
+        raise QueryError(
+            f"{what} needs a time column in its result",
+            detail=f"without one, all rows would have to be remembered for ever; {why}",
+            hint=what_to_do if "JOIN" in why else hint,
+        )
+    return Distinct(node, times[0])
