@@ -111,7 +111,9 @@ def _noun_clauses(trees: dict[str, ast.Module]) -> str:
 
 
 def _clocks(root: Path) -> int:
-    return sum(len(_CLOCK.findall(path.read_text(encoding="utf-8"))) for path in (root / "penstock/engine").rglob("*.py"))
+    return sum(
+        len(_CLOCK.findall(path.read_text(encoding="utf-8"))) for path in (root / "penstock/engine").rglob("*.py")
+    )
 
 
 def _way(root: Path, policy: str) -> set[str]:

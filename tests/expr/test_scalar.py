@@ -270,7 +270,7 @@ FORKS = """
 import os
 import pyarrow as pa
 from penstock.expr.tree import Call, Column, Literal, Named
-from penstock.operators import duck
+from penstock.expr.evaluate import connection as duck
 from penstock.expr.evaluate.scalar import evaluate
 
 absolute = Named("value", Call("abs", (Column("n"),)))

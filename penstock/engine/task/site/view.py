@@ -42,7 +42,8 @@ class StateView:
     def rows(self) -> int:
         """Return how many rows there are: those that have just arrived, and all of the runs of which this is a part."""
         runs = {piece.run for piece in (*self._state.slices, *self._state.pending)}
-        return sum(run.rows for run in runs) + sum(rows.num_rows for tables in self.fresh for rows in tables)
+        fresh: int = sum(rows.num_rows for tables in self.fresh for rows in tables)
+        return sum(run.rows for run in runs) + fresh
 
     def has_unworked(self, part: HashRange) -> bool:
         """Whether rows of this range wait to be worked on."""
