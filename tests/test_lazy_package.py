@@ -21,7 +21,7 @@ def _modules_after(code: str, folder: Path) -> set[str]:
 
 
 def test_the_package_itself_imports_nothing_large(tmp_path: Path) -> None:
-    loaded = _modules_after("import penstock.spark.embedded.embedded, penstock.cli.early_start", tmp_path)
+    loaded = _modules_after("import penstock.spark.embedded.embedded, penstock.cli.main", tmp_path)
     assert not loaded & {"pyarrow", "numpy", "duckdb", "pyspark", "sqlglot", "penstock.api.streams"}
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from penstock.cli.errors_shown import ending_well, show_warnings
-from penstock.settings import MOST_SITES
+from penstock.errors import PenstockError
+from penstock.settings import MOST_SITES, check_master, default_master
 from penstock.version import __version__
 
 app = typer.Typer(
@@ -37,6 +40,9 @@ _Subquery = Annotated[
 ]
 _Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the answer of the run.")]
 _Seconds = Annotated[float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait.")]
+_CHECKPOINTS = Path(".penstock")
+_HAS_SINK = re.compile(r"\bcreate\s+sink\b", re.IGNORECASE)
+_NAMES_MASTER = re.compile(r"\bmaster\b", re.IGNORECASE)
 ORDER = "order"  # a benchmark of its own
 
 
@@ -85,16 +91,41 @@ def run(
 ) -> None:
     """Run a query until its input ends, --until is reached, or Ctrl-C. It goes on from its checkpoint."""
     with ending_well(as_json):
-        from penstock.cli.early_start import start_spark_early
-
-        start_spark_early(target, master, checkpoint)
-        from penstock.cli.run import RunRequest, run_target
-        from penstock.cli.run_options import run_options
+        _start_spark_early(target, master, checkpoint)
+        from penstock.cli.run import RunRequest, run_options, run_target
 
         flags = {"sites": sites, "epoch": epoch, "until": until, "master": master}
         options = run_options(settings or [], flags)
         code = run_target(RunRequest(target, command, checkpoint, options, rows, as_json, fresh, yes))
     raise typer.Exit(code)
+
+
+def _start_spark_early(target: str | None, master: str | None, checkpoint: Path | None) -> None:
+    """Start Spark's JVM before anything large is imported, where it looks as if it will be wanted: for a script that
+    has sinks and runs for the first time; it may have finished before otherwise. A guess: whoever wants the JVM checks
+    that it fits, and one that nobody has asked for ends with the process."""
+    from penstock.spark.embedded.embedded import start_early
+
+    master = master or default_master()
+    script = Path(target or "-")
+    on_this_host = master == "local" or master.startswith("local[")
+    if not on_this_host or _has_run_before(script, checkpoint) or not _runs_on_spark(script):
+        return
+    with suppress(PenstockError, OSError):  # it comes again where it can be told
+        check_master(master)
+        start_early(master)
+
+
+def _has_run_before(script: Path, checkpoint: Path | None) -> bool:
+    return checkpoint.exists() if checkpoint is not None else any(_CHECKPOINTS.glob(f"{script.stem}-*"))
+
+
+def _runs_on_spark(script: Path) -> bool:
+    try:
+        text = script.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return _HAS_SINK.search(text) is not None and _NAMES_MASTER.search(text) is None
 
 
 @app.command()
@@ -123,7 +154,6 @@ def demo(
     """Watch a live query on embedded Spark: callers with suspiciously many calls, among generated call records."""
     with ending_well():
         from penstock.cli.demo import run_demo
-        from penstock.settings import default_master
 
         code = run_demo(seconds, rate, sites, master or default_master())
     raise typer.Exit(code)

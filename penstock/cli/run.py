@@ -1,32 +1,52 @@
-"""`penstock run`."""
+"""`penstock run`: a target and its flags in, an exit code out.
+
+Ad-hoc queries: a bare SELECT keeps nothing, can be run again, and shows its rows as a table. Over input that is at rest
+it runs in this process, and its rows are one table at the end. Over input that goes on, its rows are shown epoch by
+epoch, as they come.
+
+`--fresh` deletes a checkpoint and the results that were published from it. Nothing is deleted that Penstock did not
+write: of a folder of results only its own files go, and only where the folder says that it belongs to the query of the
+checkpoint.
+"""
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import typer
 from rich.console import Console
 
+from penstock.api.option_text import read_settings
 from penstock.api.progress_line import screen_for_stderr
+from penstock.api.script import NamedQuery
+from penstock.api.write import Ready
+from penstock.checkpoint import manifest as manifests
+from penstock.checkpoint.lock import in_use
 from penstock.checkpoint.store import epoch_of_name
-from penstock.cli.adhoc import collecting, master_of
+from penstock.cli.counted import counted
 from penstock.cli.errors_shown import show_warnings
-from penstock.cli.fresh import begin_anew
 from penstock.cli.running import Ended, run_jobs
-from penstock.cli.summary import json_line, results_of, summary_lines
-from penstock.cli.target import Target, load_command, load_target
-from penstock.connectors.sinks.files import FilesSink
-from penstock.connectors.sinks.terminal import rows_as_table
-from penstock.errors import ConfigError
-from penstock.settings import INLINE
+from penstock.cli.summary import json_line, results_of, shown_path, summary_lines
+from penstock.cli.target import Job, Target, load_command, load_target
+from penstock.connectors.sinks.collected import CollectedSink
+from penstock.connectors.sinks.files import FilesSink, published_by
+from penstock.connectors.sinks.terminal import TerminalSink, rows_as_table
+from penstock.errors import CheckpointError, ConfigError
+from penstock.plan.compile.subqueries import node_schema
+from penstock.plan.logical import Node, Source, inputs_of
+from penstock.settings import INLINE, default_master, named_master
 
 _SHOWN = 5
+_KEPT = 100_000  # rows; of a larger result the first ones are shown, in no order
+_PIPED_WIDTH = 10_000  # what is piped has no width of its own to be cut to
 
 
 @dataclass(frozen=True)
@@ -46,14 +66,14 @@ class RunRequest:
 
 def run_target(request: RunRequest) -> int:
     """Run all queries of a target; return the exit code."""
-    adhoc = collecting(_target(request), request.rows)
+    adhoc = _collecting(_target(request), request.rows)
     target = adhoc.target
     show_warnings(target.warnings)
     options = {**target.settings, **request.flags}
-    options["master"] = master_of(target, options)
+    options["master"] = _master_of(target, options)
     jobs, screen = target.jobs(request.checkpoint), screen_for_stderr()
     if request.fresh:
-        begin_anew(jobs, request.sure)
+        _begin_anew(jobs, request.sure)
     if options["master"] == INLINE and "master" not in request.flags:
         screen.say("in process; --master local[*] runs it on Spark")
     ended, code = run_jobs(jobs, options, screen)
@@ -63,6 +83,19 @@ def run_target(request: RunRequest) -> int:
     if request.as_json:
         print(json_line(ended), flush=True)
     return code
+
+
+def run_options(settings: Sequence[str], flags: Mapping[str, object]) -> dict[str, Any]:
+    """What `--set` and the flags ask for; a flag is stronger than `--set`."""
+    given = {name: str(value) for name, value in flags.items() if value is not None}
+    return read_settings(dict(map(_pair, settings)) | given)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise ConfigError(f"`--set {text}` is not a setting", hint="write it as --set key=value")
+    return key.strip(), value.strip()
 
 
 def _target(request: RunRequest) -> Target:
@@ -90,10 +123,10 @@ def _conclude(ended: Iterable[Ended], master: str) -> None:
     for one in all_of_them:
         for line in summary_lines(one, master, len(all_of_them) > 1, "the same command goes on from here"):
             print(line, file=sys.stderr, flush=True)
-        first_rows(one)
+        _first_rows(one)
 
 
-def first_rows(ended: Ended) -> None:
+def _first_rows(ended: Ended) -> None:
     """Print the first rows that the run has published, on stderr, or where it did nothing those before it."""
     folder, sink = results_of(ended), ended.job.ready.sink.connector
     if folder is None or not isinstance(sink, FilesSink):
@@ -118,3 +151,162 @@ def _first(file: Path) -> pa.Table:
     with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as arrow:
         batches = [arrow.get_batch(0).slice(0, _SHOWN)] if arrow.num_record_batches else []
         return pa.Table.from_batches(batches, arrow.schema)
+
+
+@dataclass
+class _ResultRows:
+    """The rows of a result, as they are handed over. Invariant: `tables` holds the first rows, at least `_KEPT` of them
+    where there are so many; `count` is that of all rows."""
+
+    schema: pa.Schema
+    tables: list[pa.Table] = field(default_factory=list)
+    count: int = 0
+
+    def deliver(self, epoch: int, rows: pa.Table) -> None:
+        if self.count < _KEPT:
+            self.tables.append(rows)
+        self.count += rows.num_rows
+
+    def first(self, most: int) -> pa.Table:
+        """The first rows by the columns from left to right, where all rows are kept and can be ordered."""
+        rows = pa.concat_tables([self.schema.empty_table(), *self.tables])
+        keys = [(f.name, "ascending") for f in self.schema if not pa.types.is_nested(f.type)]
+        whole = self.count == rows.num_rows and keys
+        return (rows.sort_by(keys) if whole else rows).slice(0, most)
+
+    def print(self, most: int) -> None:
+        """Print the first rows on stdout."""
+        shown = self.first(most)
+        console = Console(highlight=False) if sys.stdout.isatty() else Console(width=_PIPED_WIDTH, highlight=False)
+        console.print(rows_as_table(shown, None, most))
+        if self.count > shown.num_rows:
+            console.print(f"the first {shown.num_rows:,} of {self.count:,} rows; --rows N shows more")
+
+
+@dataclass(frozen=True)
+class _AdHoc:
+    """A target whose ad-hoc queries over input at rest deliver to `results`, one for each of them."""
+
+    target: Target
+    results: tuple[_ResultRows, ...]
+
+
+def _collecting(target: Target, rows: int) -> _AdHoc:
+    """Let ad-hoc queries collect their rows, or show up to `rows` rows of each epoch where their input goes on."""
+    results: list[_ResultRows] = []
+    queries = tuple(_delivering(query, rows, results) for query in target.queries)
+    return _AdHoc(replace(target, queries=queries), tuple(results))
+
+
+def _delivering(query: NamedQuery, rows: int, results: list[_ResultRows]) -> NamedQuery:
+    if not query.adhoc:
+        return query
+    node = query.ready.sink.input
+    if not _at_rest(node):
+        return replace(query, ready=Ready(replace(query.ready.sink, connector=TerminalSink(rows))))
+    results.append(_ResultRows(node_schema(node)))
+    sink = CollectedSink("terminal", results[-1].deliver)
+    return replace(query, ready=Ready(replace(query.ready.sink, connector=sink)))
+
+
+def _master_of(target: Target, options: Mapping[str, Any]) -> str:
+    """The master to run on: the one that is asked for; otherwise Spark, or for ad-hoc queries over input at rest this
+    process."""
+    asked = options.get("master") or named_master()
+    quick = all(query.adhoc and _at_rest(query.ready.sink.input) for query in target.queries)
+    return asked or (INLINE if quick else default_master())
+
+
+def _at_rest(node: Node) -> bool:
+    """Whether all rows are there already: no source goes on for ever, or at the pace of the clock."""
+    return all(
+        getattr(source.connector, "bounded", False) and not getattr(source.connector, "realtime", False)
+        for source in _sources(node)
+    )
+
+
+def _sources(node: Node) -> Iterator[Source]:
+    left, seen = [node], set[int]()
+    while left:
+        node = left.pop()
+        if id(node) not in seen:  # a view that is read twice is one node
+            seen.add(id(node))
+            left.extend(inputs_of(node))
+            if isinstance(node, Source):
+                yield node
+
+
+@dataclass(frozen=True)
+class _Leftovers:
+    """What a query has left behind: its checkpoint, and the results of it that lie elsewhere."""
+
+    checkpoint: Path
+    files: tuple[Path, ...]
+    stagings: tuple[Path, ...]
+
+    def describe(self) -> str:
+        folders = sorted({shown_path(staging.parent) for staging in self.stagings})
+        results = f" and {counted(len(self.files), 'file')} of results in {', '.join(folders)}" if folders else ""
+        return f"the checkpoint {shown_path(self.checkpoint)}{results}"
+
+    def delete(self) -> None:
+        """Delete results first: a crash in between leaves the checkpoint, so that the same can be done again."""
+        for file in self.files:
+            file.unlink(missing_ok=True)
+        for staging in self.stagings:
+            shutil.rmtree(staging, ignore_errors=True)
+            if staging.parent.is_dir() and not any(staging.parent.iterdir()):
+                staging.parent.rmdir()
+        shutil.rmtree(self.checkpoint)
+
+
+def _begin_anew(jobs: Sequence[Job], sure: bool) -> None:
+    """Delete what earlier runs of the jobs have left, after asking unless `sure`."""
+    found = [leftovers for job in jobs if job.checkpoint is not None for leftovers in _left_in(job.checkpoint)]
+    if not found:
+        return
+    if not sure:
+        _ask(found)
+    for leftovers in found:
+        leftovers.delete()
+        print(f"deleted {leftovers.describe()}", file=sys.stderr, flush=True)
+
+
+def _ask(found: Sequence[_Leftovers]) -> None:
+    described = "; ".join(leftovers.describe() for leftovers in found)
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            "--fresh deletes results, and nobody can be asked",
+            detail=f"it would delete {described}",
+            hint="add --yes to delete without being asked",
+        )
+    if not typer.confirm(f"delete {described}?", err=True):
+        raise typer.Abort
+
+
+def _left_in(checkpoint: Path) -> list[_Leftovers]:
+    root = checkpoint.expanduser().absolute()
+    if not root.exists():
+        return []
+    if root.is_symlink() or not (root / "manifests").is_dir():
+        raise CheckpointError(
+            f"{shown_path(root)} is not a checkpoint, so it is not deleted",
+            detail="it holds no manifests" if not root.is_symlink() else "it is a link",
+            hint="name the folder of a checkpoint, or remove this one by hand",
+        )
+    if in_use(root):
+        raise CheckpointError(
+            "this checkpoint is in use by another run", detail=shown_path(root), hint="stop that run first"
+        )
+    return [_leftovers(root)]
+
+
+def _leftovers(root: Path) -> _Leftovers:
+    known = manifests.epochs(root / "manifests")
+    if not known:
+        return _Leftovers(root, (), ())
+    newest = manifests.read(root / "manifests", known[-1])
+    stagings = [Path(folder) for folder in newest.folders.values() if not Path(folder).is_relative_to(root)]
+    own = {staging: published_by(staging, newest.query_id) for staging in stagings}
+    mine = {staging: files for staging, files in own.items() if files is not None}
+    return _Leftovers(root, tuple(file for files in mine.values() for file in files), tuple(mine))
