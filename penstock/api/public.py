@@ -17,9 +17,9 @@ from penstock.api.aggregates import (
 )
 from penstock.api.columns import call, col, lit, when
 from penstock.api.handle import Run
+from penstock.api.nodes import asc, desc
 from penstock.api.policies import register_policy
 from penstock.api.progress import ordered, punctuated, slack
-from penstock.api.row_nodes import asc, desc
 from penstock.api.run_state import Progress
 from penstock.api.streams import Stream, join_all
 from penstock.api.windows import rows, session, sliding, tumbling

@@ -8,8 +8,20 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from penstock.api.aggregates import aggregation_of
-from penstock.api.join_nodes import Within, join_node, numbered_names, prefixed_names
-from penstock.api.row_nodes import Schema, asc, checked, desc, in_order_node, map_node, top_node, union_node
+from penstock.api.nodes import (
+    Schema,
+    Within,
+    asc,
+    checked,
+    desc,
+    in_order_node,
+    join_node,
+    map_node,
+    numbered_names,
+    prefixed_names,
+    top_node,
+    union_node,
+)
 from penstock.api.sql_text import expression_of, items_of
 from penstock.api.times import Usual, chosen_period, chosen_time, event_time, window_of, window_time
 from penstock.api.windows import SessionSpec, WindowSpec

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from penstock.api.handle import Run
 from penstock.api.launch import settings_from, start
-from penstock.api.row_nodes import checked, in_order_node
+from penstock.api.nodes import checked, in_order_node
 from penstock.connectors.sinks.collected import CollectedSink, MemoryResults
 from penstock.connectors.sinks.files import FilesSink
 from penstock.connectors.sinks.terminal import TerminalSink

@@ -27,7 +27,7 @@ import pyarrow as pa
 from penstock.bench import nexmark_words as words
 from penstock.bench.bench_stream import FILE_SECONDS, FILES, SECOND, START, BenchStream
 from penstock.bench.nexmark_words import Integers, below
-from penstock.connectors.generator.draws import uniforms
+from penstock.connectors.generator.calls import uniforms
 
 CYCLE = 50  # events: one person, three auctions, 46 bids, in this order
 LIFE_SECONDS = 20  # the longest that an auction is open

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.connectors.generator.draws import uniforms
+from penstock.connectors.generator.calls import uniforms
 from penstock.types import TIMESTAMP, time_array, time_values
 
 SECOND = 1_000_000

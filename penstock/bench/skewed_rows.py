@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.bench.bench_stream import FILES, BenchStream, Maker, rows_of_file, sorted_times
 from penstock.bench.narrow_rows import KEYS, NARROW_SCHEMA
-from penstock.connectors.generator.draws import BModel, Skew, Uniform, Zipf
+from penstock.connectors.generator.calls import BModel, Skew, Uniform, Zipf
 
 FEW_KEYS = 16_384
 ONE_IN = 16  # of the stream `few`: what a row costs is to be paid for the rows of the other stream

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 import penstock as ps
 from penstock.api.columns import ColumnExpr
-from penstock.api.join_nodes import Within, numbered_names, prefixed_names
+from penstock.api.nodes import Within, numbered_names, prefixed_names
 from penstock.plan.logical import JOINS
 from penstock.plan.schema import WINDOW_START
 from penstock.testing.queries import MICROSECOND

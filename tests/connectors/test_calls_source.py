@@ -13,8 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.connectors.generator import calls as calls_module
-from penstock.connectors.generator.calls import CALLS_SCHEMA, CallsConnector
-from penstock.connectors.generator.draws import BModel, Uniform, Zipf, parse_skew, uniforms
+from penstock.connectors.generator.calls import (
+    CALLS_SCHEMA,
+    BModel,
+    CallsConnector,
+    Uniform,
+    Zipf,
+    parse_skew,
+    uniforms,
+)
 from penstock.errors import ConfigError
 from penstock.types import time_values
 

@@ -16,7 +16,7 @@ import pytest
 from penstock.api import launch as starting
 from penstock.checkpoint.manifest import Staged
 from penstock.connectors.sinks.files import FilesSink
-from penstock.engine.driver import attempts
+from penstock.engine.driver import executor
 from penstock.errors import DiskFullError, StorageError
 from penstock.events import DiskFull, EpochCommitted, Event
 from penstock.storage.disk_errors import explained
@@ -115,7 +115,7 @@ def test_a_disk_that_becomes_read_only_ends_the_run(scenario: Scenario, place: P
 
 
 def test_a_run_may_wait_for_room(scenario: Scenario, place: Place, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(executor, "LOOK_EVERY", 0.01)
     told: list[DiskFull] = []
 
     def hear(event: Event) -> None:
@@ -152,7 +152,7 @@ def test_a_full_disk_while_committing_loses_no_state_that_waits_for_its_manifest
     scenario: Scenario, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the tasks of the epoch have written is still needed when the manifest is tried again."""
-    monkeypatch.setattr(attempts, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(executor, "LOOK_EVERY", 0.01)
     opening, refused = os.open, []
 
     def opened(path: object, flags: int, *rest: int, **more: int) -> int:
@@ -257,7 +257,7 @@ def test_every_refusal_of_a_disk_has_three_parts(
 
 @pytest.mark.parametrize("waits", [True, False])
 def test_what_a_try_has_taken_is_given_back(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(executor, "LOOK_EVERY", 0.01)
     did: list[str] = []
 
     def write() -> str:
@@ -267,7 +267,7 @@ def test_what_a_try_has_taken_is_given_back(waits: bool, monkeypatch: pytest.Mon
         return "written"
 
     try:
-        done = attempts.Room(waits, lambda event: None).attempt(3, write, lambda: did.append("give back"))
+        done = executor.Room(waits, lambda event: None).attempt(3, write, lambda: did.append("give back"))
     except DiskFullError:
         done = "refused"
     assert done == ("written" if waits else "refused")

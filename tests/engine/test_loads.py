@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.task.site.key_loads import TOLD, KeyCounts, heavy_keys
-from penstock.engine.task.site.loads import Counted, borders_of
+from penstock.engine.task.site.loads import TOLD, Counted, KeyCounts, borders_of, heavy_keys
 from penstock.state.directory import Directory, Group, uniform
 from penstock.state.hash_ranges import EVERYTHING, Hashes
 from penstock.state.runs import Run, Slice

@@ -17,7 +17,7 @@ from penstock.checkpoint.manifest import Staged
 from penstock.connectors.bad_rows import divert_malformed
 from penstock.connectors.source import ReadResult
 from penstock.engine.task.exchange.late_rows import LateFor, LateRows
-from penstock.engine.task.read import SplitReading
+from penstock.engine.task.level import SplitReading
 from penstock.engine.wire.job import Output, RouteTask
 from penstock.errors import BadRowError, EvaluationError
 from penstock.expr.tree import Call, Cast, Column, Literal

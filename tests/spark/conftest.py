@@ -9,7 +9,7 @@ import pytest
 from pyspark import SparkContext
 
 from penstock.spark.session import spark_context
-from penstock.spark.workers.executor import quarters_of
+from penstock.spark.workers.provider import quarters_of
 
 MASTER = "local[2,4]"  # a task may fail three times; plain local[2] never tries again
 

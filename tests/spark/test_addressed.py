@@ -14,8 +14,7 @@ import pytest
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import CONTROL, EpochJob, Message, TaskFailure
 from penstock.errors import DiskFullError, PenstockError
-from penstock.spark.jobs.exchange import Addressed, addressed, opened
-from penstock.spark.workers.transport import Parcel
+from penstock.spark.workers.transport import Addressed, Parcel, addressed, opened
 
 JOB = cast(EpochJob, SimpleNamespace(width=3))
 LARGE, SMALL = pa.table({"n": range(20_000)}), pa.table({"n": [1, 2]})

@@ -23,9 +23,9 @@ from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, Report, RouteReport
 from penstock.errors import PenstockError
 from penstock.events import DirectoryChanged, EpochCommitted, EpochDropped
+from penstock.spark.choice import CrewExecutor
 from penstock.spark.failures import TRIES
 from penstock.spark.workers import transport as parcels
-from penstock.spark.workers.executor import CrewExecutor
 from penstock.spark.workers.pool import Crew, CrewLost
 from penstock.spark.workers.scheduler import Shift
 from penstock.spark.workers.transport import Arena

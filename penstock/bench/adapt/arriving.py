@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.bench.narrow_rows import NARROW_SCHEMA
-from penstock.connectors.generator.draws import BModel, Uniform
+from penstock.connectors.generator.calls import BModel, Uniform
 
 PERIOD = 0.1  # seconds
 STREAMS = ("x", "y")

@@ -1,10 +1,15 @@
 """A generator of call records, the workload of a mobile-phone network: who called whom, from where, when, how long.
 
-Row i is a function of (seed, i) alone, so a split can be read again, anywhere, and gives the same rows.
+Row i is a function of (seed, i) alone, so a split can be read again, anywhere, and gives the same rows. Random numbers
+have no state: each is a mixed function of (seed, column, row). The mixer is a finaliser of the multiply and xor-shift
+kind over 64 bits, applied twice, to the seed and to the row. A skew says which of `n` callers a uniform number picks;
+caller 0 is the most frequent where there is one.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 import time as clock
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.connectors.generator.draws import parse_skew, uniforms
 from penstock.connectors.recorded import Count, recorded, unusable
 from penstock.connectors.source import Offer, ReadResult
 from penstock.errors import ConfigError
@@ -37,6 +41,12 @@ _AREA = 100.0  # the side of the square the calls come from
 _MICROSECONDS = 1_000_000
 # Places of the random columns; they are part of what a seed means, so they never change.
 _CALLER, _CALLEE, _DISTRICT, _DURATION, _X, _Y, _LAG = range(7)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_Uniform01 = npt.NDArray[np.float64]
+_Weights = npt.NDArray[np.float64]
+_Choices = npt.NDArray[np.int64]
+_MOST_VALUES = 50_000_000  # the table of cumulative weights takes eight bytes a value
 
 
 @dataclass(frozen=True)
@@ -198,3 +208,91 @@ def _below(n: int, u: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 def _no_columns(rows: int) -> pa.Table:
     return pa.table({"row": pa.nulls(rows)}).select([])
+
+
+def uniforms(seed: int, column: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """A number in [0, 1) for each row, with 53 random bits."""
+    key = _mix(_mix(np.array([seed % 2**64], np.uint64)) + np.array([column + 1], np.uint64) * _GOLDEN)
+    mixed = _mix(key + rows.astype(np.uint64) * _GOLDEN)
+    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """A permutation of the 64-bit numbers that looks random."""
+    values = (values ^ (values >> np.uint64(30))) * _FIRST
+    values = (values ^ (values >> np.uint64(27))) * _SECOND
+    return values ^ (values >> np.uint64(31))
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Every value alike."""
+
+    def pick(self, u: _Uniform01, n: int) -> _Choices:
+        return np.minimum((u * n).astype(np.int64), n - 1)
+
+
+@dataclass(frozen=True)
+class Zipf:
+    """Value k has a weight of (k + 1) to the power of -`exponent`."""
+
+    exponent: float
+
+    def pick(self, u: _Uniform01, n: int) -> _Choices:
+        return _pick(_cumulated(self, n), u)
+
+    def weights(self, n: int) -> _Weights:
+        return np.arange(1, n + 1, dtype=np.float64) ** -self.exponent
+
+
+@dataclass(frozen=True)
+class BModel:
+    """The 80/20 law at every scale: of any range of values halved, the lower half has a share of `bias` of the rows.
+    A range of odd length has the longer half below."""
+
+    bias: float
+
+    def pick(self, u: _Uniform01, n: int) -> _Choices:
+        return _pick(_cumulated(self, n), u)
+
+    def weights(self, n: int) -> _Weights:
+        if n == 1:
+            return np.ones(1)
+        lower = self.weights((n + 1) // 2)
+        upper = lower if n % 2 == 0 else self.weights(n // 2)
+        return np.concatenate([self.bias * lower, (1 - self.bias) * upper])
+
+
+Skew = Uniform | Zipf | BModel
+
+
+def _pick(cumulated: _Weights, u: _Uniform01) -> _Choices:
+    """By the inverse of the distribution function."""
+    return np.minimum(np.searchsorted(cumulated, u, side="right"), len(cumulated) - 1).astype(np.int64)
+
+
+@functools.lru_cache(maxsize=4)
+def _cumulated(skew: Zipf | BModel, n: int) -> _Weights:
+    cumulated = np.cumsum(skew.weights(n))
+    return np.asarray(cumulated / cumulated[-1], np.float64)
+
+
+def parse_skew(text: str, n: int) -> Skew:
+    """`uniform`, `zipf:1.5` or `bmodel:0.7`, for a choice among `n` values."""
+    name, _, argument = text.partition(":")
+    try:
+        number = float(argument) if argument else math.nan
+    except ValueError:
+        number = math.nan
+    match name:
+        case "uniform" if not argument:
+            return Uniform()
+        case "zipf" if 0 < number < math.inf and n <= _MOST_VALUES:
+            return Zipf(number)
+        case "bmodel" if 0.5 <= number < 1 and n <= _MOST_VALUES:
+            return BModel(number)
+    raise ConfigError(
+        f"unknown skew `{text}`",
+        detail="zipf takes an exponent above 0, bmodel a share from 0.5 to below 1, both at most 50 million keys",
+        hint="write 'uniform', 'zipf:1.5' or 'bmodel:0.7'",
+    )

@@ -19,10 +19,9 @@ from penstock.checkpoint.manifest import FORMAT, Manifest, SourceState, Totals
 from penstock.checkpoint.store import Checkpoint
 from penstock.connectors.source import Offer
 from penstock.engine.driver.adapt import Adaptation
-from penstock.engine.driver.attempts import Room, disagreement, successes
 from penstock.engine.driver.commit import epoch_committed, has_pending, next_manifest, nothing_yet, source_states
 from penstock.engine.driver.effort import Explosions, flushed_seconds, only_put_off
-from penstock.engine.driver.executor import Executor
+from penstock.engine.driver.executor import Executor, Room, disagreement, successes
 from penstock.engine.driver.gathering import fits
 from penstock.engine.driver.grids import GriddedProgram, first_directory, under
 from penstock.engine.driver.intake import Inlet, Intake

@@ -3,18 +3,27 @@ rest.
 
 An epoch is one job with one shuffle per level: blobs for later levels and reports travel in band to the end of it, so
 that only what winning attempts sent counts. Routing reads a split, runs the stateless steps, pre-aggregates, and cuts
-the rows by the directory.
+the rows by the directory. Of a split, rows that are on time go on, those behind the punctuation are told apart, bad
+rows are staged; rows that are punctuation and nothing else end here: what they say is in `seen`.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.checkpoint.manifest import Staged
+from penstock.connectors.bad_rows import as_text, bad_table
+from penstock.connectors.source import BAD_ROWS_SCHEMA
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.task.exchange.branches import Branches
+from penstock.engine.task.exchange.deliver import writer_for
 from penstock.engine.task.exchange.late_rows import LateRows
-from penstock.engine.task.read import SplitReading
 from penstock.engine.task.site.step import site_step
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import (
@@ -27,8 +36,15 @@ from penstock.engine.wire.job import (
     route_producer,
     site_producer,
 )
-from penstock.errors import PenstockError
+from penstock.errors import BadRowError, PenstockError
+from penstock.expr.evaluate.scalar import keep
+from penstock.kernels.arrays import Times
+from penstock.plan.program import PLACE, ROW_NUMBER
+from penstock.progress.rules import Punctuated, Seen
 from penstock.storage.faults import FaultPoint, reach
+from penstock.types import time_values
+
+Mask = npt.NDArray[np.bool_]
 
 
 def run_route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
@@ -92,3 +108,149 @@ def route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
         time=watch.task_time(),
     )
     yield Message(CONTROL, task.ordinal, report)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Rows of a split: those on time, and those `behind` the punctuation of earlier epochs with their places in the
+    split in the column PLACE (None: there are none)."""
+
+    on_time: pa.Table
+    behind: pa.Table | None = None
+
+
+class SplitReading:
+    """Invariant: every row of the split is in exactly one of: the two tables of what `taken` gives, `bad`, and the rows
+    that are only punctuation. `numbered` counts the well-formed ones among them: the numbers that the split used;
+    `places` all that were read as rows."""
+
+    def __init__(self, job: EpochJob, task: RouteTask) -> None:
+        self._job, self._task = job, task
+        self._input = job.program.inputs[task.input]
+        self._producer = route_producer(task.ordinal)
+        self._bad = writer_for(job, "bad", self._producer, BAD_ROWS_SCHEMA)
+        self._seen = Seen(task.split.substream, task.ordinal, None, None)
+        self.rows = self.bad = self.numbered = self.places = 0
+
+    @property
+    def seen(self) -> Seen:
+        return self._seen
+
+    def taken(self) -> Iterator[Taken]:
+        for result in self._task.split.read(self._input.columns):
+            self.rows += result.rows.num_rows
+            if result.bad is not None:
+                self.rows += result.bad.num_rows
+                self._set_aside_bad(result.bad)
+            yield self._data(result.rows)
+            self.places += result.rows.num_rows
+
+    def _data(self, rows: pa.Table) -> Taken:
+        times = time_values(rows.column(self._input.time))
+        if self._all_on_time(times):
+            return Taken(self._with_numbers(rows, None))
+        marking = self._marking(rows)
+        data = ~marking if self._takes_out_punctuation else np.ones(len(times), np.bool_)
+        good = self._within_range(rows, times, data)
+        self._observe(times[good], times[good & marking])
+        behind = good & data & (times < self._task.late_below.at)
+        numbered = self._with_numbers(rows, good)
+        on_time = _where(numbered, good & data & ~behind)
+        return Taken(on_time, self._placed(numbered, behind) if behind.any() else None)
+
+    def _placed(self, rows: pa.Table, some: Mask) -> pa.Table:
+        """Some rows of a table with their places in the split."""
+        return rows.filter(pa.array(some)).append_column(PLACE, pa.array(self.places + np.flatnonzero(some)))
+
+    def _all_on_time(self, times: Times) -> bool:
+        """Mostly every row is, and two numbers tell: then no row has to be looked at. Takes note of the times seen."""
+        if not len(times) or isinstance(self._input.progress, Punctuated):
+            return False
+        least, largest = int(times.min()), int(times.max())
+        earliest, latest = self._job.program.time_range
+        if least < max(earliest, self._task.late_below.at) or largest > latest:
+            return False
+        self._note(largest, int(times[-1]), None)
+        return True
+
+    @property
+    def _takes_out_punctuation(self) -> bool:
+        rule = self._input.progress
+        return isinstance(rule, Punctuated) and not rule.keep
+
+    def _marking(self, rows: pa.Table) -> Mask:
+        """Which rows are punctuation."""
+        found = np.zeros(rows.num_rows, np.bool_)
+        rule = self._input.progress
+        if isinstance(rule, Punctuated) and rows.num_rows:
+            placed = rows.append_column(PLACE, pa.array(np.arange(rows.num_rows)))
+            found[keep(placed, rule.predicate).column(PLACE).to_numpy()] = True
+        return found
+
+    def _within_range(self, rows: pa.Table, times: Times, data: Mask) -> Mask:
+        """The rows whose windows can be written as times; the others are bad. What is only punctuation has none."""
+        earliest, latest = self._job.program.time_range
+        outside = data & ((times < earliest) | (times > latest))
+        if outside.any():
+            reason = f"`{self._input.time}`: the time is too near the limits of its type for the windows of this query"
+            self._set_aside_bad(_described(rows.filter(pa.array(outside)), self._task.split.where, reason))
+        return ~outside
+
+    def _observe(self, times: Times, punctuation: Times) -> None:
+        if len(times):
+            said = int(punctuation.max()) if len(punctuation) else None
+            self._note(int(times.max()), int(times[-1]), said)
+
+    def _note(self, largest: int, last: int, punctuation: int | None) -> None:
+        before = self._seen
+        self._seen = Seen(
+            before.substream,
+            before.ordinal,
+            _larger(largest, before.largest),
+            last,
+            _larger(punctuation, before.punctuation),
+        )
+
+    def _set_aside_bad(self, bad: pa.Table) -> None:
+        if not self._job.divert_bad_rows:
+            raise _stop_at(bad)
+        self.bad += bad.num_rows
+        self._bad.write(bad)
+
+    def _with_numbers(self, rows: pa.Table, good: Mask | None) -> pa.Table:
+        """The rows with their places among the well-formed ones (None: all) of the split."""
+        first = self.numbered
+        self.numbered += rows.num_rows if good is None else int(good.sum())
+        if not self._input.numbered:
+            return rows
+        well_formed = np.ones(rows.num_rows, np.bool_) if good is None else good
+        return rows.append_column(ROW_NUMBER, pa.array(first - 1 + np.cumsum(well_formed, dtype=np.int64)))
+
+    def stage_bad(self) -> tuple[Staged, ...]:
+        """Write the bad rows that were put aside; call it when `taken` is exhausted."""
+        staged = self._bad.finish("bad")
+        return (staged,) if staged else ()
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    return max((at for at in (one, other) if at is not None), default=None)
+
+
+def _where(rows: pa.Table, mask: Mask) -> pa.Table:
+    return rows if mask.all() else rows.filter(pa.array(mask))
+
+
+def _described(rows: pa.Table, where: str, reason: str) -> pa.Table:
+    """Rows of a split as bad rows, for a reason they share."""
+    reasons = pa.repeat(pa.scalar(reason), rows.num_rows)
+    return bad_table(where, pa.nulls(rows.num_rows, pa.int64()), reasons, as_text(rows))
+
+
+def _stop_at(bad: pa.Table) -> BadRowError:
+    first = bad.slice(0, 1).to_pylist()[0]
+    place = first["file"] + (f", line {first['line']}" if first["line"] is not None else "")
+    return BadRowError(
+        f"malformed row in {place}",
+        detail=f"{first['reason']}\n          {(first['text'] or '')[:200]}",
+        hint="correct the row, or send such rows to a folder of their own with on_bad_row = 'divert'",
+    )

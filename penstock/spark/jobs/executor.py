@@ -3,10 +3,17 @@
 Spark schedules, shuffles and retries; it sees few records, each a large binary. A step that fed two exchanges would run
 twice, so there is one chain: blobs for later levels and reports pass through the levels before their own.
 The partitions of a micro-batch are handed to the route step as Arrow.
+
+Where there are several hosts, anchors make a site run again on the executor it ran on last, where its runs are open and
+cached. An anchor is an RDD of next to nothing, partitioned like the exchange, that executors keep in memory. The
+exchange is the blobs *without* the keys of the anchor: no blob has such a key, so nothing is taken away, but Spark then
+runs each task where its partition of the anchor is. (A union would have the same effect, but only for whole hosts:
+several executors of one host would take each other's sites.)
 """
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +26,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext, TaskContext, cloudpickle
 from pyspark.errors import PySparkException
-from pyspark.serializers import CPickleSerializer
+from pyspark.serializers import BatchedSerializer, CPickleSerializer, pack_long
 from pyspark.sql import Row
 
 from penstock.connectors.bad_rows import divert_malformed
@@ -31,14 +38,15 @@ from penstock.plan.program import Program
 from penstock.scratch import scratch_folder
 from penstock.spark.failures import TRIES, TaskFailed, cannot_travel, task_failed
 from penstock.spark.hosts import on_one_host, tries_tasks_once
-from penstock.spark.jobs.exchange import Addressed, Anchors, addressed, opened
 from penstock.spark.session import jvm_is_dead, spark_folder
 from penstock.spark.source.adapter import BatchSplit
 from penstock.spark.workers.allocator import keep_freed_memory
-from penstock.spark.workers.transport import Parcel
+from penstock.spark.workers.transport import Addressed, Parcel, addressed, opened
 from penstock.storage.disk_errors import explained, is_lasting
 from penstock.types import conform
 
+_SAME = 1  # names the way to partition: Spark compares it to see that two RDDs lie alike
+_WHILE = 0.2  # seconds that placing one partition takes, so that no executor takes those of another
 _MESSAGES = pa.schema([("partition", pa.int32()), ("message", pa.binary())])
 
 
@@ -229,3 +237,70 @@ class _PartitionSplit:
     def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
         found = divert_malformed(self.table, self.time, self.where, lambda: 0)
         yield ReadResult(found.rows.select(list(columns)), found.bad)
+
+
+class Anchors:
+    """Invariant: `_anchor` lies in `_width` partitions on the `_executors` executors that were there then. One that is
+    lost is made again by Spark, elsewhere; when others come, all are placed anew."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._anchor: Any = None
+        self._width = self._executors = 0
+
+    def exchanged(self, chain: RDD[Addressed], width: int) -> RDD[Addressed]:
+        """The messages by partition, each partition where its anchor is."""
+        partitioner = self._partitioner(width)
+        blobs = self._pairs(chain.mapPartitions(_keyed, preservesPartitioning=True))
+        return self._read(blobs.subtractByKey(self._placed(width), partitioner))
+
+    def _placed(self, width: int) -> Any:
+        executors = len(self._context._jsc.sc().statusTracker().getExecutorInfos())
+        if width != self._width or executors > self._executors:
+            self.let_go()
+            made = self._context.parallelize(range(width, 2 * width), width).mapPartitions(_anchor_of)
+            self._anchor = self._pairs(made).partitionBy(self._partitioner(width)).cache()
+            self._read(self._anchor).mapPartitions(_take_a_while).collect()
+            self._width = width
+        self._executors = executors
+        return self._anchor
+
+    def let_go(self) -> None:
+        """Let go of where sites were."""
+        if self._anchor is not None:
+            self._anchor.unpersist()
+        self._anchor, self._width = None, 0
+
+    def _partitioner(self, width: int) -> Any:
+        return self._jvm.PythonPartitioner(width, _SAME)
+
+    def _pairs(self, keyed: RDD[Any]) -> Any:
+        keyed._bypass_serializer = True
+        return self._jvm.PairwiseRDD(keyed._jrdd.rdd()).asJavaPairRDD()
+
+    def _read(self, pairs: Any) -> RDD[Any]:
+        return RDD(self._jvm.PythonRDD.valueOfPair(pairs), self._context, BatchedSerializer(CPickleSerializer()))
+
+    @property
+    def _jvm(self) -> Any:
+        return self._context._jvm
+
+
+def _keyed(messages: Iterable[Addressed]) -> Iterator[bytes]:
+    """Each message as Spark shuffles it: the number of its partition, and a batch of one."""
+    serializer = CPickleSerializer()
+    for partition, message in messages:
+        yield pack_long(partition)
+        yield serializer.dumps([(partition, message)])
+
+
+def _anchor_of(numbers: Iterable[int]) -> Iterator[bytes]:
+    """Keys of the same partitions that no message has."""
+    for number in numbers:
+        yield pack_long(number)
+        yield CPickleSerializer().dumps([number])
+
+
+def _take_a_while(numbers: Iterable[int]) -> Iterator[int]:
+    time.sleep(_WHILE)
+    yield from numbers

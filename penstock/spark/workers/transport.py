@@ -3,7 +3,8 @@
 A worker that makes parcels tells others where they lie; they map what they need and copy nothing. Members of a crew lay
 them into an anonymous file in memory, and nobody has to clean up: it is free when its worker has closed it and the last
 reader has let go of the rows, also where that is because they died. Tasks of a job outlive their workers, so what they
-hand over lies in files of a folder, which goes when the epoch is over.
+hand over lies in files of a folder, which goes when the epoch is over. Through Spark go only messages and parcels, each
+with the partition it goes to: rows would pass through the JVM several times.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ import mmap
 import os
 import sys
 import uuid
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
+from penstock.engine.task.level import partition_of
 from penstock.engine.wire.blob import Blob, decode
+from penstock.engine.wire.job import CONTROL, EpochJob, Message, TaskFailure
+from penstock.errors import StorageError
 from penstock.storage.disk_errors import writing
+
+_LEAST_BYTES = 1 << 16  # of a blob that is handed over as a parcel by tasks of a job
 
 
 def available() -> bool:
@@ -71,3 +78,39 @@ class Arena:
 
     def close(self) -> None:
         self._out.close()
+
+
+Addressed = tuple[int, Message | Parcel]
+
+
+def addressed(job: EpochJob, folder: str | None, messages: Iterable[Message | Parcel]) -> Iterator[Addressed]:
+    """The messages with their partitions; large ones as parcels in `folder`, if there is one. A disk that takes no
+    parcel is an answer, as for whoever made the messages: trying again would only repeat it."""
+    for message in messages:
+        try:
+            packed = _packed(folder, message)
+        except StorageError as error:
+            yield 0, Message(CONTROL, 0, TaskFailure("parcel", error))
+            return
+        yield partition_of(message.site, job.width), packed
+
+
+def _packed(folder: str | None, message: Message | Parcel) -> Message | Parcel:
+    match message:
+        case Message(subquery, site, Blob(_, rows) as blob) if (
+            folder and rows is not None and rows.nbytes > _LEAST_BYTES
+        ):
+            return parcel_in(folder, subquery, site, blob)
+    return message
+
+
+def opened(level: int, inbox: Iterable[Addressed], passing: list[Parcel]) -> Iterator[Message]:
+    """The messages of an inbox. Parcels for later levels are left as they are, and put into `passing`."""
+    for _, message in inbox:
+        match message:
+            case Message():
+                yield message
+            case Parcel(subquery, site) if subquery == level:
+                yield Message(subquery, site, message.open())
+            case _:
+                passing.append(message)

@@ -16,7 +16,6 @@ from penstock.operators.bands import leads
 from penstock.plan.logical import Join
 from penstock.plan.lost_time import why_no_time
 from penstock.plan.schema import columns_of_node
-from penstock.sql.joins.equalities import Equality, Key, KeyPart, Keys, equality_of, keys_of, typed
 from penstock.sql.joins.time_bounds import (
     Bound,
     Times,
@@ -28,7 +27,7 @@ from penstock.sql.joins.time_bounds import (
     timing_of,
 )
 from penstock.sql.joins.tree import Joined, Leaf, Tree, names_of
-from penstock.sql.joins.unit import Unit, owner
+from penstock.sql.joins.unit import Equality, Key, KeyPart, Keys, Unit, equality_of, keys_of, owner, typed
 from penstock.sql.names.conjuncts import all_of
 from penstock.sql.parse.place import ScriptText
 

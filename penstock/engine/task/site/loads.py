@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,7 +18,6 @@ import numpy.typing as npt
 from penstock.balance.keys import CellLoads, KeyLoad, heaviest
 from penstock.balance.stats import Counts, Figures, Loads, Round, Told
 from penstock.checkpoint.manifest import SiteState
-from penstock.engine.task.site.key_loads import Columns, KeyCounts, cell_loads, heavy_keys, rows_of, without
 from penstock.engine.task.site.storing import Storage
 from penstock.engine.task.site.view import StateView
 from penstock.engine.task.site.working import Work, Worked
@@ -26,12 +26,16 @@ from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import Marks, may_cut
 from penstock.plan.program import Subquery
 from penstock.state.directory import Directory
-from penstock.state.hash_ranges import Hashes, HashRange, common, remaining
+from penstock.state.hash_ranges import Hashes, HashRange, common, point, remaining
+from penstock.state.hot_keys import Cells
 from penstock.state.runs import Slice, about
 
 Kind = TypeVar("Kind", np.int64, np.float64)
 MOST_COUNTED = 256  # sites whose counts a process remembers
 _COUNTED: dict[tuple[Path, int, int], Counted] = {}
+TOLD = 4  # keys of each port
+BLOCK = 64  # hashes
+Columns = Sequence[Sequence[Hashes]]
 
 
 class Telling:
@@ -249,3 +253,75 @@ def shared_out(borders: Borders, worked: Sequence[Worked], weights: Counts) -> t
             seconds += mine * (item.seconds / total)
             output += mine * (item.output / total)
     return seconds, output
+
+
+def without(hashes: Hashes, ranges: Sequence[HashRange]) -> Hashes:
+    """A sorted column without some ranges of hashes."""
+    gone = [np.arange(len(hashes))[part.rows(hashes)] for part in ranges]
+    return np.delete(hashes, np.concatenate(gone)) if gone else hashes
+
+
+@dataclass(frozen=True, eq=False)
+class KeyCounts:
+    """The hashes of a sorted column, each once, and where their rows begin in it. Invariant: `starts` has one entry
+    more than `hashes`, the number of rows."""
+
+    hashes: Hashes
+    starts: Counts
+
+    @staticmethod
+    def of(column: Hashes) -> KeyCounts:
+        starts = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1]))) if len(column) else np.arange(0)
+        return KeyCounts(column[starts], np.append(starts, len(column)))
+
+    @cached_property
+    def rows(self) -> Counts:
+        """How many each hash has."""
+        return np.diff(self.starts)
+
+    def rows_of(self, hashes: Hashes) -> Counts:
+        """How many some hashes have, which need not be in the column."""
+        begin, end = (np.searchsorted(self.hashes, hashes, side=side) for side in ("left", "right"))
+        return np.asarray(self.starts[end] - self.starts[begin])
+
+    def heaviest(self, most: int) -> Hashes:
+        """So many of the hashes with the most rows. They have at least as many as the largest of blocks have, and few
+        others do: to part all hashes takes fifty times as long."""
+        if len(self.hashes) <= most:
+            return self.hashes
+        largest = np.maximum.reduceat(self.rows, np.arange(0, len(self.rows), BLOCK))
+        least = np.partition(largest, -most)[-most] if len(largest) > most else 0
+        able = np.flatnonzero(self.rows >= least)
+        return self.hashes[able[np.argpartition(self.rows[able], -most)[-most:]]]
+
+
+def heavy_keys(ports: Sequence[Sequence[KeyCounts]]) -> tuple[KeyLoad, ...]:
+    """The heaviest keys of each column of each port, with what they have in all."""
+    heavy = [counts.heaviest(TOLD) for port in ports for counts in port]
+    found = np.unique(np.concatenate(heavy)) if heavy else np.zeros(0, np.uint64)
+    none = np.zeros(len(found), np.int64)
+    rows = np.stack([sum((counts.rows_of(found) for counts in port), none) for port in ports], axis=1)
+    return tuple(KeyLoad(hash_, tuple(by_port)) for hash_, by_port in zip(found.tolist(), rows.tolist(), strict=True))
+
+
+def rows_of(columns: Sequence[Hashes], part: HashRange) -> int:
+    found = (part.rows(hashes) for hashes in columns)
+    return sum(rows.stop - rows.start for rows in found)
+
+
+def cell_loads(
+    directory: Directory, site: int, columns: Columns, done: Sequence[int], seconds: Figures, output: Figures
+) -> CellLoads:
+    """What the cells of a site came to; `done`, `seconds` and `output` have one entry for each that it has."""
+    cut, copied, worked_on = np.zeros((3, len(directory.spread)), np.int64)
+    took, put_out = np.zeros((2, len(directory.spread)))
+    own = [n for n, cells in enumerate(directory.spread) if site in cells.sites]
+    for n in own:
+        cut[n], copied[n] = _parted(directory.spread[n], columns)
+    worked_on[own], took[own], put_out[own] = done, seconds, output
+    return CellLoads(cut, copied, worked_on, took, put_out)
+
+
+def _parted(cells: Cells, columns: Columns) -> tuple[int, int]:
+    counts = [rows_of(port, point(cells.hash)) for port in columns]
+    return counts[cells.cut], sum(counts) - counts[cells.cut]
