@@ -13,11 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import QueryError, SourceError, did_you_mean
-from penstock.type_names import SQL_TYPES as SQL_TYPES
-from penstock.type_names import TIMESTAMP as TIMESTAMP
-from penstock.type_names import arrow_type as arrow_type
-from penstock.type_names import is_nested as is_nested
-from penstock.type_names import sql_type as sql_type
+from penstock.type_names import TIMESTAMP, sql_type
 
 
 def _normal_type(arrow: pa.DataType) -> pa.DataType:

@@ -31,7 +31,7 @@ from penstock.connectors.sinks.terminal import TerminalSink
 from penstock.expr.functions import ALIASES, FUNCTIONS, REFUSED, Function
 from penstock.sql.names.aggregate_names import AGGREGATE_NAMES
 from penstock.sql.parse.refusals import _CLAUSES, _NO_SET_OPERATION
-from penstock.types import SQL_TYPES
+from penstock.type_names import SQL_TYPES
 
 TARGET = Path(__file__).parents[1] / "docs" / "reference.md"
 

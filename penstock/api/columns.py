@@ -18,7 +18,7 @@ from penstock.errors import QueryError
 from penstock.expr.functions import require_function
 from penstock.expr.text import text
 from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal
-from penstock.types import arrow_type, sql_type
+from penstock.type_names import arrow_type, sql_type
 
 _CONSTANTS = (bool, int, float, str, bytes, Decimal, date, datetime, timedelta, type(None))
 

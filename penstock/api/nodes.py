@@ -22,7 +22,8 @@ from penstock.plan.logical import JOINS, BatchFunction, InOrder, Join, MapBatche
 from penstock.plan.naming import unique_name
 from penstock.plan.schema import WINDOW_START, columns_of_node, time_type
 from penstock.plan.size import MAX_HEIGHT, MAX_NODES, measured
-from penstock.types import arrow_type, normalise
+from penstock.type_names import arrow_type
+from penstock.types import normalise
 
 _PER_WINDOW = 'put .windowed(ps.tumbling("1m")) before it, or choose a time with per=...'
 Schema: TypeAlias = "pa.Schema | Mapping[str, str]"

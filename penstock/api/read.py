@@ -31,7 +31,8 @@ from penstock.errors import ConfigError, QueryError, did_you_mean
 from penstock.plan.logical import Source
 from penstock.progress.allowed import allowing
 from penstock.progress.rules import Slack
-from penstock.types import arrow_type, is_time_type, normalise, require_column, sql_type
+from penstock.type_names import arrow_type, sql_type
+from penstock.types import is_time_type, normalise, require_column
 
 if TYPE_CHECKING:
     import pandas as pd

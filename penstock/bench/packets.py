@@ -16,7 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.connectors.generator.calls import uniforms
-from penstock.types import TIMESTAMP, time_array, time_values
+from penstock.type_names import TIMESTAMP
+from penstock.types import time_array, time_values
 
 SECOND = 1_000_000
 START = 472_222 * 3_600 * SECOND  # a whole hour

@@ -19,7 +19,8 @@ from penstock.connectors.bad_rows import divert_malformed
 from penstock.connectors.recorded import Count, recorded, unusable
 from penstock.connectors.source import Offer, ReadResult
 from penstock.errors import ConfigError
-from penstock.types import conform, is_nested, normalise
+from penstock.type_names import is_nested
+from penstock.types import conform, normalise
 
 SUBSTREAM = "memory"
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Words
 from penstock.kernels.in_cache import blocks
-from penstock.types import sql_type
+from penstock.type_names import sql_type
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 

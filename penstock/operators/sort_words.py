@@ -17,7 +17,7 @@ from penstock.expr.evaluate import connection as duck
 from penstock.kernels.arrays import Indices, Words
 from penstock.kernels.hash import Column, as_array, canonical_keys, decimal_words, is_text
 from penstock.kernels.segments import Values
-from penstock.types import is_nested
+from penstock.type_names import is_nested
 
 _SIGN = np.uint64(1 << 63)
 

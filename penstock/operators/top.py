@@ -20,7 +20,8 @@ from penstock.operators.row_layout import RowLayout
 from penstock.operators.shapes import OnePort
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
 from penstock.progress.mark import BEGIN, END
-from penstock.types import is_nested, require_column, sql_type, time_values
+from penstock.type_names import is_nested, sql_type
+from penstock.types import require_column, time_values
 
 WordsOf = Callable[[Indices], list[Words]]  # returns the sort words of some rows, the most significant first
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from penstock.errors import QueryError
 from penstock.expr.evaluate.scalar import result_schema
 from penstock.expr.tree import Call, Cast, Column, Expr, Named
-from penstock.types import sql_type
+from penstock.type_names import sql_type
 
 
 def type_of(expression: Expr, schema: pa.Schema) -> pa.DataType:

@@ -17,7 +17,7 @@ from penstock.operators.bands import Band
 from penstock.operators.window.kinds import Moments, RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.progress.rules import Rule
-from penstock.types import sql_type
+from penstock.type_names import sql_type
 
 AGGREGATES = (
     "count", "sum", "avg", "min", "max", "stddev", "stddev_pop", "variance", "var_pop", "count_distinct",

@@ -36,7 +36,8 @@ from penstock.sql.parse.statements import (
     Punctuation,
     Watermark,
 )
-from penstock.types import is_time_type, normalise, require_column, sql_type
+from penstock.type_names import sql_type
+from penstock.types import is_time_type, normalise, require_column
 
 SOURCE_OPTIONS = ("idle", "idle_advances", "allowed_lateness")  # of every source, whatever its connector
 _ALL, _BY = "in_order", "in_order_by"

@@ -17,7 +17,7 @@ from penstock.progress.rules import Slack
 from penstock.testing.case_table import aligned
 from penstock.testing.source_rows import connector_of
 from penstock.testing.trial_sql_words import NoSql, listed, span
-from penstock.types import sql_type
+from penstock.type_names import sql_type
 
 
 def source_sql(source: Source) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock.connectors.files.source import FilesConnector
 from penstock.connectors.source import ReadResult
 from penstock.errors import SourceError
-from penstock.types import arrow_type
+from penstock.type_names import arrow_type
 
 SCHEMA = pa.schema([("id", pa.int64()), ("ts", pa.int64())])
 

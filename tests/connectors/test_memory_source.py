@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.connectors.memory import MemoryConnector
 from penstock.errors import ConfigError
-from penstock.types import SQL_TYPES
+from penstock.type_names import SQL_TYPES
 
 
 def batch(*ids: int) -> pa.Table:

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from penstock.connectors.files.source import FilesConnector
 from penstock.connectors.source import ReadResult
 from penstock.errors import SourceError
-from penstock.types import arrow_type, normalise
+from penstock.type_names import arrow_type
+from penstock.types import normalise
 
 
 def schema_of(**types: str) -> pa.Schema:
@@ -174,7 +175,7 @@ def test_what_is_inferred_can_be_read_and_equals_what_duckdb_reads(tmp_path_fact
 
 
 def _duckdb_type(type_: pa.DataType) -> str:
-    from penstock.types import sql_type
+    from penstock.type_names import sql_type
 
     return sql_type(type_)
 

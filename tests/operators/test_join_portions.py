@@ -15,7 +15,7 @@ from penstock.operators.bands import Band
 from penstock.operators.protocol import Marks, Portion, Stored
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
 from penstock.state.runs import TIME
-from penstock.types import TIMESTAMP
+from penstock.type_names import TIMESTAMP
 
 KINDS = ("inner", "left", "right", "full", "semi", "anti")
 

@@ -21,7 +21,7 @@ from penstock.operators.theta_join import pairs as theta_pairs
 from penstock.operators.theta_join.join import GridJoin
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
 from penstock.state.grid import cell_hashes
-from penstock.types import TIMESTAMP
+from penstock.type_names import TIMESTAMP
 
 LEFT = pa.schema([("ta", pa.int64()), ("x", pa.int64()), ("f", pa.float64()), ("s", pa.string()), ("la", TIMESTAMP)])
 RIGHT = pa.schema([("tb", pa.int64()), ("y", pa.int32()), ("g", pa.float64()), ("z", pa.string()), ("lb", TIMESTAMP)])

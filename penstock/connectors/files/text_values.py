@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.types import sql_type
+from penstock.type_names import sql_type
 
 TRUE_TEXTS = ("true", "True", "TRUE", "1")
 FALSE_TEXTS = ("false", "False", "FALSE", "0")

@@ -22,7 +22,8 @@ import pyarrow as pa
 from penstock.connectors.recorded import Count, recorded, unusable
 from penstock.connectors.source import Offer, ReadResult
 from penstock.errors import ConfigError
-from penstock.types import TIMESTAMP, conform, time_array
+from penstock.type_names import TIMESTAMP
+from penstock.types import conform, time_array
 
 SUBSTREAM = "calls"
 CALLS_SCHEMA = pa.schema(

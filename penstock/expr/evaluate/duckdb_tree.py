@@ -19,7 +19,7 @@ from penstock.errors import QueryError
 from penstock.expr.functions import require_function
 from penstock.expr.text import signed_integer
 from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal, Scalar
-from penstock.types import arrow_type, sql_type
+from penstock.type_names import arrow_type, sql_type
 
 _CONSTANT = "use a valid value of its type, or a column"
 

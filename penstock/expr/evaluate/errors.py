@@ -10,7 +10,7 @@ import duckdb
 from penstock.errors import EvaluationError, QueryError, did_you_mean
 from penstock.expr.text import text
 from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal
-from penstock.types import arrow_type
+from penstock.type_names import arrow_type
 
 TypeOf = Callable[[Expr], str]  # returns the SQL type of an expression or raises duckdb.Error
 

@@ -23,7 +23,8 @@ from penstock.expr.evaluate.fast_paths import Compute, plain
 from penstock.expr.evaluate.types import column_type, inputs_of, positions
 from penstock.expr.text import text
 from penstock.expr.tree import Call, Case, Column, Expr, Literal, Named, columns_of
-from penstock.types import arrow_type, require_column, sql_type
+from penstock.type_names import arrow_type, sql_type
+from penstock.types import require_column
 
 
 def evaluate(table: pa.Table, columns: Sequence[Named]) -> pa.Table:

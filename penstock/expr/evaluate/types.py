@@ -14,7 +14,7 @@ from penstock.expr.evaluate.duckdb_tree import build, constant
 from penstock.expr.evaluate.errors import children, unfit
 from penstock.expr.text import text
 from penstock.expr.tree import Cast, Expr, columns_of
-from penstock.types import arrow_type, sql_type
+from penstock.type_names import arrow_type, sql_type
 
 _STORED_AS = {
     "HUGEINT": "BIGINT", "UHUGEINT": "BIGINT", "UBIGINT": "BIGINT", "UINTEGER": "BIGINT", "USMALLINT": "INTEGER",

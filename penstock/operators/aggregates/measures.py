@@ -26,7 +26,8 @@ from penstock.operators.aggregates.sums import (
     whole_sum,
 )
 from penstock.operators.aggregates.variance import Moments, variance
-from penstock.types import require_column, sql_type
+from penstock.type_names import sql_type
+from penstock.types import require_column
 
 # The partials that each function needs. Measures of one column share them.
 PARTIALS_OF: dict[str, tuple[str, ...]] = {

@@ -17,7 +17,8 @@ from penstock.kernels.arrays import Indices, Times, Words
 from penstock.kernels.hash import as_array, canonical_keys, check_key_type, hash_columns, is_text, key_words
 from penstock.kernels.segments import Segments
 from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of
-from penstock.types import is_time_type, require_column, sql_type
+from penstock.type_names import sql_type
+from penstock.types import is_time_type, require_column
 
 Arrays: TypeAlias = list[pa.Array]
 

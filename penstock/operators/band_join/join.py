@@ -23,7 +23,8 @@ from penstock.operators.band_join.work import JoinWork
 from penstock.operators.bands import Band, Leads, leads
 from penstock.operators.protocol import Done, Explosion, Marks, Portion
 from penstock.progress.mark import saturate
-from penstock.types import is_time_type, require_column, sql_type
+from penstock.type_names import sql_type
+from penstock.types import is_time_type, require_column
 
 Names = Sequence[Sequence[str]]
 

@@ -23,7 +23,7 @@ from penstock.operators.arrange import arranged_schema, hashes_of, times_of
 from penstock.state.grid import Grid, cell_hashes
 from penstock.state.hash_ranges import HashRange, point
 from penstock.state.runs import HASH, TIME
-from penstock.types import is_nested
+from penstock.type_names import is_nested
 
 CODE = "#code"  # the column with the code of a row
 _CODE_BITS = 16

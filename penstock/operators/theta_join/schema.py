@@ -6,7 +6,8 @@ import pyarrow as pa
 
 from penstock.errors import QueryError
 from penstock.expr.tree import Expr, columns_of
-from penstock.types import is_time_type, require_column, sql_type
+from penstock.type_names import sql_type
+from penstock.types import is_time_type, require_column
 
 Schemas = tuple[pa.Schema, pa.Schema]
 Payload = tuple[tuple[str, ...], tuple[str, ...]]

@@ -41,7 +41,8 @@ from penstock.operators.window.windows import Window
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, at, saturate
 from penstock.state.runs import HASH, TIME
 from penstock.state.site_order import Order, by_hash
-from penstock.types import is_time_type, require_column, sql_type, time_array, time_values
+from penstock.type_names import sql_type
+from penstock.types import is_time_type, require_column, time_array, time_values
 
 __all__ = ["Measure", "WindowAggregate"]
 

@@ -21,7 +21,7 @@ from penstock.plan.compile.prepare import Prepared, closing_by, computed, follow
 from penstock.plan.logical import JOINS, Join
 from penstock.plan.options import CompileOptions
 from penstock.plan.program import ROW_NUMBER, Following
-from penstock.types import sql_type
+from penstock.type_names import sql_type
 
 
 def prepare_join(node: Join, below: Sequence[Stream], options: CompileOptions) -> Prepared:

@@ -16,7 +16,8 @@ from penstock.plan.logical import MapBatches
 from penstock.plan.program import Apply
 from penstock.plan.schema import WINDOW_COLUMNS
 from penstock.plan.window_bounds import check_assigned
-from penstock.types import is_time_type, sql_type
+from penstock.type_names import sql_type
+from penstock.types import is_time_type
 
 
 def mapped(node: MapBatches, stream: Stream) -> Stream:

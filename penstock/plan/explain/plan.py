@@ -22,7 +22,7 @@ from penstock.plan.logical import Source
 from penstock.plan.program import SINK, Apply, Assign, Branch, Compute, Divide, Input, Keep, Program, Step, Subquery
 from penstock.plan.spans import span_text
 from penstock.progress.rules import Ordered, Punctuated, Slack
-from penstock.types import sql_type
+from penstock.type_names import sql_type
 
 
 def explain(query: Query) -> str:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from penstock.errors import QueryError, did_you_mean
 from penstock.expr.tree import Cast, Expr, Literal
 from penstock.sql.parse.tree import without_parentheses
-from penstock.types import arrow_type, sql_type
+from penstock.type_names import arrow_type, sql_type
 
 _DECIMAL_DIGITS = 38
 _PLAIN_DECIMAL = re.compile(r"\d*\.\d*")

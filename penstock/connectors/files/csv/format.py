@@ -35,7 +35,8 @@ from penstock.connectors.files.text_values import FALSE_TEXTS, TRUE_TEXTS, try_c
 from penstock.connectors.files.typed_lines import TypedColumn, parsed_column, typed_rows
 from penstock.connectors.source import ReadResult
 from penstock.errors import SourceError
-from penstock.types import conform, is_nested, missing_column, place_of, sql_type
+from penstock.type_names import is_nested, sql_type
+from penstock.types import conform, missing_column, place_of
 
 _SAMPLE = 1 << 20
 _ZONED_TIME = pa.timestamp("us", "UTC")

@@ -31,7 +31,7 @@ from penstock.connectors.files.text_values import reasons
 from penstock.connectors.files.typed_lines import TypedColumn, first_reason, parsed_column, typed_rows, where_true
 from penstock.connectors.source import ReadResult
 from penstock.errors import SourceError, did_you_mean
-from penstock.types import TIMESTAMP
+from penstock.type_names import TIMESTAMP
 
 _SAMPLE = 1 << 20
 _MOST_FIELDS = 200  # an object of more keys is most likely a map, with other keys in other rows
