@@ -24,19 +24,20 @@ from penstock.sql.names.aggregate_names import has_aggregate
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import Scope
 from penstock.sql.parse.tree import extra_parts, place_of, placing, without_parentheses
-from penstock.sql.select.grouped_expression import (
+from penstock.sql.select.over import Numbering, Over
+from penstock.sql.select.result_columns import Item, free_name, is_star, items_of, names_of, output_names
+from penstock.sql.select.rows import Rows
+from penstock.sql.select.shaped import Shaped, qualify_of
+from penstock.sql.select.slots import (
     WINDOW_SCOPE,
     AggregateSlot,
+    NumberSlot,
     WindowColumn,
     as_written,
     columns_in,
     over_result,
     same,
 )
-from penstock.sql.select.over import Numbering, NumberSlot, Over
-from penstock.sql.select.result_columns import Item, free_name, is_star, items_of, names_of, output_names
-from penstock.sql.select.rows import Rows
-from penstock.sql.select.shaped import Shaped, qualify_of
 
 _ToResult = Callable[[Expr], Expr]
 _NEEDS_WINDOW = "a continuous aggregate needs a window: without one it would never be complete"

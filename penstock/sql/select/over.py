@@ -13,19 +13,11 @@ from penstock.plan.logical import Order
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import Scope
 from penstock.sql.parse.tree import extra_parts, without_parentheses
+from penstock.sql.select.slots import NUMBER
 from penstock.sql.streams.ranked import Ranking
 
 _TOP = "write ROW_NUMBER() OVER (PARTITION BY window_start, k ORDER BY x DESC) AS rn, and around it WHERE rn <= 3"
 _RANKS = ("rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
-
-
-@dataclass(frozen=True)
-class NumberSlot(Column):
-    """The number of a row, before it has its name."""
-
-
-NUMBER = NumberSlot("#row_number")  # no column can be called so
-NUMBER_NAME = "row_number"
 
 
 @dataclass(frozen=True)

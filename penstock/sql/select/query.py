@@ -18,10 +18,11 @@ from penstock.sql.names.aggregate_names import has_aggregate
 from penstock.sql.parse.refusals import check_clauses, check_distinct, not_a_select
 from penstock.sql.parse.tree import extra_parts, place_of, placing
 from penstock.sql.select.grouped import grouped
-from penstock.sql.select.over import NUMBER, NUMBER_NAME, Numbering
+from penstock.sql.select.over import Numbering
 from penstock.sql.select.result_columns import is_star, items_of, output_names
 from penstock.sql.select.rows import Rows, rows_of
 from penstock.sql.select.shaped import Shaped, qualify_of
+from penstock.sql.select.slots import NUMBER, NUMBER_NAME
 from penstock.sql.streams.ranked import Ranked, bounded, require_time
 from penstock.sql.streams.stream import Context, Planned, stream_of_plan, whole
 from penstock.sql.streams.union import once, plan_union

@@ -13,7 +13,7 @@ from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import Scope
 from penstock.sql.parse.place import ScriptText
 from penstock.sql.parse.tree import extra_parts, place_of
-from penstock.sql.select.over import NUMBER_NAME, NumberSlot
+from penstock.sql.select.slots import NUMBER_NAME, NumberSlot
 
 
 @dataclass(frozen=True)

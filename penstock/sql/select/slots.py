@@ -1,7 +1,8 @@
-"""Expressions of a grouped query, which are about two things at once: rows that go in, and groups that come out.
+"""Slots: columns that stand for what only the result of a query has, as an aggregate or the number of a row.
 
-They are built over the columns of the input. What only the result has is a column of its own kind, and `over_result`
-turns the whole into an expression over the columns of the result.
+Expressions of a grouped query are about two things at once: rows that go in, and groups that come out. They are built
+over the columns of the input and slots, and `over_result` turns the whole into an expression over the columns of the
+result.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from dataclasses import dataclass
 from penstock.errors import QueryError
 from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal
 from penstock.plan.schema import WINDOW_COLUMNS
-from penstock.sql.select.over import NumberSlot
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,13 @@ class AggregateSlot(Column):
     call: Call
 
 
+@dataclass(frozen=True)
+class NumberSlot(Column):
+    """The number of a row, before it has its name."""
+
+
+NUMBER = NumberSlot("#row_number")  # no column can be called so
+NUMBER_NAME = "row_number"
 WINDOW_SCOPE: dict[str, Expr] = {name: WindowColumn(name) for name in WINDOW_COLUMNS}
 
 
