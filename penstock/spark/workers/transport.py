@@ -3,7 +3,7 @@
 A worker that makes parcels tells others where they lie; they map what they need and copy nothing. Members of a crew lay
 them into an anonymous file in memory, and nobody has to clean up: it is free when its worker has closed it and the last
 reader has let go of the rows, also where that is because they died. Tasks of a job outlive their workers, so what they
-hand over lies in files of a folder, which goes when the epoch is over. Through Spark go only messages and parcels, each
+hand over lies in files of a folder, which goes when the epoch is over: on one host, only parcels go through Spark, each
 with the partition it goes to: rows would pass through the JVM several times.
 """
 
