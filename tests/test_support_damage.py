@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from penstock.testing.damage import campaign, chosen, table
-from penstock.testing.damage_tries import FAILURES, HARMLESS, NAMED, Tried, Try, all_tries
+from tests.support.damage.campaign import campaign, chosen, table
+from tests.support.damage.tries import FAILURES, HARMLESS, NAMED, Tried, Try, all_tries
 
 PARTS, TRIES = 4, 200
 

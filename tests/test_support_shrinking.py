@@ -9,13 +9,13 @@ import pyarrow as pa
 
 import penstock as ps
 from penstock.plan.logical import Distinct, Join, Node, Source
-from penstock.testing.fuzz import main
-from penstock.testing.queries import SECOND, cut, rows_from
-from penstock.testing.shrink import shrunk, simpler
 from penstock.testing.source_rows import nodes_of, sources_of, tables_of
-from penstock.testing.trial_text import node_text, trial_text
-from penstock.testing.trials import Trial, random_trial
 from penstock.testing.ways import Way, random_way
+from tests.support.fuzz import main
+from tests.support.queries.data import SECOND, cut, rows_from
+from tests.support.trials.shrink import shrunk, simpler
+from tests.support.trials.text import node_text, trial_text
+from tests.support.trials.trial import Trial, random_trial
 
 WAY = Way(sites=7, groups_per_site=2, items=1, item_rows=3, rows_per_epoch=7, hash_bits=8)
 

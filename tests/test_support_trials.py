@@ -15,19 +15,19 @@ from penstock.connectors.memory import MemoryConnector, MemorySplit
 from penstock.expr.tree import Call, Column
 from penstock.plan.logical import JOINS
 from penstock.progress.rules import Punctuated
-from penstock.testing.case_input import read_input
-from penstock.testing.case_run import EpochResult, Outcome
-from penstock.testing.cases import read_cases, run_case
 from penstock.testing.oracle import batch_answer
-from penstock.testing.queries import SECOND, cut, rows_from
 from penstock.testing.rows import assert_same_rows
 from penstock.testing.source_rows import connector_of, sources_of, tables_of
-from penstock.testing.trial_sql import sql_of
-from penstock.testing.trial_sql_case import case_of
-from penstock.testing.trial_sql_words import NoSql
-from penstock.testing.trial_text import trial_text
-from penstock.testing.trials import Trial, random_trial
 from penstock.testing.ways import Way
+from tests.support.cases.checks import read_cases, run_case
+from tests.support.cases.input import read_input
+from tests.support.cases.run import EpochResult, Outcome
+from tests.support.queries.data import SECOND, cut, rows_from
+from tests.support.trials.sql.case import case_of
+from tests.support.trials.sql.select import sql_of
+from tests.support.trials.sql.words import NoSql
+from tests.support.trials.text import trial_text
+from tests.support.trials.trial import Trial, random_trial
 
 TRIALS = 40
 DIFFERENCE = "1 row, expected 2\n=== not a title\n--- not a section"

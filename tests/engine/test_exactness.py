@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.testing import assert_same_rows, batch_answer, random_way
-from penstock.testing.queries import MICROSECOND, SECOND, cut, disordered, random_query, random_rows
+from tests.support.queries.data import MICROSECOND, SECOND, cut, disordered, random_query, random_rows
 
 
 @pytest.mark.parametrize("case", range(250))

@@ -34,10 +34,13 @@ from penstock.operators.arrange import hashes_of
 from penstock.plan.logical import Source
 from penstock.state.hash_ranges import remaining
 from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
-from penstock.testing.case_input import Epochs, Part
-from penstock.testing.late_answer import BY_WINDOW, Expected, expected, readable
-from penstock.testing.operator_queries import OperatorQuery, operator_queries
-from penstock.testing.queries import (
+from penstock.testing.rows import assert_same_rows
+from penstock.testing.source_rows import connector_of, sources_of
+from penstock.testing.ways import Way, random_way
+from penstock.types import conform
+from tests.support.cases.input import Epochs, Part
+from tests.support.late_answer import BY_WINDOW, Expected, expected, readable
+from tests.support.queries.data import (
     MICROSECOND,
     SCHEMA,
     SECOND,
@@ -47,10 +50,7 @@ from penstock.testing.queries import (
     random_rows,
     rows_from,
 )
-from penstock.testing.rows import assert_same_rows
-from penstock.testing.source_rows import connector_of, sources_of
-from penstock.testing.ways import Way, random_way
-from penstock.types import conform
+from tests.support.queries.operators import OperatorQuery, operator_queries
 
 _WINDOWS = [(10, 10), (20, 3), (30, 1), (10, 5)]  # seconds of size and slide
 _MEASURES = [

@@ -1,4 +1,4 @@
-"""Thousands of random trials: `python -m penstock.testing.fuzz --cases 5000 --seed 1`.
+"""Thousands of random trials: `python -m tests.support.fuzz --cases 5000 --seed 1`.
 
 A trial that fails is shrunk and printed; `--case 17` runs only that one again. Ends with 1 if there was one.
 """
@@ -12,10 +12,10 @@ import traceback
 from collections.abc import Sequence
 from random import Random
 
-from penstock.testing.late_answer import BY_ROW, BY_WINDOW
-from penstock.testing.shrink import shrunk
-from penstock.testing.trial_text import trial_text
-from penstock.testing.trials import LATE, Trial, difference, random_trial
+from tests.support.late_answer import BY_ROW, BY_WINDOW
+from tests.support.trials.shrink import shrunk
+from tests.support.trials.text import trial_text
+from tests.support.trials.trial import LATE, Trial, difference, random_trial
 
 
 def report(seed: object, case: int, tries: int) -> str:

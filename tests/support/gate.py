@@ -13,8 +13,8 @@ import pyarrow as pa
 from penstock.connectors.memory import MemoryConnector, MemoryReader
 from penstock.connectors.source import Offer
 from penstock.plan.logical import Source
-from penstock.testing.crashes import Scenario
 from penstock.testing.source_rows import connector_of, with_sources
+from tests.support.crashes import Scenario
 
 ALL = 10**9
 

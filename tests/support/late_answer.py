@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from penstock.plan.logical import Node
 from penstock.plan.program import LATE_FOR
-from penstock.testing.case_input import Epochs
-from penstock.testing.case_late import divided, judged
 from penstock.testing.oracle import Late, answer_and_late, batch_answer
-from penstock.testing.oracle_relation import MARK, ROW
+from penstock.testing.oracle.relation import MARK, ROW
 from penstock.testing.source_rows import sources_of
+from tests.support.cases.input import Epochs
+from tests.support.cases.late import divided, judged
 
 BY_WINDOW, BY_ROW = "window", "row"  # the rules of lateness
 

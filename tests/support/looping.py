@@ -12,8 +12,8 @@ from penstock.events import Event
 from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
 from penstock.settings import Settings
-from penstock.testing.crashes import Place, Scenario, forget_runs
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, forget_runs
 
 
 @contextmanager

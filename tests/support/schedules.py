@@ -11,9 +11,9 @@ from penstock.errors import StorageError
 from penstock.events import Event
 from penstock.state.directory import Directory
 from penstock.storage.faults import InjectedCrash, arm, disarm
-from penstock.testing.crashes import Fault, Place, Scenario
-from penstock.testing.looping import looping
 from penstock.testing.ways import Way
+from tests.support.crashes import Fault, Place, Scenario
+from tests.support.looping import looping
 
 MOST_SITES = 8
 MOST_DEPTH = 12

@@ -14,12 +14,12 @@ from penstock.engine.driver.loop import Outcome
 from penstock.events import Event
 from penstock.kernels.hash import hash_columns
 from penstock.state.directory import Directory
-from penstock.testing.crashes import Place, Scenario, disorderly_source
-from penstock.testing.looping import looping
-from penstock.testing.operator_queries import OperatorQuery
-from penstock.testing.queries import SCHEMA, random_grain, random_origin, rows_from
-from penstock.testing.schedules import random_change
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, disorderly_source
+from tests.support.looping import looping
+from tests.support.queries.data import SCHEMA, random_grain, random_origin, rows_from
+from tests.support.queries.operators import OperatorQuery
+from tests.support.schedules import random_change
 
 HOT = 7  # the key that half of the rows have
 

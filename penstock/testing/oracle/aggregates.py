@@ -12,8 +12,8 @@ from penstock.expr.text import quoted, text
 from penstock.operators.window.kinds import Moments, RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import Aggregate, Aggregation
-from penstock.testing.oracle_late import mark_of
-from penstock.testing.oracle_relation import ROW, Relation, computed, exploded, listed, of_integer
+from penstock.testing.oracle.late import mark_of
+from penstock.testing.oracle.relation import ROW, Relation, computed, exploded, listed, of_integer
 
 _FUNCTIONS = {"stddev": "stddev_samp", "variance": "var_samp"}
 

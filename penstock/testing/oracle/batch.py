@@ -34,10 +34,10 @@ from penstock.plan.logical import (
     Windows,
     inputs_of,
 )
-from penstock.testing import oracle_late
-from penstock.testing.oracle_aggregates import aggregate_sql
-from penstock.testing.oracle_joins import join_sql
-from penstock.testing.oracle_relation import MARK, ROW, Relation, computed, exploded, listed, of_integer
+from penstock.testing.oracle import late as oracle_late
+from penstock.testing.oracle.aggregates import aggregate_sql
+from penstock.testing.oracle.joins import join_sql
+from penstock.testing.oracle.relation import MARK, ROW, Relation, computed, exploded, listed, of_integer
 from penstock.types import conform
 
 # By source and place of a row: the windows that missed it, from the start of the first to the end of the last, for each

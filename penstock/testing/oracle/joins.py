@@ -8,7 +8,7 @@ from penstock.expr.text import quoted, text
 from penstock.expr.tree import Expr
 from penstock.operators.bands import Band
 from penstock.plan.logical import Join
-from penstock.testing.oracle_relation import ROW, Relation, listed
+from penstock.testing.oracle.relation import ROW, Relation, listed
 
 _PRESERVED = {"left": (0,), "right": (1,), "full": (0, 1)}  # which inputs keep the rows that find no partner
 

@@ -30,7 +30,7 @@ from penstock.plan.logical import (
     inputs_of,
 )
 from penstock.plan.schema import WINDOW_END, WINDOW_START, columns_of_node
-from penstock.testing.oracle_relation import MARK, Relation, exploded
+from penstock.testing.oracle.relation import MARK, Relation, exploded
 
 SOURCE, PLACE, BEHIND = "#source", "#place in it", "#behind"
 _OF_TIME = ("mark", "first", "last")  # of a time: the mark on it, and the borders of the window whose border it is

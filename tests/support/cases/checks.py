@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from penstock.errors import PenstockError
 from penstock.progress.mark import MIN_TIME
-from penstock.testing.case_run import EpochResult, Outcome, input_of, run_case, together
-from penstock.testing.case_table import table_text
-from penstock.testing.case_text import Case, CaseError, CaseFile, read_cases, rewrite, sections
-from penstock.testing.late_answer import expected, readable
 from penstock.testing.rows import assert_same_rows
 from penstock.testing.ways import random_way
+from tests.support.cases.run import EpochResult, Outcome, input_of, run_case, together
+from tests.support.cases.table import table_text
+from tests.support.cases.text import Case, CaseError, CaseFile, read_cases, rewrite, sections
+from tests.support.late_answer import expected, readable
 
 __all__ = [
     "Case", "CaseError", "CaseFile", "Outcome", "check_any_way", "check_batch_answer", "difference", "expected_text",

@@ -18,8 +18,8 @@ from random import Random
 
 import pyarrow as pa
 
-from penstock.testing.case_table import cells, table_of
-from penstock.testing.case_text import CaseError
+from tests.support.cases.table import cells, table_of
+from tests.support.cases.text import CaseError
 
 SUBSTREAM = "case"
 

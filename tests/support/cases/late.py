@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from penstock.plan.logical import Source
 from penstock.progress.rules import Slack
-from penstock.testing.case_input import Epochs, Part
-from penstock.testing.oracle_relation import MARK, ROW
+from penstock.testing.oracle.relation import MARK, ROW
 from penstock.types import time_values
+from tests.support.cases.input import Epochs, Part
 
 
 def judged(epochs: Epochs, source: Source) -> pa.Table:

@@ -22,10 +22,10 @@ from penstock.events import EpochCommitted
 from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.logical import Node, Sink, Source, inputs_of
 from penstock.sql import Script, parse_script
-from penstock.testing.case_input import Epochs
-from penstock.testing.case_source import CaseConnectors
-from penstock.testing.case_text import Case, CaseError
 from penstock.testing.ways import Way
+from tests.support.cases.input import Epochs
+from tests.support.cases.source import CaseConnectors
+from tests.support.cases.text import Case, CaseError
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from penstock.connectors.bad_rows import divert_malformed
 from penstock.connectors.source import Offer, ReadResult
 from penstock.errors import ConfigError
 from penstock.plan.logical import Connector
-from penstock.testing.case_input import Epochs, Part, cut_again, epochs_in, read_input
+from tests.support.cases.input import Epochs, Part, cut_again, epochs_in, read_input
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.testing.case_text import CaseError
+from tests.support.cases.text import CaseError
 
 _CELL = re.compile(r"\s*('(?:[^']|'')*'|[^|]*?)\s*(\||$)")
 _NEEDS_QUOTES = re.compile(r"(?i)null|nothing|split.*|epoch .*|end|'.*|.*[|\n].*|\s.*|.*\s|", re.DOTALL)

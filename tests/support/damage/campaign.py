@@ -1,4 +1,4 @@
-"""The damage campaign: `python -m penstock.testing.damage --tries 1200 --seed 1`.
+"""The damage campaign: `python -m tests.support.damage --tries 1200 --seed 1`.
 
 Every kind of file of a checkpoint is damaged in every way at every moment. Each try must end in an error in three
 parts, or with the right answer. Tries are made in a process of their own, so that one that hangs or ends its process
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import shutil
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
 
-from penstock.testing.damage_tries import (
+from tests.support.damage.tries import (
     CRASH,
     FAILURES,
     HANG,
@@ -133,8 +132,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed = sum(tried.outcome in FAILURES for _, tried in found)
     print(f"{len(found)} tries, {failed} failed (seed {asked.seed})")
     return int(failed > 0)
-
-
-if __name__ == "__main__":
-    os.nice(5)
-    sys.exit(main())

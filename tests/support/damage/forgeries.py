@@ -19,7 +19,7 @@ import xxhash
 
 from penstock.state.runs import HASH, TIME
 from penstock.storage.blocks import block_checksums
-from penstock.testing.damages import Damage, NotApplicable
+from tests.support.damage.kinds import Damage, NotApplicable
 
 _TIMES = ("at", "min_time", "median_time", "max_time")
 Leaf = tuple[dict[str, Any] | list[Any], Any]  # where a value is, and under which key

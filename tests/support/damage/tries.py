@@ -14,7 +14,9 @@ from penstock.checkpoint import manifest as manifests
 from penstock.connectors.source import BAD_ROWS_SCHEMA
 from penstock.errors import PenstockError
 from penstock.storage.faults import FaultPoint, arm, disarm
-from penstock.testing.crashes import (
+from penstock.testing.rows import assert_same_rows
+from penstock.testing.ways import Way
+from tests.support.crashes import (
     Fault,
     Place,
     Scenario,
@@ -25,10 +27,8 @@ from penstock.testing.crashes import (
     run_until_death,
     seeded_scenario,
 )
-from penstock.testing.damages import OF_FILES, OF_FOLDERS, Damage, NotApplicable
-from penstock.testing.forgeries import OF_MANIFESTS, OF_RUNS
-from penstock.testing.rows import assert_same_rows
-from penstock.testing.ways import Way
+from tests.support.damage.forgeries import OF_MANIFESTS, OF_RUNS
+from tests.support.damage.kinds import OF_FILES, OF_FOLDERS, Damage, NotApplicable
 
 NAMED, HARMLESS, NOTHING = "named", "harmless", "nothing to damage"
 SILENT, UNEXPLAINED, TRACE, HANG, CRASH = "silent", "unexplained", "trace", "hang", "crash"

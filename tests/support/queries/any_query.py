@@ -9,10 +9,11 @@ from random import Random
 from penstock.api.streams import Stream
 from penstock.plan.logical import Join, Node
 from penstock.testing.oracle import Batch, opened
-from penstock.testing.queries_draft import Draft, Drawing, Operator
-from penstock.testing.queries_groups import aggregate
-from penstock.testing.queries_joins import join, join_all, theta_join, union
-from penstock.testing.queries_rows import (
+from penstock.testing.source_rows import tables_of
+from tests.support.queries.draft import Draft, Drawing, Operator
+from tests.support.queries.groups import aggregate
+from tests.support.queries.joins import join, join_all, theta_join, union
+from tests.support.queries.single_input import (
     distinct,
     in_order,
     keep_one,
@@ -23,7 +24,6 @@ from penstock.testing.queries_rows import (
     where,
     windowed,
 )
-from penstock.testing.source_rows import tables_of
 
 MOST_ROWS = 3_000  # of any operator's result
 _MOST_PAIRS = 5_000_000  # what a join may look at in batch

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.api.streams import Stream
 from penstock.plan.logical import Filter, Node, Project, Source, Split
-from penstock.testing.queries import SECOND
+from tests.support.queries.data import SECOND
 
 
 @dataclass(frozen=True)

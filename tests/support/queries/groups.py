@@ -10,8 +10,8 @@ import penstock as ps
 from penstock.api.aggregates import AggregateSpec
 from penstock.api.streams import Grouped, Windowed
 from penstock.plan.schema import WINDOW_COLUMNS
-from penstock.testing.queries import MICROSECOND, random_window
-from penstock.testing.queries_draft import Draft, Drawing
+from tests.support.queries.data import MICROSECOND, random_window
+from tests.support.queries.draft import Draft, Drawing
 
 _ROUNDED = (ps.avg, ps.stddev, ps.var_pop, ps.variance, ps.stddev_pop)
 _OF_INTEGERS = (ps.sum, *_ROUNDED)

@@ -9,8 +9,8 @@ from penstock.api.columns import ColumnExpr
 from penstock.api.join_nodes import Within, numbered_names, prefixed_names
 from penstock.plan.logical import JOINS
 from penstock.plan.schema import WINDOW_START
-from penstock.testing.queries import MICROSECOND
-from penstock.testing.queries_draft import Draft, Drawing
+from tests.support.queries.data import MICROSECOND
+from tests.support.queries.draft import Draft, Drawing
 
 _INNER_MORE_OFTEN = ("inner", "inner", "inner", *JOINS)
 

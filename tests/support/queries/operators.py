@@ -8,7 +8,7 @@ from datetime import timedelta
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.plan.logical import JOINS
-from penstock.testing.queries import MICROSECOND
+from tests.support.queries.data import MICROSECOND
 
 OperatorQuery = Callable[[Stream, Stream], Stream]
 

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import penstock as ps
 from penstock.api.columns import ColumnExpr
 from penstock.plan.schema import WINDOW_COLUMNS
-from penstock.testing.queries import SECOND, random_window
-from penstock.testing.queries_draft import Draft, Drawing
+from tests.support.queries.data import SECOND, random_window
+from tests.support.queries.draft import Draft, Drawing
 
 
 def random_condition(drawing: Drawing, draft: Draft, prefer: str | None = None) -> ColumnExpr:

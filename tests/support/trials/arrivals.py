@@ -8,7 +8,7 @@ from random import Random
 
 import pyarrow as pa
 
-from penstock.testing.queries import SECOND, cut, disordered
+from tests.support.queries.data import SECOND, cut, disordered
 
 
 @dataclass(frozen=True)

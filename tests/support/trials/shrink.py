@@ -13,7 +13,7 @@ from penstock.errors import PenstockError
 from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.logical import Join, Node, Source, Union, inputs_of
 from penstock.testing.source_rows import connector_of, nodes_of, sources_of, with_sources
-from penstock.testing.trials import Trial, plainer_ways
+from tests.support.trials.trial import Trial, plainer_ways
 
 _ONE_BY_ONE = 12  # so few rows are left out one at a time
 

@@ -17,11 +17,11 @@ from penstock.errors import PenstockError
 from penstock.expr.text import text
 from penstock.expr.tree import Call, Case, Cast, Column, Literal, Named
 from penstock.plan.logical import BatchFunction, Node, Source, inputs_of
-from penstock.testing.case_text import sections
 from penstock.testing.source_rows import connector_of, sources_of
-from penstock.testing.trial_sql_case import case_of
-from penstock.testing.trial_sql_words import NoSql
-from penstock.testing.trials import Trial
+from tests.support.cases.text import sections
+from tests.support.trials.sql.case import case_of
+from tests.support.trials.sql.words import NoSql
+from tests.support.trials.trial import Trial
 
 
 def trial_text(trial: Trial, title: str, difference: str) -> str:

@@ -21,16 +21,16 @@ from penstock.connectors.memory import MemoryConnector
 from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.logical import Node, Source
 from penstock.progress.rules import Ordered, Slack
-from penstock.testing.arrivals import late_arrivals, random_arrivals
-from penstock.testing.case_input import Epochs, Part
-from penstock.testing.late_answer import BY_WINDOW, expected, readable
 from penstock.testing.oracle import batch_answer
-from penstock.testing.queries import MICROSECOND, SECOND, random_grain, random_origin, rows_from
-from penstock.testing.queries_any import any_query
 from penstock.testing.rows import assert_same_rows
 from penstock.testing.source_rows import connector_of, sources_of, tables_of
 from penstock.testing.ways import Way, random_way
 from penstock.types import conform
+from tests.support.cases.input import Epochs, Part
+from tests.support.late_answer import BY_WINDOW, expected, readable
+from tests.support.queries.any_query import any_query
+from tests.support.queries.data import MICROSECOND, SECOND, random_grain, random_origin, rows_from
+from tests.support.trials.arrivals import late_arrivals, random_arrivals
 
 _PATIENCE = 120.0  # seconds, after which a run counts as one that never ends
 _EPOCHS = 2  # after which a run goes on in the next way

@@ -14,13 +14,13 @@ from penstock.expr.text import text
 from penstock.expr.tree import Literal
 from penstock.plan.compile.subqueries import node_schema
 from penstock.sql import parse_script
-from penstock.testing.case_source import CaseConnectors
 from penstock.testing.source_rows import sources_of
-from penstock.testing.trial_sql import select_of
-from penstock.testing.trial_sql_sources import input_text, source_sql
-from penstock.testing.trial_sql_words import NoSql
-from penstock.testing.trials import Trial
 from penstock.testing.ways import Way
+from tests.support.cases.source import CaseConnectors
+from tests.support.trials.sql.select import select_of
+from tests.support.trials.sql.sources import input_text, source_sql
+from tests.support.trials.sql.words import NoSql
+from tests.support.trials.trial import Trial
 
 
 @dataclass(frozen=True)

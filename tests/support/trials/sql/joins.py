@@ -9,7 +9,7 @@ from penstock.expr.tree import Call, Column, Expr, substitute
 from penstock.operators.bands import Band
 from penstock.plan.logical import Join
 from penstock.plan.schema import columns_of_node, times_of
-from penstock.testing.trial_sql_words import NoSql, has_timestamps, span, words
+from tests.support.trials.sql.words import NoSql, has_timestamps, span, words
 
 
 def conditions_of(node: Join) -> Iterator[str]:

@@ -27,8 +27,8 @@ from penstock.plan.logical import (
 from penstock.plan.naming import unique_name
 from penstock.plan.schema import WINDOW_COLUMNS, columns_of_node
 from penstock.progress.rules import Punctuated
-from penstock.testing.trial_sql_joins import conditions_of
-from penstock.testing.trial_sql_words import NoSql, has_timestamps, item, listed, span, words
+from tests.support.trials.sql.joins import conditions_of
+from tests.support.trials.sql.words import NoSql, has_timestamps, item, listed, span, words
 
 _JOINS = {"left": "LEFT", "right": "RIGHT", "full": "FULL", "semi": "SEMI", "anti": "ANTI"}
 

@@ -14,10 +14,10 @@ from penstock.expr.text import quoted, text
 from penstock.expr.tree import Literal
 from penstock.plan.logical import Source
 from penstock.progress.rules import Slack
-from penstock.testing.case_table import aligned
 from penstock.testing.source_rows import connector_of
-from penstock.testing.trial_sql_words import NoSql, listed, span
 from penstock.types import sql_type
+from tests.support.cases.table import aligned
+from tests.support.trials.sql.words import NoSql, listed, span
 
 
 def source_sql(source: Source) -> str:
