@@ -18,9 +18,8 @@ from penstock.bench.packets import SECOND, START, Link, Traffic
 from penstock.connectors.memory import MemoryConnector
 from penstock.plan.logical import Connector, Node
 from penstock.sql import parse_script
-from penstock.testing import assert_same_rows, batch_answer, random_way
+from penstock.testing import assert_same_rows, batch_answer, cut, disordered, random_way
 from penstock.testing.source_rows import tables_of
-from tests.support.queries.data import cut, disordered
 
 SLACK = 5  # seconds
 TRAFFIC = Traffic(seconds=420, conversations=5, lifetime=90 * SECOND, round_trip=SECOND, tick=SECOND)

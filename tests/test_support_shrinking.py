@@ -9,10 +9,11 @@ import pyarrow as pa
 
 import penstock as ps
 from penstock.plan.logical import Distinct, Join, Node, Source
+from penstock.testing import cut
 from penstock.testing.source_rows import nodes_of, sources_of, tables_of
 from penstock.testing.ways import Way, random_way
 from tests.support.fuzz import main
-from tests.support.queries.data import SECOND, cut, rows_from
+from tests.support.queries.data import SECOND, rows_from
 from tests.support.trials.shrink import shrunk, simpler
 from tests.support.trials.text import node_text, trial_text
 from tests.support.trials.trial import Trial, random_trial

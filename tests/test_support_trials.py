@@ -15,6 +15,7 @@ from penstock.connectors.memory import MemoryConnector, MemorySplit
 from penstock.expr.tree import Call, Column
 from penstock.plan.logical import JOINS
 from penstock.progress.rules import Punctuated
+from penstock.testing import cut
 from penstock.testing.oracle import batch_answer
 from penstock.testing.rows import assert_same_rows
 from penstock.testing.source_rows import connector_of, sources_of, tables_of
@@ -22,7 +23,7 @@ from penstock.testing.ways import Way
 from tests.support.cases.checks import read_cases, run_case
 from tests.support.cases.input import read_input
 from tests.support.cases.run import EpochResult, Outcome
-from tests.support.queries.data import SECOND, cut, rows_from
+from tests.support.queries.data import SECOND, rows_from
 from tests.support.trials.sql.case import case_of
 from tests.support.trials.sql.select import sql_of
 from tests.support.trials.sql.words import NoSql

@@ -13,10 +13,11 @@ import penstock as ps
 from penstock.api.streams import Stream, Windowed
 from penstock.testing.oracle.relation import MARK
 from penstock.testing.source_rows import sources_of
+from penstock.testing.ways import random_ways
 from tests.support.cases.late import judged
 from tests.support.fuzz import report_of
 from tests.support.queries.data import MICROSECOND, SECOND, random_grain, random_origin
-from tests.support.trials.trial import Trial, epochs_of, random_late_source, random_ways
+from tests.support.trials.trial import Trial, epochs_of, random_late_source
 
 ROUNDS = 8  # of all queries and both rules
 

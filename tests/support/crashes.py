@@ -34,22 +34,14 @@ from penstock.operators.arrange import hashes_of
 from penstock.plan.logical import Source
 from penstock.state.hash_ranges import remaining
 from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
+from penstock.testing import disordered
 from penstock.testing.rows import assert_same_rows
 from penstock.testing.source_rows import connector_of, sources_of
 from penstock.testing.ways import Way, random_way
 from penstock.types import conform
 from tests.support.cases.input import Epochs, Part
 from tests.support.late_answer import BY_WINDOW, Expected, expected, readable
-from tests.support.queries.data import (
-    MICROSECOND,
-    SCHEMA,
-    SECOND,
-    disordered,
-    random_grain,
-    random_origin,
-    random_rows,
-    rows_from,
-)
+from tests.support.queries.data import MICROSECOND, SCHEMA, SECOND, random_grain, random_origin, random_rows, rows_from
 from tests.support.queries.operators import OperatorQuery, operator_queries
 
 _WINDOWS = [(10, 10), (20, 3), (30, 1), (10, 5)]  # seconds of size and slide

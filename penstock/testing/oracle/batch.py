@@ -13,6 +13,7 @@ from itertools import count
 import duckdb
 import pyarrow as pa
 
+from penstock.api.streams import Stream
 from penstock.expr.text import quoted, text
 from penstock.expr.tree import Column
 from penstock.operators.window.kinds import Moments
@@ -38,6 +39,7 @@ from penstock.testing.oracle import late as oracle_late
 from penstock.testing.oracle.aggregates import aggregate_sql
 from penstock.testing.oracle.joins import join_sql
 from penstock.testing.oracle.relation import MARK, ROW, Relation, computed, exploded, listed, of_integer
+from penstock.testing.source_rows import tables_of
 from penstock.types import conform
 
 # By source and place of a row: the windows that missed it, from the start of the first to the end of the last, for each
@@ -45,11 +47,13 @@ from penstock.types import conform
 Late = dict[tuple[str, int], set[tuple[int | None, int | None]]]
 
 
-def batch_answer(node: Node, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """The result of a query over whole tables, given by the names of its sources, their rows in the order of arrival.
-    A table may number its rows itself in a column `#row`, where some that arrived are not in it. One with a column
-    `#mark` has rows that came late: it says what punctuation each came behind."""
-    return answer_and_late(node, tables)[0]
+def batch_answer(query: Stream | Node, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
+    """Return the result of a query over whole tables, given by the names of its sources, their rows in the order of
+    arrival; without them, over all rows of its sources in memory. A table may number its rows itself in a column
+    `#row`, where some that arrived are not in it. One with a column `#mark` has rows that came late: it says what
+    punctuation each came behind."""
+    node = query.node if isinstance(query, Stream) else query
+    return answer_and_late(node, tables_of(node) if tables is None else tables)[0]
 
 
 def answer_and_late(node: Node, tables: Mapping[str, pa.Table]) -> tuple[pa.Table, Late]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from itertools import pairwise
 from random import Random
 
 import pyarrow as pa
@@ -59,20 +58,6 @@ def rows_from(random: Random, count: int, origin: int, grain: int, span: int = 6
     rows = [rows[n - 1] if n and random.random() < 0.1 else row for n, row in enumerate(rows)]
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
-
-
-def disordered(random: Random, rows: pa.Table, slack: int) -> pa.Table:
-    """The rows in an order of arrival in which none comes more than `slack` behind the latest before it."""
-    times = rows.column("ts").cast(pa.int64()).to_pylist()
-    arrival = sorted(range(len(times)), key=lambda n: (times[n] + random.randint(0, slack), random.random()))
-    return rows.take(arrival) if arrival else rows
-
-
-def cut(random: Random, rows: pa.Table, most_parts: int = 8) -> list[pa.Table]:
-    """The rows as a few batches, some of them perhaps empty."""
-    borders = sorted(random.randint(0, rows.num_rows) for _ in range(random.randrange(most_parts)))
-    bounds = [0, *borders, rows.num_rows]
-    return [rows.slice(low, high - low) for low, high in pairwise(bounds)]
 
 
 def random_window(random: Random, time: str | None = None, unit: int = SECOND) -> WindowSpec:

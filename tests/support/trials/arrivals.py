@@ -8,7 +8,8 @@ from random import Random
 
 import pyarrow as pa
 
-from tests.support.queries.data import SECOND, cut, disordered
+from penstock.testing import cut, disordered
+from tests.support.queries.data import SECOND
 
 
 @dataclass(frozen=True)

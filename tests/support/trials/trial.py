@@ -12,19 +12,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import penstock as ps
 from penstock.api.handle import Run
 from penstock.api.streams import Stream
 from penstock.connectors.memory import MemoryConnector
-from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.logical import Node, Source
 from penstock.progress.rules import Ordered, Slack
 from penstock.testing.oracle import batch_answer
 from penstock.testing.rows import assert_same_rows
+from penstock.testing.runs import published_rows, runs_in_ways
 from penstock.testing.source_rows import connector_of, sources_of, tables_of
-from penstock.testing.ways import Way, random_way
+from penstock.testing.ways import Way, random_ways
 from penstock.types import conform
 from tests.support.cases.input import Epochs, Part
 from tests.support.late_answer import BY_WINDOW, expected, readable
@@ -32,8 +31,6 @@ from tests.support.queries.any_query import any_query
 from tests.support.queries.data import MICROSECOND, SECOND, random_grain, random_origin, rows_from
 from tests.support.trials.arrivals import late_arrivals, random_arrivals
 
-_PATIENCE = 120.0  # seconds, after which a run counts as one that never ends
-_EPOCHS = 2  # after which a run goes on in the next way
 LATE = "rows were taken for late that are not"
 
 
@@ -64,12 +61,6 @@ def random_trial(random: Random, depth: int | None = None, most_rows: int = 120,
     query = any_query(random, sources, random.randint(1, 4) if depth is None else depth)
     order, grid = random.choice(["any", "any", "any", "in"]), random.choice(["auto", "auto", "auto", "2x2", "3x2"])
     return Trial(query.node, random_ways(random), order, grid, lateness)
-
-
-def random_ways(random: Random) -> tuple[Way, ...]:
-    """Mostly one. The hash is part of a checkpoint, so it stays."""
-    first, *others = (random_way(random) for _ in range(random.choice([1, 1, 1, 2, 3])))
-    return (first, *(replace(way, hash_bits=first.hash_bits) for way in others))
 
 
 def random_source(
@@ -131,10 +122,9 @@ def difference(trial: Trial, folder: Path | None = None) -> str:
 
 def _compare(trial: Trial, folder: Path) -> None:
     run = _run(trial, folder)
-    found = [pq.read_table(path) for path in sorted((folder / "out").glob("*.parquet"))]
-    rows = pa.concat_tables([node_schema(trial.node).empty_table(), *found])
+    rows = published_rows(Stream(trial.node), folder)
     if trial.lateness is None:
-        return assert_same_rows(rows, batch_answer(trial.node, tables_of(trial.node)))
+        return assert_same_rows(rows, batch_answer(trial.node))
     want = expected(trial.node, epochs_of(trial.node), trial.lateness)
     assert_same_rows(rows, want.rows, f"results by lateness of a {trial.lateness}")
     for name, late in want.late.items():
@@ -154,19 +144,13 @@ def _epochs_of_source(source: Source) -> Epochs:
 
 def _run(trial: Trial, folder: Path) -> Run:
     """Run a trial until the input has ended, with as many starts as there are ways."""
-    ready = Stream(trial.node).to.files(str(folder / "out"))
-    options = {"master": "inline", "epoch": "1ms", "order": trial.order, "grid": trial.grid}
-    options["lateness"] = trial.lateness or BY_WINDOW
-    read = 0
-    for way in trial.ways:
-        limit = {} if way is trial.ways[-1] else {"until": f"{_EPOCHS} epochs"}
-        run = ready.start(str(folder / "ck"), **options, **way.settings(), **limit).wait(_PATIENCE)
-        assert not run.running, f"the run does not end: {run.stop(now=True).progress}"
+    read, lateness = 0, trial.lateness or BY_WINDOW
+    for run in runs_in_ways(
+        Stream(trial.node), folder, trial.ways, order=trial.order, grid=trial.grid, lateness=lateness
+    ):
         late = run.progress.late_rows if trial.lateness is None else 0
         assert late == 0, f"{late} {LATE}"
         read += run.progress.rows_in
-        if run.progress.state == "finished":
-            break
     rows = sum(table.num_rows for table in tables_of(trial.node).values())
     assert read == rows, f"{read} rows were read, not {rows}"
     return run
