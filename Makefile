@@ -51,15 +51,15 @@ kernels: setup  ## how fast the kernels are, on one core and without Spark; need
 CASES ?= 5000
 SEED ?= 1
 fuzz: setup  ## 5,000 random queries over random rows, or as many as CASES=n says, against DuckDB in batch
-	$(BIN)/python -m penstock.testing.fuzz --cases $(CASES) --seed $(SEED)
+	$(BIN)/python -m tests.support.fuzz --cases $(CASES) --seed $(SEED)
 
 TRIES ?= 1200
 damage: setup  ## 1,200 damaged checkpoints, or as many as TRIES=n says: named or harmless, never silent
-	$(BIN)/python -m penstock.testing.damage --tries $(TRIES) --seed $(SEED)
+	$(BIN)/python -m tests.support.damage --tries $(TRIES) --seed $(SEED)
 
 ROUNDS ?= 10
 chaos-moves: setup  ## 10 queries on Spark, or ROUNDS=n, are scaled and moved about while drivers and executors are killed
-	$(BIN)/python tests/spark/chaos_moves.py --rounds $(ROUNDS) --seed $(SEED)
+	PYTHONPATH=$(CURDIR) $(BIN)/python tests/spark/chaos_moves.py --rounds $(ROUNDS) --seed $(SEED)
 
 cases: setup  ## rewrites what the .case files expect
 	PENSTOCK_REWRITE=1 $(BIN)/python -m pytest tests/test_cases.py

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from penstock.testing.cases import (
+from tests.support.cases.checks import (
     Case,
     check_any_way,
     check_batch_answer,

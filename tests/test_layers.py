@@ -16,6 +16,7 @@ import pytest
 import penstock
 
 PACKAGE = Path(penstock.__file__).parent
+HARNESS = Path(__file__).with_name("support")
 MOST_LINES = 350
 
 # What each part of the base may import. Everything else may import all of the base.
@@ -133,10 +134,10 @@ class Import:
         return f"{self.importer} imports {self.imported} (line {self.line})"
 
 
-def modules(package: Path = PACKAGE) -> dict[str, Path]:
+def modules(package: Path = PACKAGE, name: str = PACKAGE.name) -> dict[str, Path]:
     names = {}
     for path in sorted(package.rglob("*.py")):
-        parts = (package.name, *path.relative_to(package).with_suffix("").parts)
+        parts = (name, *path.relative_to(package).with_suffix("").parts)
         names[".".join(parts).removesuffix(".__init__")] = path
     return names
 
@@ -191,6 +192,8 @@ def complaint(found: Import) -> str | None:
     library = found.imported.partition(".")[0]
     if library in LIBRARIES:
         return None if f"{found.importer}.".startswith(LIBRARIES[library]) else f"{found}: {library} must not spread"
+    if library == "tests":
+        return f"{found}: the product must not import its tests"
     if library != PACKAGE.name:
         return None
     (from_kind, start), (to_kind, end) = place(found.importer), place(found.imported)
@@ -215,6 +218,21 @@ def test_every_module_has_a_place_in_the_tables() -> None:
 
 def test_arrows_point_one_way() -> None:
     assert complaints() == []
+
+
+def test_the_harness_imports_what_the_kit_may_and_no_tests() -> None:
+    known = modules(HARNESS, "tests.support")
+    found = [i for name, path in known.items() for i in imports_of(name, path, known | modules())]
+    assert [str(i) for i in found if not _may_be_in_the_harness(i.imported)] == []
+
+
+def _may_be_in_the_harness(imported: str) -> bool:
+    match imported.split("."):
+        case ["penstock", *_]:
+            return place(imported)[1] in {*BASE, *ROOMS["testing"], "testing", "public"}
+        case ["tests", *below]:
+            return below[:1] == ["support"]
+    return imported.partition(".")[0] not in LIBRARIES
 
 
 def test_the_tables_have_no_cycles() -> None:
@@ -251,6 +269,7 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
         ("testing/ways.py", "from penstock.spark import session", "testing must not import spark"),
         ("cli/run.py", "from pyspark import SparkContext", "pyspark must not spread"),
         ("plan/logical.py", "import sqlglot.exp", "sqlglot must not spread"),
+        ("testing/ways.py", "from tests.support import crashes", "the product must not import its tests"),
         ("somewhere/else_.py", "from penstock.api import read", "somewhere must not import api"),
     ],
 )
@@ -272,7 +291,7 @@ def test_a_circle_of_modules_is_found(tmp_path: Path) -> None:
 
 
 def test_no_file_is_too_long() -> None:
-    files = [*modules().values(), *PACKAGE.with_name("tools").glob("*.py")]
+    files = [*modules().values(), *modules(HARNESS).values(), *PACKAGE.with_name("tools").glob("*.py")]
     lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
 
@@ -299,7 +318,8 @@ UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "marsha
 
 
 def test_data_never_becomes_code() -> None:
-    found = {name: dangers(path.read_text(encoding="utf-8")) for name, path in modules().items()}
+    files = modules() | modules(HARNESS, "tests.support")
+    found = {name: dangers(path.read_text(encoding="utf-8")) for name, path in files.items()}
     assert {name: what for name, what in found.items() if what} == {}
 
 

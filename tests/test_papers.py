@@ -18,8 +18,7 @@ from penstock.bench.packets import SECOND, START, Link, Traffic
 from penstock.connectors.memory import MemoryConnector
 from penstock.plan.logical import Connector, Node
 from penstock.sql import parse_script
-from penstock.testing import assert_same_rows, batch_answer, random_way
-from penstock.testing.queries import cut, disordered
+from penstock.testing import assert_same_rows, batch_answer, cut, disordered, random_way
 from penstock.testing.source_rows import tables_of
 
 SLACK = 5  # seconds

@@ -1,10 +1,18 @@
-"""For tests of Penstock and of queries: the batch answer by DuckDB, comparison of rows, random ways to run a query.
+"""A kit for tests of queries: the batch answer by DuckDB, comparison of rows, random orders and ways to run a query.
+
+    assert_exact(query)                 any way to run the query gives the batch answer
+    batch_answer(query)                 the same query over all rows at once, by DuckDB
+    assert_same_rows(got, want)         two tables have the same rows, in whatever order
+    disordered(random, rows, slack)     an order of arrival; cut(random, rows) makes batches of it
+    random_way(random)                  a Way: settings of a run that must not change its result
 
 It may import everything but bench, cli and spark.
 """
 
+from penstock.testing.arrivals import cut, disordered
 from penstock.testing.oracle import batch_answer
 from penstock.testing.rows import assert_same_rows
+from penstock.testing.runs import assert_exact
 from penstock.testing.ways import Way, random_way
 
-__all__ = ["Way", "assert_same_rows", "batch_answer", "random_way"]
+__all__ = ["Way", "assert_exact", "assert_same_rows", "batch_answer", "cut", "disordered", "random_way"]

@@ -12,7 +12,7 @@ _SHOWN = 5  # rows on either side of a difference
 
 
 def assert_same_rows(got: pa.Table, want: pa.Table, context: str = "") -> None:
-    """Fails with the first rows that differ, on both sides."""
+    """Fail with the first rows that differ, on both sides, unless two tables have the same rows as often."""
     assert got.column_names == want.column_names, f"{context}: columns {got.column_names}, expected {want.column_names}"
     ours, theirs = sorted(map(_plain, got.to_pylist()), key=_order), sorted(map(_plain, want.to_pylist()), key=_order)
     if len(ours) == len(theirs) and all(map(_rows_equal, ours, theirs)):

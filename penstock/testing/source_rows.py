@@ -8,11 +8,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from penstock.connectors.memory import MemoryConnector
+from penstock.errors import SourceError
 from penstock.plan.logical import Join, Node, Source, Union, inputs_of
 
 
 def sources_of(*nodes: Node) -> dict[str, Source]:
-    """The different sources below some nodes, by name."""
+    """Return the different sources below some nodes, by name."""
     found: dict[str, Source] = {}
     for node in nodes:
         found |= {node.name: node} if isinstance(node, Source) else sources_of(*inputs_of(node))
@@ -20,17 +21,23 @@ def sources_of(*nodes: Node) -> dict[str, Source]:
 
 
 def tables_of(*nodes: Node) -> dict[str, pa.Table]:
-    """The rows of all sources below some nodes, in the order of arrival."""
+    """Return the rows of all sources below some nodes, in the order of arrival."""
     return {name: pa.concat_tables(connector_of(source).batches) for name, source in sources_of(*nodes).items()}
 
 
 def connector_of(source: Source) -> MemoryConnector:
-    assert isinstance(source.connector, MemoryConnector), "only rows in memory can be looked at"
+    """Return the connector of a source in memory; any other is an error."""
+    if not isinstance(source.connector, MemoryConnector):
+        raise SourceError(
+            f"the rows of the source `{source.name}` are not in memory",
+            detail=f"it reads from a {type(source.connector).__name__}",
+            hint=f"give them as a table: {{'{source.name}': rows}}, or read them with ps.read.batches(...)",
+        )
     return source.connector
 
 
 def with_sources(node: Node, change: Callable[[Source], Source]) -> Node:
-    """The same query over other sources."""
+    """Return the same query over other sources."""
     match node:
         case Source():
             return change(node)
@@ -40,7 +47,7 @@ def with_sources(node: Node, change: Callable[[Source], Source]) -> Node:
 
 
 def nodes_of(node: Node) -> Iterator[Node]:
-    """The node and all below it."""
+    """Yield the node and all below it."""
     yield node
     for part in inputs_of(node):
         yield from nodes_of(part)

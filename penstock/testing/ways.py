@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Any
 
@@ -21,10 +21,18 @@ class Way:
     max_delay: int = 1
 
     def settings(self) -> dict[str, Any]:
+        """Return the options of `start`."""
         return asdict(self)
 
 
+def random_ways(random: Random) -> tuple[Way, ...]:
+    """Draw the ways of a run and of its restarts; mostly one. The hash is part of a checkpoint, so it stays."""
+    first, *others = (random_way(random) for _ in range(random.choice([1, 1, 1, 2, 3])))
+    return (first, *(replace(way, hash_bits=first.hash_bits) for way in others))
+
+
 def random_way(random: Random) -> Way:
+    """Draw one way."""
     return Way(
         sites=random.choice([1, 2, 3, 7]),
         groups_per_site=random.choice([1, 2, 16]),

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import penstock
-from penstock.testing.terminal import on_a_terminal
+from tests.support.terminal import on_a_terminal
 
 SCRIPT = """
 import penstock as ps

@@ -17,8 +17,8 @@ from typer.testing import Result
 
 import penstock as package
 from penstock.checkpoint.store import Checkpoint
-from penstock.testing.full_disks import Disk, FaultingDisk, small_disk
-from penstock.testing.script_job import ScriptJob, refusal
+from tests.support.full_disks import Disk, FaultingDisk, small_disk
+from tests.support.script_job import ScriptJob, refusal
 
 NOBODY = 65534
 COMMAND = ("run", "seen.sql", "--master", "inline", "--checkpoint", "checkpoint/of-it")

@@ -9,7 +9,7 @@ from pathlib import Path
 from cli_case import COUNT, calls
 from rich.text import Text
 
-from penstock.testing.terminal import on_a_terminal
+from tests.support.terminal import on_a_terminal
 
 ERASE = "\x1b[2K"
 

@@ -17,7 +17,8 @@ from penstock.checkpoint.manifest import Manifest, RangeMark, SiteState
 from penstock.errors import CheckpointError, CorruptCheckpointError, SinkError, SourceError
 from penstock.state.runs import Slice
 from penstock.storage.faults import FaultPoint, arm, disarm
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way, random_way
+from tests.support.crashes import (
     Fault,
     Place,
     Scenario,
@@ -29,8 +30,7 @@ from penstock.testing.crashes import (
     random_scenario,
     run_until_death,
 )
-from penstock.testing.damage_tries import assert_answer
-from penstock.testing.ways import Way, random_way
+from tests.support.damage.tries import assert_answer
 
 _OPTIONS: dict[str, Any] = {"master": "inline", "epoch": "1ms", "on_bad_row": "divert"}
 

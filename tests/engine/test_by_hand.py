@@ -22,9 +22,9 @@ from penstock.engine.driver.loop import EpochLoop
 from penstock.events import ChangeRefused, DirectoryChanged, Event, Rebalanced
 from penstock.operators.reorder import Reorder
 from penstock.state.directory import Group, uniform
-from penstock.testing.crashes import Place, Scenario
-from penstock.testing.looping import looping
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario
+from tests.support.looping import looping
 
 WAY = Way(sites=2, groups_per_site=4, rows_per_epoch=50)
 FIRST = Group(0, 3)

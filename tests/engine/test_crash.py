@@ -14,7 +14,8 @@ import pytest
 import penstock as ps
 from penstock.engine.task.site.storing import Storage
 from penstock.storage.faults import FaultPoint, arm
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way
+from tests.support.crashes import (
     Fault,
     Place,
     Scenario,
@@ -28,7 +29,6 @@ from penstock.testing.crashes import (
     random_scenario,
     run_until_death,
 )
-from penstock.testing.ways import Way
 
 EACH_POINT = [(p, n) for p in FaultPoint for n in (1, 2, 3) if p is not FaultPoint.RECOVERED or n == 1]
 

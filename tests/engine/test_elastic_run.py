@@ -15,9 +15,9 @@ from penstock.engine.driver.loop import Outcome
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, SiteReport, nothing_follows
 from penstock.events import DirectoryChanged
-from penstock.testing.crashes import Place, Scenario, assert_exact
-from penstock.testing.looping import looping
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, assert_exact
+from tests.support.looping import looping
 
 ROWS, EPOCHS = 400, 110
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.testing import assert_same_rows, batch_answer, random_way
-from penstock.testing.queries import MICROSECOND, SECOND, cut, disordered, random_query, random_rows
+from penstock.testing import assert_same_rows, batch_answer, cut, disordered, random_way
+from tests.support.queries.data import MICROSECOND, SECOND, random_query, random_rows
 
 
 @pytest.mark.parametrize("case", range(250))

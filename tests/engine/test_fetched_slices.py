@@ -17,7 +17,8 @@ from penstock.errors import CorruptCheckpointError
 from penstock.events import EpochCommitted, EpochTimed
 from penstock.state.runs import restrict
 from penstock.storage.cache.fetch import Bring
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way, random_way
+from tests.support.crashes import (
     Place,
     Scenario,
     assert_exact,
@@ -25,12 +26,11 @@ from penstock.testing.crashes import (
     random_fault,
     random_scenario,
 )
-from penstock.testing.hosts import HostsExecutor, LateFetcher
-from penstock.testing.looping import looping
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
-from penstock.testing.schedules import die_with_changes, random_change
-from penstock.testing.ways import Way, random_way
+from tests.support.hosts import HostsExecutor, LateFetcher
+from tests.support.looping import looping
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
+from tests.support.schedules import die_with_changes, random_change
 
 QUERIES = operator_queries(SECOND)
 EACH = 3  # schedules in one test

@@ -21,7 +21,8 @@ from penstock.errors import DiskFullError, StorageError
 from penstock.events import DiskFull, EpochCommitted, Event
 from penstock.storage.disk_errors import explained
 from penstock.storage.faults import FaultPoint
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way
+from tests.support.crashes import (
     Fault,
     Place,
     Scenario,
@@ -31,9 +32,8 @@ from penstock.testing.crashes import (
     random_scenario,
     run_until_death,
 )
-from penstock.testing.damage_tries import assert_answer
-from penstock.testing.full_disks import Disk, FaultingDisk, small_disk
-from penstock.testing.ways import Way
+from tests.support.damage.tries import assert_answer
+from tests.support.full_disks import Disk, FaultingDisk, small_disk
 
 WAY = Way(rows_per_epoch=1)
 

@@ -15,7 +15,7 @@ from penstock.api.streams import Stream
 from penstock.checkpoint.manifest import Manifest
 from penstock.engine.task.site.run_access import OPEN_RUNS
 from penstock.errors import CorruptCheckpointError
-from penstock.testing.forgeries import OF_RUNS
+from tests.support.damage.forgeries import OF_RUNS
 
 IN_ORDER = {"order": "in"}
 

@@ -22,13 +22,13 @@ from penstock.state.hash_ranges import point
 from penstock.state.hot_keys import Cells
 from penstock.state.runs import restrict
 from penstock.storage.faults import InjectedCrash, arm, disarm
-from penstock.testing.crashes import Place, Scenario, assert_exact, random_fault
-from penstock.testing.looping import looping
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
-from penstock.testing.reading_ahead import ReadingAhead
-from penstock.testing.skew import HOT, hash_of, skewed_scenario, step_with_spreading
 from penstock.testing.ways import Way, random_way
+from tests.support.crashes import Place, Scenario, assert_exact, random_fault
+from tests.support.looping import looping
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
+from tests.support.reading_ahead import ReadingAhead
+from tests.support.skew import HOT, hash_of, skewed_scenario, step_with_spreading
 
 QUERIES = {name: query for name, query in operator_queries(SECOND).items() if "join" in name}
 SPREADABLE = sorted(name for name in QUERIES if "theta" not in name and "full" not in name)

@@ -16,11 +16,11 @@ from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
 from penstock.engine.driver.showing import subquery_status
 from penstock.events import DirectoryChanged, EpochCommitted
-from penstock.testing.crashes import Place, Scenario, assert_exact
-from penstock.testing.looping import looping
-from penstock.testing.queries import SECOND
-from penstock.testing.skew import HOT, hash_of
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, assert_exact
+from tests.support.looping import looping
+from tests.support.queries.data import SECOND
+from tests.support.skew import HOT, hash_of
 
 HASH = hash_of(HOT, 64)
 

@@ -20,14 +20,14 @@ from penstock.operators.protocol import may_cut
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import Hashes
 from penstock.state.runs import Slice
-from penstock.testing.crashes import Place, Scenario, assert_exact
-from penstock.testing.hosts import HostsExecutor, LateFetcher
-from penstock.testing.looping import looping
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
-from penstock.testing.schedules import random_change
-from penstock.testing.skew import HOT, hash_of, random_change_of_keys, skewed_scenario
 from penstock.testing.ways import Way, random_way
+from tests.support.crashes import Place, Scenario, assert_exact
+from tests.support.hosts import HostsExecutor, LateFetcher
+from tests.support.looping import looping
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
+from tests.support.schedules import random_change
+from tests.support.skew import HOT, hash_of, random_change_of_keys, skewed_scenario
 
 QUERIES = operator_queries(SECOND)
 SPREADABLE = ["inner join", "left join", "right join", "semi join", "anti join", "three-way join"]

@@ -18,7 +18,8 @@ from random import Random
 import pytest
 
 from penstock.storage.faults import FaultPoint
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way
+from tests.support.crashes import (
     Fault,
     Place,
     another_way,
@@ -29,18 +30,17 @@ from penstock.testing.crashes import (
     run_in_child,
     seeded_scenario,
 )
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
-from penstock.testing.ways import Way
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
 
 EACH_POINT = [(p, n) for p in FaultPoint for n in (1, 3) if p is not FaultPoint.RECOVERED or n == 1]
-AT_ONCE = "import sys; from penstock.testing.crashes import *; run_in_child(sys.argv[1], sys.argv[2], Way(), None)"
+AT_ONCE = "import sys; from tests.support.crashes import *; run_in_child(sys.argv[1], sys.argv[2], Way(), None)"
 
 
 @pytest.fixture(scope="module")
 def server() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pytest", "penstock.testing.crashes"])
+    context.set_forkserver_preload(["pytest", "tests.support.crashes"])
     return context
 
 

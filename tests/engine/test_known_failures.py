@@ -34,7 +34,8 @@ from penstock.settings import Settings
 from penstock.storage import durable
 from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.testing import assert_same_rows
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way
+from tests.support.crashes import (
     Fault,
     Place,
     Scenario,
@@ -47,7 +48,6 @@ from penstock.testing.crashes import (
     random_scenario,
     run_until_death,
 )
-from penstock.testing.ways import Way
 
 WITHOUT_ROWS = [  # the points that an epoch of nothing but punctuation reaches
     p

@@ -24,7 +24,8 @@ from penstock.errors import QueryError
 from penstock.operators.bands import Band
 from penstock.plan.logical import JOINS, Join
 from penstock.testing import assert_same_rows, batch_answer
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way
+from tests.support.crashes import (
     Place,
     Scenario,
     another_way,
@@ -35,9 +36,8 @@ from penstock.testing.crashes import (
     operator_scenario,
     published,
 )
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
-from penstock.testing.ways import Way
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
 
 QUERIES = operator_queries(SECOND)
 PROBING = [name for name in QUERIES if ("join" in name and "rows" not in name) or name == "distinct"]

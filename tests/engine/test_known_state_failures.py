@@ -23,7 +23,8 @@ from penstock.storage.durable import Sync
 from penstock.storage.faults import FaultPoint
 from penstock.storage.run_files import Copy
 from penstock.testing import assert_same_rows, batch_answer
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way
+from tests.support.crashes import (
     Fault,
     Place,
     Scenario,
@@ -37,7 +38,6 @@ from penstock.testing.crashes import (
     published,
     run_until_death,
 )
-from penstock.testing.ways import Way
 
 
 def test_b3_no_name_is_used_twice_and_no_named_file_deleted(

@@ -23,11 +23,11 @@ from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.logical import JOINS
 from penstock.progress.mark import MAX_TIME, MIN_TIME
 from penstock.testing import assert_same_rows, batch_answer
-from penstock.testing.crashes import Place, Scenario, assert_exact, finish
-from penstock.testing.operator_queries import OperatorQuery, operator_queries
-from penstock.testing.queries import SECOND
 from penstock.testing.source_rows import tables_of
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, assert_exact, finish
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import OperatorQuery, operator_queries
 
 QUERIES = operator_queries(1)
 

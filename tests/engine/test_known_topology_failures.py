@@ -15,7 +15,8 @@ from small_streams import stream
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.plan.logical import JOINS
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way
+from tests.support.crashes import (
     Place,
     Scenario,
     another_way,
@@ -25,9 +26,8 @@ from penstock.testing.crashes import (
     launch,
     operator_scenario,
 )
-from penstock.testing.operator_queries import OperatorQuery, operator_queries
-from penstock.testing.queries import SCHEMA, SECOND, rows_from
-from penstock.testing.ways import Way
+from tests.support.queries.data import SCHEMA, SECOND, rows_from
+from tests.support.queries.operators import OperatorQuery, operator_queries
 
 QUERIES = operator_queries(SECOND)
 

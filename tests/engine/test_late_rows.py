@@ -12,10 +12,10 @@ import pytest
 
 import penstock as ps
 from penstock.errors import CheckpointError, ConfigError
-from penstock.testing import Way, assert_same_rows
-from penstock.testing.case_input import Part
-from penstock.testing.late_answer import expected, readable
-from penstock.testing.queries import MICROSECOND, SECOND, cut, random_query, random_rows
+from penstock.testing import Way, assert_same_rows, cut
+from tests.support.cases.input import Part
+from tests.support.late_answer import expected, readable
+from tests.support.queries.data import MICROSECOND, SECOND, random_query, random_rows
 
 
 @pytest.mark.parametrize("lateness", ["row", "window"])

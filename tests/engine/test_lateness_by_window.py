@@ -11,12 +11,13 @@ import pytest
 
 import penstock as ps
 from penstock.api.streams import Stream, Windowed
-from penstock.testing.case_late import judged
-from penstock.testing.fuzz import report_of
-from penstock.testing.oracle_relation import MARK
-from penstock.testing.queries import MICROSECOND, SECOND, random_grain, random_origin
+from penstock.testing.oracle.relation import MARK
 from penstock.testing.source_rows import sources_of
-from penstock.testing.trials import Trial, epochs_of, random_late_source, random_ways
+from penstock.testing.ways import random_ways
+from tests.support.cases.late import judged
+from tests.support.fuzz import report_of
+from tests.support.queries.data import MICROSECOND, SECOND, random_grain, random_origin
+from tests.support.trials.trial import Trial, epochs_of, random_late_source
 
 ROUNDS = 8  # of all queries and both rules
 

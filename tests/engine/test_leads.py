@@ -11,11 +11,11 @@ from held_clock import Clock
 import penstock as ps
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
-from penstock.testing.crashes import Place, Scenario, assert_exact, operator_scenario
-from penstock.testing.looping import looping, step_to_end
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
 from penstock.testing.ways import Way, random_way
+from tests.support.crashes import Place, Scenario, assert_exact, operator_scenario
+from tests.support.looping import looping, step_to_end
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
 
 QUERIES = operator_queries(SECOND)
 

@@ -24,7 +24,9 @@ from penstock.operators.arrange import times_of
 from penstock.progress.mark import END, at
 from penstock.state.runs import HASH, TIME
 from penstock.testing import assert_same_rows
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way
+from penstock.types import time_values
+from tests.support.crashes import (
     Place,
     another_way,
     assert_exact,
@@ -34,10 +36,8 @@ from penstock.testing.crashes import (
     operator_scenario,
     published,
 )
-from penstock.testing.operator_queries import OperatorQuery, operator_queries
-from penstock.testing.queries import SECOND
-from penstock.testing.ways import Way
-from penstock.types import time_values
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import OperatorQuery, operator_queries
 
 QUERIES = operator_queries(SECOND)
 

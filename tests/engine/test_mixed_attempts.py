@@ -23,7 +23,8 @@ from penstock.engine.wire.job import (
 )
 from penstock.errors import PenstockError
 from penstock.events import EpochDropped
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way
+from tests.support.crashes import (
     MixingExecutor,
     Place,
     assert_exact,
@@ -31,8 +32,7 @@ from penstock.testing.crashes import (
     newest_manifest,
     random_scenario,
 )
-from penstock.testing.looping import step_to_end
-from penstock.testing.ways import Way
+from tests.support.looping import step_to_end
 
 Messages = list[Message]
 Spoil = Callable[[Messages, Callable[[], Messages]], Messages]

@@ -13,7 +13,8 @@ from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.events import ChangeRefused, DirectoryChanged
 from penstock.state.directory import Group
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way, random_way
+from tests.support.crashes import (
     Place,
     Scenario,
     assert_exact,
@@ -22,11 +23,10 @@ from penstock.testing.crashes import (
     random_fault,
     random_scenario,
 )
-from penstock.testing.looping import looping
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
-from penstock.testing.schedules import die_with_changes, step_with_changes
-from penstock.testing.ways import Way, random_way
+from tests.support.looping import looping
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
+from tests.support.schedules import die_with_changes, step_with_changes
 
 QUERIES = operator_queries(SECOND)
 EACH = 10  # schedules in one test

@@ -12,7 +12,8 @@ from random import Random
 import pytest
 
 from penstock.storage.faults import FaultPoint
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way
+from tests.support.crashes import (
     Fault,
     Place,
     Scenario,
@@ -26,9 +27,8 @@ from penstock.testing.crashes import (
     operator_scenario,
     run_until_death,
 )
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
-from penstock.testing.ways import Way
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
 
 QUERIES = operator_queries(SECOND)
 PROBING = [name for name in QUERIES if ("join" in name and "rows" not in name) or name == "distinct"]

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from penstock.testing.fuzz import report_of
-from penstock.testing.trials import random_trial
+from tests.support.fuzz import report_of
+from tests.support.trials.trial import random_trial
 
 CASES = int(os.environ.get("PENSTOCK_CASES") or 200)
 

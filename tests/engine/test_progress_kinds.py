@@ -18,7 +18,7 @@ from penstock.engine.driver.commit import source_marks
 from penstock.progress.mark import BEGIN, MAX_TIME, MIN_TIME, at
 from penstock.testing import Way, assert_same_rows
 from penstock.testing.oracle import answer_and_late
-from penstock.testing.oracle_relation import MARK
+from penstock.testing.oracle.relation import MARK
 
 
 def marked(*batches: Rows, keep: bool = False) -> Stream:

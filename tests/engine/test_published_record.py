@@ -17,8 +17,8 @@ from penstock.checkpoint.manifest import file_name
 from penstock.engine.driver.standing import rows_of
 from penstock.errors import CheckpointError, CorruptCheckpointError, SinkError
 from penstock.storage.faults import FaultPoint
-from penstock.testing.crashes import Fault, Place, Scenario, newest_manifest, run_until_death
 from penstock.testing.ways import Way
+from tests.support.crashes import Fault, Place, Scenario, newest_manifest, run_until_death
 
 SECOND = 1_000_000
 EPOCHS = 6

@@ -29,11 +29,11 @@ from penstock.events import EpochCommitted
 from penstock.operators.protocol import ClosesWindows
 from penstock.plan.compile.subqueries import compile_query
 from penstock.settings import Settings
-from penstock.testing.crashes import Place, Scenario, assert_exact, operator_scenario, random_scenario
-from penstock.testing.looping import looping, step_to_end
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
 from penstock.testing.ways import Way, random_way
+from tests.support.crashes import Place, Scenario, assert_exact, operator_scenario, random_scenario
+from tests.support.looping import looping, step_to_end
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
 
 QUERIES = operator_queries(SECOND)
 MODES = ["slow", "lazy"]

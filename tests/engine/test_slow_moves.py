@@ -22,9 +22,9 @@ from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, SiteReport, nothing_follows
 from penstock.events import DirectoryChanged, EpochCommitted
 from penstock.state.directory import Directory
-from penstock.testing.crashes import Place, Scenario, assert_exact
-from penstock.testing.looping import looping
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, assert_exact
+from tests.support.looping import looping
 
 WINDOW, KEYS, EPOCHS, WINDOWS, SITES = 100, 500, 20, 3, 3
 SLOW = Way(sites=SITES, groups_per_site=4, flush="slow")

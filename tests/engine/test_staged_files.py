@@ -16,7 +16,8 @@ from penstock.engine.driver.outputs import Outputs
 from penstock.engine.driver.standing import rows_of
 from penstock.errors import CorruptCheckpointError
 from penstock.storage.faults import FaultPoint
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way
+from tests.support.crashes import (
     Fault,
     Place,
     Scenario,
@@ -26,7 +27,6 @@ from penstock.testing.crashes import (
     newest_manifest,
     run_until_death,
 )
-from penstock.testing.ways import Way
 
 WAY = Way(sites=3)
 SECOND = 1_000_000

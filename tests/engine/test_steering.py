@@ -24,9 +24,9 @@ from penstock.engine.driver.showing import hottest
 from penstock.engine.driver.steering import Steering
 from penstock.events import DirectoryChanged
 from penstock.state.directory import uniform
-from penstock.testing.crashes import Place, Scenario
-from penstock.testing.looping import looping
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario
+from tests.support.looping import looping
 
 ROWS = 50_000_000  # more than a test will ever see
 

@@ -21,8 +21,8 @@ from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, not
 from penstock.progress.mark import BEGIN, END, MIN_TIME, at
 from penstock.testing import Way, assert_same_rows, batch_answer
 from penstock.testing.oracle import answer_and_late
-from penstock.testing.oracle_relation import MARK
-from penstock.testing.reading_ahead import ReadingAhead
+from penstock.testing.oracle.relation import MARK
+from tests.support.reading_ahead import ReadingAhead
 
 # -- substreams --------------------------------------------------------------------------------------------------------
 

@@ -14,9 +14,9 @@ from penstock.balance.decisions import Move, Split
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.state.directory import Group
-from penstock.testing.crashes import Place, Scenario, assert_exact
-from penstock.testing.looping import looping
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, assert_exact
+from tests.support.looping import looping
 
 KEYS, EPOCHS, DEPTH = 24, 36, 12
 ONE_ITEM = Way(sites=2, groups_per_site=1, items=1, item_rows=1)

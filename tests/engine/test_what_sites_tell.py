@@ -18,9 +18,9 @@ from penstock.engine.driver.loop import Outcome
 from penstock.engine.driver.showing import subquery_status
 from penstock.events import DirectoryChanged
 from penstock.settings import Settings
-from penstock.testing.crashes import Place, Scenario, assert_exact
-from penstock.testing.looping import looping
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, assert_exact
+from tests.support.looping import looping
 
 WAY = Way(sites=2, groups_per_site=4, rows_per_epoch=50)
 

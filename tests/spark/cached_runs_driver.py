@@ -13,11 +13,11 @@ from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.events import EpochTimed
 from penstock.spark.jobs.executor import SparkExecutor
 from penstock.spark.session import spark_context
-from penstock.testing.crashes import Place, Scenario, assert_exact, operator_scenario
-from penstock.testing.looping import looping
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, assert_exact, operator_scenario
+from tests.support.looping import looping
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
 
 MASTER = "local-cluster[2,1,1024]"
 SITES = 4

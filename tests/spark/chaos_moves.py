@@ -1,4 +1,4 @@
-"""Rounds of chaos: `python tests/spark/chaos_moves.py --rounds 10 --seed 1`.
+"""Rounds of chaos: `PYTHONPATH=. python tests/spark/chaos_moves.py --rounds 10 --seed 1`.
 
 In each a query of its own runs on Spark, is scaled from 2 to 5, 3, 1 and 8 sites, and its groups are moved about, while
 its driver is killed at random moments and started again; every third time on a cluster whose executors are killed too.

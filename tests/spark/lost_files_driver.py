@@ -17,9 +17,9 @@ from penstock.engine.wire.job import EpochJob
 from penstock.events import EpochDropped
 from penstock.spark.jobs import executor
 from penstock.spark.session import spark_context
-from penstock.testing.crashes import Place, assert_exact, random_scenario
-from penstock.testing.looping import step_to_end
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, assert_exact, random_scenario
+from tests.support.looping import step_to_end
 
 MASTER = "local-cluster[2,1,1024]"
 EAGER = {"multiplier": "1.01", "quantile": "0.1", "interval": "10ms", "minTaskRuntime": "1ms"}

@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 from random import Random
 
-from penstock.testing.crashes import Place, assert_exact, finish, random_scenario
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, assert_exact, finish, random_scenario
 
 
 def main(seed: str, folder: str, exchange: str) -> None:

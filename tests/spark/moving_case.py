@@ -27,7 +27,7 @@ from penstock.control.folder import FOLDER, STATUS
 from penstock.control.requests import MoveRequest, Request, ScaleRequest
 from penstock.errors import CheckpointError
 from penstock.state.hash_ranges import HASH_END
-from penstock.testing.crashes import assert_exact, assert_homes
+from tests.support.crashes import assert_exact, assert_homes
 
 PATIENCE = 180.0  # seconds that anything may take before it counts as stuck
 EXECUTOR = "CoarseGrainedExecutorBackend"

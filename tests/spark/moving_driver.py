@@ -10,11 +10,11 @@ from random import Random
 
 from penstock.events import DirectoryChanged, Event
 from penstock.storage.faults import FaultPoint, arm
-from penstock.testing.crashes import Place, Scenario, launch, operator_scenario, random_scenario
-from penstock.testing.gate import Gate, gated
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, launch, operator_scenario, random_scenario
+from tests.support.gate import Gate, gated
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
 
 BATCHES = 12
 

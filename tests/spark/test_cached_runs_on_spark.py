@@ -13,11 +13,11 @@ import pytest
 from pyspark import SparkContext
 
 from penstock.spark.choice import executor_on
-from penstock.testing.crashes import Place, Scenario, assert_exact, operator_scenario
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
-from penstock.testing.schedules import step_with_changes
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, assert_exact, operator_scenario
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
+from tests.support.schedules import step_with_changes
 
 pytestmark = pytest.mark.spark
 DRIVER = Path(__file__).with_name("cached_runs_driver.py")

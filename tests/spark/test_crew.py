@@ -30,7 +30,8 @@ from penstock.spark.workers.pool import Crew, CrewLost
 from penstock.spark.workers.scheduler import Shift
 from penstock.spark.workers.transport import Arena
 from penstock.spark.workers.worker import Done, Member, Request, _answer_all
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way, random_way
+from tests.support.crashes import (
     MixingExecutor,
     Place,
     Scenario,
@@ -38,11 +39,10 @@ from penstock.testing.crashes import (
     operator_scenario,
     random_scenario,
 )
-from penstock.testing.looping import step_to_end
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
-from penstock.testing.schedules import step_with_changes
-from penstock.testing.ways import Way, random_way
+from tests.support.looping import step_to_end
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
+from tests.support.schedules import step_with_changes
 
 pytestmark = pytest.mark.skipif(not parcels.available(), reason="this system has no files in memory")
 

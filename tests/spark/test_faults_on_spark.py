@@ -19,7 +19,8 @@ from penstock.errors import PenstockError
 from penstock.events import EpochDropped
 from penstock.spark.jobs.executor import SparkExecutor
 from penstock.storage.faults import FaultPoint
-from penstock.testing.crashes import (
+from penstock.testing.ways import Way
+from tests.support.crashes import (
     Fault,
     MixingExecutor,
     Place,
@@ -32,10 +33,9 @@ from penstock.testing.crashes import (
     random_scenario,
     run_until_death,
 )
-from penstock.testing.looping import step_to_end
-from penstock.testing.operator_queries import operator_queries
-from penstock.testing.queries import SECOND
-from penstock.testing.ways import Way
+from tests.support.looping import step_to_end
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
 
 pytestmark = pytest.mark.spark
 DRIVER = Path(__file__).with_name("lost_files_driver.py")

@@ -12,9 +12,9 @@ from pyspark import SparkContext
 from penstock.errors import DiskFullError
 from penstock.events import DiskFull, Event
 from penstock.spark.failures import task_failed
-from penstock.testing.crashes import Place, Scenario, finish, launch, random_scenario
-from penstock.testing.damage_tries import assert_answer
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, finish, launch, random_scenario
+from tests.support.damage.tries import assert_answer
 
 pytestmark = pytest.mark.spark
 FEW_SITES = Way(sites=2, rows_per_epoch=1)

@@ -14,8 +14,8 @@ import pytest
 import penstock
 from penstock.errors import StorageError
 from penstock.spark.embedded.jvm import Jvm
-from penstock.testing.full_disks import Disk, FaultingDisk, small_disk
-from penstock.testing.script_job import ScriptJob, refusal
+from tests.support.full_disks import Disk, FaultingDisk, small_disk
+from tests.support.script_job import ScriptJob, refusal
 
 PATIENCE = 300  # seconds, on a machine with much else to do
 COMMAND = ["run", "seen.sql", "--master", "local[2]", "--set", "exchange=spark", "--checkpoint", "ck"]

@@ -13,9 +13,9 @@ import penstock as ps
 from penstock.api.streams import Stream
 from penstock.engine.driver.loop import Outcome
 from penstock.spark.choice import executor_on
-from penstock.testing.crashes import Place, Scenario, assert_exact
-from penstock.testing.looping import looping
 from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, assert_exact
+from tests.support.looping import looping
 
 pytestmark = pytest.mark.spark
 GRIDS = {  # for each number of sites

@@ -18,11 +18,11 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.plan.compile.subqueries import compile_query
-from penstock.testing import Way, assert_same_rows, batch_answer
-from penstock.testing.case_input import Part
-from penstock.testing.late_answer import BY_WINDOW, expected, readable
-from penstock.testing.queries import SECOND, disordered
+from penstock.testing import Way, assert_same_rows, batch_answer, disordered
 from penstock.testing.source_rows import tables_of
+from tests.support.cases.input import Part
+from tests.support.late_answer import BY_WINDOW, expected, readable
+from tests.support.queries.data import SECOND
 
 pytestmark = pytest.mark.spark
 MASTER = "local[2,4]"

@@ -16,11 +16,11 @@ from pyspark.sql import functions as F
 from spark_oracle import NotInSpark, batch_session, frames_of, spark_answer
 
 import penstock as ps
-from penstock.testing import Way, assert_same_rows, batch_answer
-from penstock.testing.queries import SECOND, cut, disordered, random_rows
+from penstock.testing import Way, assert_same_rows, batch_answer, cut, disordered
 from penstock.testing.source_rows import tables_of
-from penstock.testing.trial_text import trial_text
-from penstock.testing.trials import Trial, difference, random_trial
+from tests.support.queries.data import SECOND, random_rows
+from tests.support.trials.text import trial_text
+from tests.support.trials.trial import Trial, difference, random_trial
 
 pytestmark = pytest.mark.spark
 SAMPLE, DEEPEST, MOST_ROWS = 25, 3, 60

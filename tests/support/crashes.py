@@ -1,0 +1,341 @@
+"""Crash tests: a query over batches that has all kinds of rows, runs of it that die, and what must be true afterwards.
+
+Every batch is one epoch, whatever the way of running, so that which rows are late does not depend on crashes either.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+import penstock as ps
+from penstock.api.streams import Stream
+from penstock.api.write import Ready
+from penstock.checkpoint import manifest as manifests
+from penstock.checkpoint.manifest import Manifest, SubqueryState
+from penstock.checkpoint.store import KEPT_MANIFESTS
+from penstock.connectors.source import BAD_ROWS_SCHEMA
+from penstock.engine.driver.executor import Executor
+from penstock.engine.driver.outputs import late_outputs
+from penstock.engine.task.site.run_access import HOSTS, OPEN_RUNS
+from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
+from penstock.errors import StorageError
+from penstock.operators.arrange import hashes_of
+from penstock.plan.logical import Source
+from penstock.state.hash_ranges import remaining
+from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
+from penstock.testing import disordered
+from penstock.testing.rows import assert_same_rows
+from penstock.testing.source_rows import connector_of, sources_of
+from penstock.testing.ways import Way, random_way
+from penstock.types import conform
+from tests.support.cases.input import Epochs, Part
+from tests.support.late_answer import BY_WINDOW, Expected, expected, readable
+from tests.support.queries.data import MICROSECOND, SCHEMA, SECOND, random_grain, random_origin, random_rows, rows_from
+from tests.support.queries.operators import OperatorQuery, operator_queries
+
+_WINDOWS = [(10, 10), (20, 3), (30, 1), (10, 5)]  # seconds of size and slide
+_MEASURES = [
+    {"total": ps.sum("i"), "mean": ps.avg("k")},
+    {"least": ps.min("f"), "most": ps.max("ts")},
+    {"distinct": ps.count_distinct("s"), "spread": ps.stddev("k")},
+    {"first": ps.first("f"), "last": ps.last("s")},
+]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Die at the n-th time that `point` is reached; `action` as in `penstock.storage.faults`."""
+
+    point: FaultPoint
+    nth: int = 1
+    action: str = "crash"
+
+    def __str__(self) -> str:
+        return f"{self.point.value}@{self.nth}:{self.action}"
+
+
+def random_fault(random: Random) -> Fault:
+    """Anywhere, and mostly soon."""
+    nth = random.choice([1, 2, 4, 8, random.randint(1, 40)])
+    return Fault(random.choice(list(FaultPoint)), nth, random.choice(["crash", "crash", "error"]))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run keeps its checkpoint and publishes its rows."""
+
+    root: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.root / "ck"
+
+    @property
+    def results(self) -> Path:
+        return self.root / "out"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A query over sources that hold batches in memory, each batch an epoch. Some rows have no time (bad), some come
+    more than the slack of their source behind (late). `settings` are those that a checkpoint keeps for life."""
+
+    stream: Stream
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def into(self, place: Place) -> Ready:
+        return self.stream.to.files(str(place.results))
+
+    @property
+    def batches(self) -> tuple[pa.Table, ...]:
+        """Of the first source."""
+        return connector_of(next(iter(self._sources.values()))).batches
+
+    @cached_property
+    def late(self) -> dict[str, pa.Table]:
+        """The late rows of each source, by the name of its output."""
+        outputs = late_outputs(tuple(self._sources))
+        return dict(zip(outputs, self._expected.late.values(), strict=True))
+
+    @property
+    def results(self) -> pa.Table:
+        return self._expected.rows
+
+    @cached_property
+    def bad(self) -> list[tuple[str, int]]:
+        """Batch and row number of every row without a time."""
+        return sorted(place for source in self._sources.values() for place in _without_time(source))
+
+    @cached_property
+    def _sources(self) -> dict[str, Source]:
+        return sources_of(self.stream.node)
+
+    @cached_property
+    def _expected(self) -> Expected:
+        epochs = {name: _epochs(source) for name, source in self._sources.items()}
+        return expected(self.stream.node, epochs, self.settings.get("lateness", BY_WINDOW))
+
+
+def _epochs(source: Source) -> Epochs:
+    return tuple((Part(source.name, conform(batch, source.schema)),) for batch in connector_of(source).batches)
+
+
+def _without_time(source: Source) -> Iterator[tuple[str, int]]:
+    for n, batch in enumerate(connector_of(source).batches):
+        nulls = pc.is_null(batch.column(source.time)).to_pylist()
+        yield from ((f"batch {n}", row + 1) for row, null in enumerate(nulls) if null)
+
+
+def random_scenario(random: Random, batches: int = 9, levels: int | None = None, size: int | None = None) -> Scenario:
+    """Every fault point is reached by it, most of them many times: no batch but one is empty, windows close all along,
+    and rows of several epochs stay in the state."""
+    return Scenario(_query(random, disorderly_source(random, _many_rows(random, 64), batches, "batches"), levels, size))
+
+
+def operator_scenario(random: Random, query: OperatorQuery, batches: int = 6, **settings: Any) -> Scenario:
+    """One of `operator_queries(SECOND)` over two sources of which one may end before the other, whose rows are of the
+    same minute."""
+    origin, grain, sources = random_origin(random), random_grain(random), []
+    for name in "ab":
+        rows = rows_from(random, random.choice([24, 40]), origin, grain)
+        sources.append(disorderly_source(random, rows, random.choice([batches, batches - 2]), name))
+    return Scenario(query(*sources), settings)
+
+
+def disorderly_source(random: Random, rows: pa.Table, batches: int, name: str) -> Stream:
+    """Rows, given in order of time, as batches with late and malformed rows among them."""
+    slack = random.choice([0, SECOND, 5 * SECOND])
+    arrived = disordered(random, rows, slack + 6 * SECOND)
+    parts = _batches(random, _with_nulls(random, arrived), batches)
+    splits = random.choice([1, 2, 5])
+    return ps.read.batches(parts, time="ts", progress=ps.slack(slack * MICROSECOND), splits_per_batch=splits, name=name)
+
+
+def _many_rows(random: Random, most: int) -> pa.Table:
+    while (rows := random_rows(random, most)).num_rows < most:
+        pass
+    return rows
+
+
+def _with_nulls(random: Random, rows: pa.Table) -> pa.Table:
+    present = pa.array([random.random() > 0.05 for _ in range(rows.num_rows)])
+    return rows.set_column(0, SCHEMA.field("ts"), pc.if_else(present, rows.column("ts"), None))
+
+
+def _batches(random: Random, rows: pa.Table, count: int) -> tuple[pa.Table, ...]:
+    """Equal parts and an empty one among them, perhaps the last: an epoch of nothing but punctuation."""
+    size = -(-rows.num_rows // (count - 1))
+    parts = [rows.slice(start, size) for start in range(0, rows.num_rows, size)]
+    parts.insert(random.randint(1, len(parts)), rows.slice(0, 0))
+    return tuple(parts)
+
+
+def _query(random: Random, stream: Stream, levels: int | None, seconds: int | None) -> Stream:
+    size, slide = (seconds, seconds) if seconds else random.choice(_WINDOWS)
+    keys = random.sample(["k", "s", "i"], random.randint(1, 2))
+    window = ps.sliding(f"{size}s", every=f"{slide}s", offset=random.choice(["0s", "500ms"]))
+    result = stream.group_by(*keys).window(window).agg(n=ps.count(), **random.choice(_MEASURES))
+    if (levels or random.choice([1, 1, 2])) == 2:
+        result = result.group_by().window(ps.tumbling("10s")).agg(rows=ps.count(), most=ps.max("n"))
+    return result
+
+
+def another_way(random: Random, way: Way) -> Way:
+    """Any other way to go on with a checkpoint: the hash is part of it and stays."""
+    return replace(random_way(random), hash_bits=way.hash_bits)
+
+
+def launch(scenario: Scenario, place: Place, way: Way, **options: object) -> ps.Run:
+    forget_runs(place)
+    fixed = {"master": "inline", "epoch": "1ms", "on_bad_row": "divert", **scenario.settings}
+    return scenario.into(place).start(str(place.checkpoint), **{**fixed, **way.settings(), **options})
+
+
+def forget_runs(place: Place) -> None:
+    """A process that starts again has nothing open."""
+    runs = place.checkpoint / "runs"
+    OPEN_RUNS.keep_only(runs, ())
+    for known in [known for known in HOSTS if known[1] == runs]:
+        del HOSTS[known]
+
+
+def run_until_death(scenario: Scenario, place: Place, way: Way, fault: Fault, **options: object) -> str:
+    """Where the run died of the fault: "recovery" or "epochs"; empty if it lived to its end."""
+    arm(fault.point, fault.nth, fault.action)
+    deadly = InjectedCrash if fault.action == "crash" else StorageError
+    try:
+        run = launch(scenario, place, way, **options)
+    except deadly:
+        return "recovery"
+    else:
+        try:
+            run.wait()
+        except deadly:
+            return "epochs"
+    finally:
+        disarm()
+    return ""
+
+
+def die_again_and_again(scenario: Scenario, place: Place, way: Way, random: Random, deaths: int) -> tuple[Way, str]:
+    """Die of a random fault some times, starting again in another way each time; gives the way to go on, and what
+    happened."""
+    story = []
+    for fault in [random_fault(random) for _ in range(deaths)]:
+        died = run_until_death(scenario, place, way, fault)
+        story.append(f"{fault} {died or 'not reached'}, {way}")
+        way = another_way(random, way)
+    return way, "\n".join([*story, f"then {way}, {scenario.settings}", scenario.stream.explain()])
+
+
+def finish(scenario: Scenario, place: Place, way: Way, **options: object) -> ps.Run:
+    """Run undisturbed to the end of the input."""
+    run = launch(scenario, place, way, **options).wait()
+    assert run.progress.state == "finished"
+    return run
+
+
+def assert_exact(scenario: Scenario, place: Place, context: str = "") -> None:
+    """What a user finds in the folders is the batch answer, and nothing is left lying about."""
+    assert_same_rows(published(place.results, scenario.stream.schema), scenario.results, f"results, {context}")
+    assert_late_rows(scenario, place, context)
+    bad = published(place.checkpoint / "bad", BAD_ROWS_SCHEMA)
+    assert sorted(zip(*(bad.column(n).to_pylist() for n in ("file", "line")), strict=True)) == scenario.bad, context
+    assert_tidy(place.checkpoint, [place.results, *(place.checkpoint / name for name in (*scenario.late, "bad"))])
+
+
+def assert_late_rows(scenario: Scenario, place: Place, context: str = "") -> None:
+    """The late rows in the folders are those that the batch answer has, for the windows that missed them."""
+    for output, late in scenario.late.items():
+        found = [pq.read_table(file) for file in sorted((place.checkpoint / output).glob("*.parquet"))]
+        got = readable(pa.concat_tables(found)) if found else late.schema.empty_table()
+        assert_same_rows(got, late, f"{output} rows, {context}")
+
+
+def kept_manifests(checkpoint: Path) -> list[Manifest]:
+    folder = checkpoint / "manifests"
+    return [manifests.read(folder, epoch) for epoch in manifests.epochs(folder)]
+
+
+def newest_manifest(checkpoint: Path) -> Manifest:
+    return kept_manifests(checkpoint)[-1]
+
+
+def assert_tidy(checkpoint: Path, outputs: Iterable[Path]) -> None:
+    """The newest manifests are there without a gap; what they name is there, whole, and nothing else is."""
+    kept = kept_manifests(checkpoint)
+    last = kept[-1].epoch
+    assert [m.epoch for m in kept] == list(range(max(0, last - KEPT_MANIFESTS + 1), last + 1))
+    assert not list((checkpoint / "manifests").glob(".*")), "a temporary manifest is left"
+    named = {name for m in kept for name in m.run_names()}
+    assert {p.name for p in (checkpoint / "runs").iterdir()} == named
+    for folder in outputs:
+        left = [p.name for p in (folder / "_penstock").iterdir() if not p.name.startswith("published-")]
+        assert not left, "staged files are left"
+    for state in (sub for m in kept for sub in m.subqueries):
+        assert_homes(state, checkpoint / "runs")
+
+
+def assert_homes(state: SubqueryState, runs: Path) -> None:
+    """Every site holds rows and marks of its own groups, of all of them, and of no others."""
+    assert len(state.sites) == state.directory.sites
+    for number, site in enumerate(state.sites):
+        home = state.directory.ranges_of(number)
+        marked = [m.range for m in site.marks]
+        assert all(a.high <= b.low for a, b in pairwise(marked)), "a hash has two marks"
+        assert not remaining(home, marked), "the marks of a site do not cover its groups"
+        for piece in site.all_slices():
+            hashes = hashes_of(OPEN_RUNS.read(runs, piece))
+            assert sum(len(hashes[part.rows(hashes)]) for part in home) == len(hashes), "a row away from home"
+
+
+def published(folder: Path, schema: pa.Schema) -> pa.Table:
+    """The rows of a folder as a user reads them."""
+    return pa.concat_tables([schema.empty_table(), *(pq.read_table(f) for f in sorted(folder.glob("*.parquet")))])
+
+
+class MixingExecutor:
+    """Runs an epoch twice and hands over reports of both, the first `times` times that it is asked: as Spark may after
+    it has lost files. `from_second(report)` chooses which reports are of the second run."""
+
+    def __init__(self, inner: Executor, times: int, from_second: Callable[[Report], bool]) -> None:
+        self._inner, self._left, self._from_second = inner, times, from_second
+
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        first = self._inner.run(job, routes, following)
+        if self._left == 0:
+            return first
+        self._left -= 1
+        second = {report.producer: report for report in self._inner.run(job, routes, following)}
+        return [second[report.producer] if self._from_second(report) else report for report in first]
+
+    def cancel(self) -> None:
+        self._inner.cancel()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def run_in_child(seed: str, root: str, way: Way, fault: str | None, operator: str | None = None) -> None:
+    """The target of a process that is to die: the scenario of a seed, with a fault in its environment."""
+    if fault is not None:
+        os.environ["PENSTOCK_FAULT"] = fault
+    finish(seeded_scenario(seed, operator), Place(Path(root)), way)
+
+
+def seeded_scenario(seed: str, operator: str | None = None) -> Scenario:
+    """The same scenario in every process: of aggregates, or of one of the operators."""
+    if operator is None:
+        return random_scenario(Random(seed))
+    return operator_scenario(Random(seed), operator_queries(SECOND)[operator])

@@ -1,0 +1,42 @@
+"""The epoch loop over a scenario, in the hands of a test, with an executor of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock.checkpoint.store import Checkpoint
+from penstock.engine.driver.executor import Executor
+from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.events import Event
+from penstock.plan.compile.subqueries import compile_query
+from penstock.plan.options import CompileOptions
+from penstock.settings import Settings
+from penstock.testing.ways import Way
+from tests.support.crashes import Place, Scenario, forget_runs
+
+
+@contextmanager
+def looping(
+    scenario: Scenario, place: Place, way: Way, executor: Executor, **options: object
+) -> Iterator[tuple[EpochLoop, list[Event]]]:
+    """A loop over the scenario, and what it tells."""
+    told: list[Event] = []
+    forget_runs(place)
+    settings = Settings(master="inline", on_bad_row="divert").with_options(
+        **scenario.settings, **way.settings(), **options
+    )
+    checkpoint = Checkpoint.open(place.checkpoint)
+    try:
+        query = compile_query(scenario.into(place).sink, CompileOptions.of(settings))
+        yield EpochLoop(query, checkpoint, executor, settings, told.append), told
+    finally:
+        checkpoint.close()
+
+
+def step_to_end(scenario: Scenario, place: Place, way: Way, executor: Executor) -> list[Event]:
+    """Run to the end; gives what the loop told."""
+    with looping(scenario, place, way, executor) as (loop, told):
+        while loop.step() is not Outcome.FINISHED:
+            pass
+    return told

@@ -1,0 +1,1 @@
+"""Random rows and random queries, drawn from a seed."""

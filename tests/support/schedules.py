@@ -1,0 +1,58 @@
+"""Schedules of changes: groups that move, split and merge, and sites that come and go, while a query runs."""
+
+from __future__ import annotations
+
+from random import Random
+
+from penstock.balance.decisions import Change, Merge, Move, Scale, Split
+from penstock.engine.driver.executor import Executor
+from penstock.engine.driver.loop import Outcome
+from penstock.errors import StorageError
+from penstock.events import Event
+from penstock.state.directory import Directory
+from penstock.storage.faults import InjectedCrash, arm, disarm
+from penstock.testing.ways import Way
+from tests.support.crashes import Fault, Place, Scenario
+from tests.support.looping import looping
+
+MOST_SITES = 8
+MOST_DEPTH = 12
+
+
+def random_change(random: Random, directory: Directory) -> Change:
+    """Some change; one that would merge what lives apart is refused."""
+    group = random.choice(directory.groups)
+    match random.choice(["move", "move", "move", "split", "merge", "scale"]):
+        case "split" if group.depth < MOST_DEPTH:
+            return Split(group)
+        case "merge" if group.depth:
+            return Merge(group.parent)
+        case "scale":
+            return Scale(random.randint(1, MOST_SITES))
+        case _:
+            return Move(group, directory.home(group), random.randrange(directory.sites))
+
+
+def step_with_changes(
+    scenario: Scenario, place: Place, way: Way, executor: Executor, random: Random, chance: float = 0.5
+) -> list[Event]:
+    """Run to the end, with some changes before every other epoch or so; gives what the loop told."""
+    with looping(scenario, place, way, executor) as (loop, told):
+        while loop.step() is not Outcome.FINISHED:
+            while random.random() < chance:
+                subquery = random.randrange(len(loop.directories))
+                loop.change(subquery, random_change(random, loop.directories[subquery]))
+    return told
+
+
+def die_with_changes(
+    scenario: Scenario, place: Place, way: Way, executor: Executor, random: Random, fault: Fault
+) -> list[Event] | None:
+    """The same until a fault strikes; None where it did."""
+    arm(fault.point, fault.nth, fault.action)
+    try:
+        return step_with_changes(scenario, place, way, executor, random)
+    except (InjectedCrash, StorageError):
+        return None
+    finally:
+        disarm()

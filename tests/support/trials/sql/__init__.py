@@ -1,0 +1,1 @@
+"""A trial written in Penstock's SQL, as a case."""
