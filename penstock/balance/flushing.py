@@ -8,10 +8,11 @@ rows. Nothing downstream needs an order, so closing may be put off, by at most `
     lazy   complete windows are closed in idle time; those left after `max_delay` - 1 windows are closed by a sweep
            that passes over all hashes within the last one
 
-The position of the sweep follows from event time alone, so a restart needs no stored state. It does not depend on which
-site owns a hash, so a group that moves keeps its turn: nothing is skipped or closed early. The sweep does not go from
+The position of the sweep follows from event time alone, so a restart needs no stored state. The sweep does not go from
 the first hash to the last, but visits blocks of hashes in an order that spreads over the hash space evenly, and so over
-the sites. If event time stands still, each epoch closes a small share anyway.
+the sites. A site with few rows has fewer blocks, so a group that moves may have its turn earlier or later, but nothing
+is skipped: what the sweep has passed since the window ended is closed, and at the end of the sweep everything is. If
+event time stands still, each epoch closes a small share anyway.
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ class Leisure:
 
 
 def _block_bits(rows: int) -> int:
+    """Return the number of bits of a block's number for a state of `rows` rows: blocks have at least about `BLOCK_ROWS`
+    rows."""
     return min(BLOCK_BITS, max(LEAST_BLOCK_BITS, (rows // BLOCK_ROWS).bit_length()))
 
 

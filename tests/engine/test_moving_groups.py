@@ -126,8 +126,8 @@ def test_a_change_that_is_not_possible_is_refused(scenario: Scenario, place: Pla
             Move(Group(0, 2), 0, 2): "2 sites",
             Move(Group(0, 2), 0, 0): "already",
             Split(Group(0, 3)): "no such group",
-            Merge(Group(0, 2)): "not there",
-            Merge(Group(0, 0)): "not there",
+            Merge(Group(0, 2)): "do not exist",
+            Merge(Group(0, 0)): "do not exist",
             Scale(0): "at least one site",
         }
         for change, why in refused.items():
