@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.measurement import Measurement, Trial
-from penstock.bench.profile import EpochProfile, profile_of
-from penstock.bench.report import write_report
-from penstock.bench.report_machine import flink_version, java_version, machine
-from penstock.bench.report_plots import MEMORY, RATES, chart_svg
-from penstock.bench.report_records import Record
-from penstock.bench.systems import Limits
+from penstock_bench.profile.shares import EpochProfile, profile_of
+from penstock_bench.report.machine import flink_version, java_version, machine
+from penstock_bench.report.plots import MEMORY, RATES, chart_svg
+from penstock_bench.report.records import Record
+from penstock_bench.report.table import write_report
+from penstock_bench.run.measurement import Measurement, Trial
+from penstock_bench.system import Limits
 
 PROFILE = profile_of([EpochProfile(3, 1.0, {"plan": 0.4, "run": 0.6}, ())], 2)
 
