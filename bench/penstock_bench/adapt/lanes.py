@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from penstock.engine.drag import Slowed
+from penstock_bench.adapt.slowdown import Slowed
 from penstock_bench.adapt.timeline import Timeline
 from penstock_bench.adapt.watched_run import Option, Question
 from penstock_bench.experiments.experiment import Setting

@@ -16,13 +16,13 @@ import penstock as ps
 from penstock.api.handle import Run
 from penstock.api.streams import Stream
 from penstock.api.write import Ready
-from penstock.engine.drag import Drag, write_drag
 from penstock.types import time_values
 from penstock_bench.adapt.arriving import PERIOD, STREAMS, Arrivals, feed, prepared
 from penstock_bench.adapt.live_seen import LiveSeen, Produced
 from penstock_bench.adapt.live_watch import LiveWatch
+from penstock_bench.adapt.slowdown import Slowdown, slowable, write_slowdown
 from penstock_bench.adapt.variants import make_known
-from penstock_bench.adapt.watched_run import Option, cpu_seconds, drag_file
+from penstock_bench.adapt.watched_run import Option, cpu_seconds
 from penstock_bench.check.digest import digest, parquet
 from penstock_bench.experiments.arrivals import published_by_penstock
 from penstock_bench.experiments.part import serve
@@ -46,8 +46,13 @@ class Question:
 
 def live(question: Question) -> LiveSeen:
     """The first period arrives by itself, and starts the processes of the run; the clock starts after it."""
-    scratch, file, watch = Path(question.scratch), drag_file(), LiveWatch()
-    write_drag(Drag(time.time(), question.row_seconds), file)
+    with slowable(question.master) as file:
+        write_slowdown(Slowdown(time.time(), question.row_seconds), file)
+        return _live(question)
+
+
+def _live(question: Question) -> LiveSeen:
+    scratch, watch = Path(question.scratch), LiveWatch()
     for stream in STREAMS:
         (scratch / "rows" / stream).mkdir(parents=True)
     try:
@@ -57,7 +62,6 @@ def live(question: Question) -> LiveSeen:
         return _watched(run, watch, files, question)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-        file.unlink(missing_ok=True)
 
 
 def query_of(scratch: Path) -> Ready:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 
-from penstock.engine.drag import Slowed
 from penstock_bench.adapt.degrading import OWN, steady
 from penstock_bench.adapt.lanes import Lane, slow_sites, timelines
 from penstock_bench.adapt.plots import points, write_curves
@@ -16,6 +15,7 @@ from penstock_bench.adapt.skew import QUERIES
 from penstock_bench.adapt.skew import ROWS as FREE_ROWS
 from penstock_bench.adapt.skew_lanes import SkewCase, trials
 from penstock_bench.adapt.skew_sites import lane_of, rate
+from penstock_bench.adapt.slowdown import Slowed
 from penstock_bench.adapt.timeline import Timeline
 from penstock_bench.experiments.experiment import Bar, Column, Experiment, Finding, Record, Setting
 from penstock_bench.workloads.skewed import SLOW_KINDS, WANDERING_KINDS

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.engine.drag import Slowed
 from penstock_bench.adapt.degrading import steady
 from penstock_bench.adapt.lanes import SITES, Lane, ideal, timelines
 from penstock_bench.adapt.plots import points, write_curves
+from penstock_bench.adapt.slowdown import Slowed
 from penstock_bench.adapt.timeline import Timeline
 from penstock_bench.adapt.watched_run import Option
 from penstock_bench.experiments.experiment import Bar, Column, Experiment, Finding, Record, Setting

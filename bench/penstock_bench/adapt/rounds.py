@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.engine.drag import Slowed
 from penstock.kernels.hash import hash_columns
 from penstock.state.directory import uniform
 from penstock_bench.adapt.lanes import ALWAYS, SETTINGS, SITES, Lane, timelines
 from penstock_bench.adapt.live_lanes import ROW_SECONDS
 from penstock_bench.adapt.plots import write_curves
+from penstock_bench.adapt.slowdown import Slowed
 from penstock_bench.adapt.timeline import Timeline
 from penstock_bench.adapt.variants import ROUNDS, steady_flux
 from penstock_bench.adapt.watched_run import Option

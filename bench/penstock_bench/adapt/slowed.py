@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from penstock.engine.drag import Slowed
 from penstock_bench.adapt.lanes import ALWAYS, Lane, ideal, timelines
 from penstock_bench.adapt.plots import write_curves
+from penstock_bench.adapt.slowdown import Slowed
 from penstock_bench.adapt.timeline import Timeline, recovery
 from penstock_bench.experiments.experiment import Bar, Column, Experiment, Finding, Record, Setting
 

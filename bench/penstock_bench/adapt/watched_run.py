@@ -1,10 +1,8 @@
-"""The process of the experiments on adapting: runs of a workload, slowed by a drag, watched from outside."""
+"""The process of the experiments on adapting: runs of a workload, slowed, watched from outside."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,9 +10,9 @@ from pathlib import Path
 
 import psutil
 
-from penstock.engine.drag import VARIABLE, Drag, Slowed, write_drag
 from penstock.events import EpochCommitted
 from penstock_bench.adapt.notes import Notes
+from penstock_bench.adapt.slowdown import Slowdown, Slowed, slowable, write_slowdown
 from penstock_bench.adapt.timeline import Timeline
 from penstock_bench.adapt.variants import make_known
 from penstock_bench.check.oracle import equal
@@ -43,7 +41,7 @@ class Question:
 
 
 class Watch(Notes):
-    """The drag begins with the end of the first epoch, which does not count itself: it starts processes."""
+    """The slowdown begins with the end of the first epoch, which does not count itself: it starts processes."""
 
     def __init__(self, question: Question, file: Path) -> None:
         super().__init__(time.monotonic)
@@ -55,7 +53,7 @@ class Watch(Notes):
             super()._committed(event)
             return
         self.began, self.backlog = self.clock(), event.backlog
-        write_drag(Drag(time.time(), self._question.row_seconds, self._question.slowed), self._file)
+        write_slowdown(Slowdown(time.time(), self._question.row_seconds, self._question.slowed), self._file)
 
 
 def compared(rows: Path, workload: Workload, data: Path) -> bool:
@@ -63,17 +61,14 @@ def compared(rows: Path, workload: Workload, data: Path) -> bool:
     return equal(rows, workload, data).equal
 
 
-def drag_file() -> Path:
-    """One for all runs of this process, for its workers are told once where it is."""
-    path = Path(tempfile.gettempdir()) / f"penstock-drag-{os.getpid()}.json"
-    os.environ[VARIABLE] = str(path)
-    return path
-
-
 def watched(question: Question, right: Check = compared) -> Timeline:
-    file, scratch, workload = drag_file(), Path(question.scratch), workload_named(question.workload)
-    write_drag(Drag(time.time(), question.row_seconds), file)
-    watch, cpu = Watch(question, file), cpu_seconds()
+    with slowable(question.master) as file:
+        write_slowdown(Slowdown(time.time(), question.row_seconds), file)
+        return _watched(question, Watch(question, file), right)
+
+
+def _watched(question: Question, watch: Watch, right: Check) -> Timeline:
+    scratch, workload, cpu = Path(question.scratch), workload_named(question.workload), cpu_seconds()
     try:
         query = query_of(workload, Path(question.data), scratch / "rows")
         settings = {"master": question.master, **question.settings}
@@ -84,7 +79,6 @@ def watched(question: Question, right: Check = compared) -> Timeline:
         return watch.timeline(watch.began or began, busy, verdict)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-        file.unlink(missing_ok=True)
 
 
 def cpu_seconds() -> float:
