@@ -15,7 +15,7 @@ _COLOURS = {"eager": "#b5552b", "slow": "#2b6cb5", "lazy": "#3a8f5c"}
 
 
 def write_plot(lines: Sequence[Line], path: Path) -> Path:
-    figure = empty_figure("a picture of flushing", 9.6, 4.2)
+    figure = empty_figure(9.6, 4.2)
     rates, epochs = figure.subplots(1, 2)
     for flush, colour in _COLOURS.items():
         own = [line for line in lines if line.flush == flush]

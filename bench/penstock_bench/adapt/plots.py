@@ -29,7 +29,7 @@ def write_curves(
     bottom: float | None = 0.0,
 ) -> Path:
     """A line for each name; what happened at some moments is marked."""
-    figure = empty_figure("a picture", 7.6, 4.4)
+    figure = empty_figure(7.6, 4.4)
     axes = figure.add_subplot()
     for colour, (name, points) in zip(COLOURS * 4, curves.items(), strict=False):
         axes.plot([x for x, _ in points], [y for _, y in points], color=colour, label=name, marker=marker)

@@ -13,7 +13,7 @@ _PERCENTILES = {50: ("--", "o"), 99: ("-", "s")}
 
 
 def write_plot(points: Sequence[Point], path: Path) -> Path:
-    figure = empty_figure("a picture of the latency", 7.2, 4.6)
+    figure = empty_figure(7.2, 4.6)
     axes = figure.add_subplot()
     for system, colour in _STYLES.items():
         own = sorted((point for point in points if point.system == system), key=lambda point: point.rate)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.errors import ConfigError
 from penstock_bench.order.comparison import Comparison, Measured
 from penstock_bench.order.report import MODE_NAMES
 
@@ -52,12 +51,8 @@ def write_plot(compared: Sequence[Comparison], path: Path) -> None:
 
 
 def _figure(rows: int, columns: int) -> Figure:
-    try:
-        from matplotlib.figure import Figure  # imported late: only a report needs it
-    except ImportError as error:
-        raise ConfigError(
-            "a report with plots needs matplotlib", detail=str(error), hint="pip install matplotlib"
-        ) from error
+    from matplotlib.figure import Figure  # imported late: only a report needs it
+
     return Figure(figsize=(_WIDTH * columns, _HEIGHT * rows))
 
 

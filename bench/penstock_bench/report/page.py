@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from importlib.util import find_spec
 from pathlib import Path
 
 from penstock_bench.profile.picture import profile_svg
@@ -14,7 +13,7 @@ from penstock_bench.profile.table import HEADINGS, part_cells
 from penstock_bench.report import words as report_words
 from penstock_bench.report.html import Cell, Row, code, heading, page, paragraph, table
 from penstock_bench.report.machine import machine
-from penstock_bench.report.plots import HINT, MEMORY, RATES, chart_svg
+from penstock_bench.report.plots import MEMORY, RATES, chart_svg
 from penstock_bench.report.records import OURS, Record, by_workload, records, records_json
 from penstock_bench.report.verdicts import Verdict, goals, verdicts
 from penstock_bench.run.measurement import Measurement
@@ -83,9 +82,6 @@ def _bar(one: Verdict) -> Row:
 
 
 def _charts(found: Sequence[Record], judged: Sequence[Verdict]) -> Iterator[str]:
-    if find_spec("matplotlib") is None:
-        yield paragraph(f"The charts are left out, for they need matplotlib: {HINT}", "soft")
-        return
     if drawn := chart_svg(RATES, found, goals(found, judged)):
         yield heading("Rows per second") + drawn
         yield heading("Peak memory") + chart_svg(MEMORY, found)

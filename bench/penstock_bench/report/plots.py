@@ -1,7 +1,4 @@
-"""The charts of a benchmark: a panel for each workload, a bar for each system, as SVG text for a page.
-
-They need matplotlib, which is an extra: who has no need of charts has no need of it.
-"""
+"""The charts of a benchmark: a panel for each workload, a bar for each system, as SVG text for a page."""
 
 from __future__ import annotations
 
@@ -12,14 +9,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.errors import ConfigError
 from penstock_bench.report.records import OURS, Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-HINT = 'pip install "penstock[plots]"'
 _PANEL_WIDTH, _BAR_HEIGHT, _FRAME_HEIGHT = 5.6, 0.27, 0.62  # inches
 _INK = "#010203"  # stands for the colour of the page's text, and is replaced by it
 SYSTEM_COLOURS = {
@@ -89,10 +84,8 @@ def chart_svg(chart: Chart, records: Sequence[Record], goals: Mapping[str, float
 
 def _style() -> AbstractContextManager[None]:
     """Text stays text in the picture, so that it takes the letters of the page."""
-    try:
-        from matplotlib import rc_context  # imported late: only a report needs it
-    except ImportError as error:
-        raise ConfigError("charts need matplotlib", detail=str(error), hint=HINT) from error
+    from matplotlib import rc_context  # imported late: only a report needs it
+
     return rc_context({"svg.fonttype": "none", "svg.hashsalt": "penstock", "font.size": 9})
 
 
