@@ -29,7 +29,7 @@ from penstock_bench.experiments.part import ask
 from penstock_bench.rows.data import ensure_data
 from penstock_bench.workloads import workload_named
 
-SLOWDOWN = Slowdown(began=1000.0, row_seconds=0.0005, slowed=(Slowed(2, 5.0, 8.0), Slowed(2, 7.0, 9.0, again=3.0)))
+SLOWDOWN = Slowdown(began=1000.0, row_seconds=0.01, slowed=(Slowed(2, 5.0, 8.0), Slowed(2, 7.0, 9.0, again=3.0)))
 
 
 @pytest.mark.parametrize(
