@@ -40,13 +40,13 @@ lint: setup  ## ruff and mypy
 
 EPOCHS ?= 5000
 soak: setup  ## 5,000 epochs in a row, or as many as EPOCHS=n says: what grows that should not?
-	$(BIN)/python -m penstock.bench.soak --epochs $(EPOCHS)
+	$(BIN)/python -m penstock_bench.soak --epochs $(EPOCHS)
 
 bench: setup  ## Penstock and its peers on the same questions
 	$(BIN)/penstock bench
 
 kernels: setup  ## how fast the kernels are, on one core and without Spark; needs about 8 GB of memory
-	$(BIN)/python -m pytest benchmarks --benchmark-columns=min,median,rounds
+	$(BIN)/python -m pytest bench/kernels --benchmark-columns=min,median,rounds
 
 CASES ?= 5000
 SEED ?= 1
@@ -65,9 +65,9 @@ cases: setup  ## rewrites what the .case files expect
 	PENSTOCK_REWRITE=1 $(BIN)/python -m pytest tests/test_cases.py
 
 clean:  ## removes what tests, demos and builds leave behind, but not .venv
-	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks \
+	rm -rf build dist *.egg-info bench/build bench/dist bench/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks \
 	  demo-out bench-work spark-warehouse artifacts
-	find penstock tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find penstock bench tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: docs
 docs: setup  ## rewrites docs/reference.md from the code

@@ -1,4 +1,4 @@
-"""The layout of penstock/ as a table of arrows, and the rules that hold for every file.
+"""The layout of penstock/ and of its benchmark as tables of arrows, and the rules that hold for every file.
 
 An arrow that is not in the table fails here: either the import is wrong, or the design changes and the table with it.
 """
@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 import penstock
+import penstock_bench
 
 PACKAGE = Path(penstock.__file__).parent
 HARNESS = Path(__file__).with_name("support")
+BENCH = Path(penstock_bench.__file__).parent
 MOST_LINES = 350
 
 # What each part of the base may import. Everything else may import all of the base.
@@ -106,16 +108,38 @@ ROOMS["spark.prepare"] = {"spark.embedded", "spark.session", "spark.workers"}
 ROOMS["api"] = set(ROOMS) - _INSIDE_SQL
 ROOMS["public"] = {"api"}  # penstock/__init__.py
 ROOMS["testing"] = {room for room in set(ROOMS) - _INSIDE_SQL if not room.startswith("spark")}
-ROOMS["bench"] = set(ROOMS) - _INSIDE_SQL
 ROOMS["cli"] = set(ROOMS) - _INSIDE_SQL
 
 # Where an arrow of the table is narrower than the room: the only modules it may start from, or end at.
 ONLY_FROM = {("api", "sql"): {"penstock.api.script", "penstock.api.sql_text"}}
 ONLY_TO = {("connectors", "plan"): {"penstock.plan.logical"}, ("connectors.sinks", "plan"): {"penstock.plan.logical"}}
 
+# The same for the benchmark, which may import all of the product; the product never imports it.
+BENCH_ROOMS: dict[str, set[str]] = {
+    "workload": set(),
+    "profile": set(),
+    "rows": {"workload"},
+    "workloads": {"rows", "workload"},
+    "system": {"profile", "workload"},
+    "check": {"rows", "system", "workload"},
+    "flink": {"rows", "system", "workload", "workloads"},
+    "systems": {"check", "profile", "rows", "system", "workload"},
+    "run": {"check", "profile", "public", "rows", "system", "workload", "workloads"},
+    "soak": {"run"},
+    "report": {"flink", "profile", "run", "workloads"},
+    "order": {"report", "rows"},
+    "public": set(),  # penstock_bench/__init__.py
+}
+BENCH_ROOMS["experiments"] = set(BENCH_ROOMS) - {"order", "soak"}
+BENCH_ROOMS["adapt"] = {*BENCH_ROOMS["experiments"], "experiments"}
+BENCH_ROOMS["experiments.by_name"] = {"adapt", "experiments"}
+BENCH_ROOMS["cli"] = set(BENCH_ROOMS)
+
 # Who may import a library that must not spread.
 LIBRARIES = {
-    "pyspark": ("penstock.spark.", "penstock.bench.spark_native"),
+    "matplotlib": ("penstock_bench.",),
+    "penstock_bench": ("penstock_bench.",),
+    "pyspark": ("penstock.spark.", "penstock_bench.systems.spark"),
     "py4j": ("penstock.spark.",),
     "sqlglot": ("penstock.sql.",),
 }
@@ -134,10 +158,11 @@ class Import:
         return f"{self.importer} imports {self.imported} (line {self.line})"
 
 
-def modules(package: Path = PACKAGE, name: str = PACKAGE.name) -> dict[str, Path]:
+def modules(package: Path = PACKAGE, name: str = "") -> dict[str, Path]:
+    """Return the files of a package by the names of their modules; `name` is that of its folder unless given."""
     names = {}
     for path in sorted(package.rglob("*.py")):
-        parts = (name, *path.relative_to(package).with_suffix("").parts)
+        parts = (name or package.name, *path.relative_to(package).with_suffix("").parts)
         names[".".join(parts).removesuffix(".__init__")] = path
     return names
 
@@ -181,27 +206,34 @@ def _names(node: ast.AST, importer: str, path: Path, known: dict[str, Path]) -> 
 
 def place(module: str) -> tuple[str, str]:
     """Return ("base", its part) or ("room", the room): the longest name of the tables that the module begins with."""
-    name = module.partition(".")[2] or "public"
-    while "." in name and name not in BASE and name not in ROOMS:
+    package, _, name = module.partition(".")
+    base, rooms = tables_of(package)
+    name = name or "public"
+    while "." in name and name not in base and name not in rooms:
         name = name.rpartition(".")[0]
-    return ("base" if name in BASE else "room", name)
+    return ("base" if name in base else "room", name)
+
+
+def tables_of(package: str) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Return the base of a package and its rooms."""
+    return ({}, BENCH_ROOMS) if package == BENCH.name else (BASE, ROOMS)
 
 
 def complaint(found: Import) -> str | None:
     """What is wrong with an import; None if nothing is."""
-    library = found.imported.partition(".")[0]
-    if library in LIBRARIES:
-        return None if f"{found.importer}.".startswith(LIBRARIES[library]) else f"{found}: {library} must not spread"
+    package, library = found.importer.partition(".")[0], found.imported.partition(".")[0]
+    if library in LIBRARIES and not f"{found.importer}.".startswith(LIBRARIES[library]):
+        return f"{found}: {library} must not spread"
     if library == "tests":
         return f"{found}: the product must not import its tests"
-    if library != PACKAGE.name:
+    if library != package:
         return None
     (from_kind, start), (to_kind, end) = place(found.importer), place(found.imported)
     if from_kind == "base":
         return None if to_kind == "base" and end in BASE[start] | {start} else f"{found}: the base knows only the base"
     if to_kind == "base" or start == end:
         return None
-    if end not in ROOMS.get(start, set()):
+    if end not in tables_of(package)[1].get(start, set()):
         return f"{found}: {start} must not import {end}"
     allowed = found.importer in ONLY_FROM.get((start, end), {found.importer})
     allowed &= found.imported in ONLY_TO.get((start, end), {found.imported})
@@ -214,10 +246,12 @@ def complaints(package: Path = PACKAGE) -> list[str]:
 
 def test_every_module_has_a_place_in_the_tables() -> None:
     assert {place(name)[1] for name in modules()} == {*BASE, *ROOMS}
+    assert {place(name)[1] for name in modules(BENCH)} == {*BENCH_ROOMS}
 
 
 def test_arrows_point_one_way() -> None:
     assert complaints() == []
+    assert complaints(BENCH) == []
 
 
 def test_the_harness_imports_what_the_kit_may_and_no_tests() -> None:
@@ -236,7 +270,7 @@ def _may_be_in_the_harness(imported: str) -> bool:
 
 
 def test_the_tables_have_no_cycles() -> None:
-    for table in (BASE, ROOMS):
+    for table in (BASE, ROOMS, BENCH_ROOMS):
         list(TopologicalSorter(table).static_order())
 
 
@@ -249,7 +283,8 @@ def module_graph(package: Path = PACKAGE) -> dict[str, set[str]]:
 
 
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
-    list(TopologicalSorter(module_graph()).static_order())
+    for package in (PACKAGE, BENCH):
+        list(TopologicalSorter(module_graph(package)).static_order())
 
 
 @pytest.mark.parametrize(
@@ -268,6 +303,7 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
         ("expr/functions.py", "from penstock.expr.evaluate.scalar import Scalar", "the base knows only the base"),
         ("testing/ways.py", "from penstock.spark import session", "testing must not import spark"),
         ("cli/run.py", "from pyspark import SparkContext", "pyspark must not spread"),
+        ("cli/main.py", "def f():\n    import penstock_bench.cli.command", "penstock_bench must not spread"),
         ("plan/logical.py", "import sqlglot.exp", "sqlglot must not spread"),
         ("testing/ways.py", "from tests.support import crashes", "the product must not import its tests"),
         ("somewhere/else_.py", "from penstock.api import read", "somewhere must not import api"),
@@ -282,6 +318,13 @@ def test_an_arrow_that_points_back_is_found(tmp_path: Path, file: str, text: str
     assert wanted in found
 
 
+def test_an_arrow_of_the_benchmark_that_points_back_is_found(tmp_path: Path) -> None:
+    (tmp_path / BENCH.name / "rows").mkdir(parents=True)
+    (tmp_path / BENCH.name / "rows" / "data.py").write_text("from penstock_bench.report.page import A\nimport penstock")
+    (found,) = complaints(tmp_path / BENCH.name)
+    assert "rows must not import report" in found
+
+
 def test_a_circle_of_modules_is_found(tmp_path: Path) -> None:
     for name, other in (("a", "b"), ("b", "a")):
         (tmp_path / "penstock").mkdir(exist_ok=True)
@@ -291,7 +334,8 @@ def test_a_circle_of_modules_is_found(tmp_path: Path) -> None:
 
 
 def test_no_file_is_too_long() -> None:
-    files = [*modules().values(), *modules(HARNESS).values(), *PACKAGE.with_name("tools").glob("*.py")]
+    folders = [modules(), modules(BENCH), modules(HARNESS)]
+    files = [*(path for folder in folders for path in folder.values()), *PACKAGE.with_name("tools").glob("*.py")]
     lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
 
@@ -318,7 +362,7 @@ UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "marsha
 
 
 def test_data_never_becomes_code() -> None:
-    files = modules() | modules(HARNESS, "tests.support")
+    files = modules() | modules(BENCH) | modules(HARNESS, "tests.support")
     found = {name: dangers(path.read_text(encoding="utf-8")) for name, path in files.items()}
     assert {name: what for name, what in found.items() if what} == {}
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 from penstock.api.streams import Stream
-from penstock.bench.packets import SECOND, START, Link, Traffic
 from penstock.connectors.memory import MemoryConnector
 from penstock.plan.logical import Connector, Node
 from penstock.sql import parse_script
 from penstock.testing import assert_same_rows, batch_answer, cut, disordered, random_way
 from penstock.testing.source_rows import tables_of
+from penstock_bench.rows.packets import SECOND, START, Link, Traffic
 
 SLACK = 5  # seconds
 TRAFFIC = Traffic(seconds=420, conversations=5, lifetime=90 * SECOND, round_trip=SECOND, tick=SECOND)

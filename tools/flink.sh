@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 VERSION=2.3.0
 PYTHON=${PYTHON:-python3}
 HOME_FOLDER=.flink-env
-SOURCES=penstock/bench/flink
+SOURCES=bench/penstock_bench/flink/connector
 CLASSES=$HOME_FOLDER/penstock-classes
 STAMP=$HOME_FOLDER/.penstock-setup
 LEAST_JAVA=17

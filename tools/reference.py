@@ -153,7 +153,9 @@ def _description(value: Any) -> str:
 def _command_line() -> str:
     group = typing.cast(Any, typer.main.get_command(app))
     sections = [f"## Command line\n\n{group.help}"]
-    sections += [_command(name, command) for name, command in sorted(group.commands.items())]
+    context = typer.Context(group)
+    commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    sections += [_command(name, command) for name, command in sorted(commands.items())]
     return "\n\n".join(sections)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A virtual environment in .venv with the package and its development tools, and a Java that Spark can run on.
-# Does nothing when that is there and pyproject.toml has not changed since.
+# A virtual environment in .venv with the package, its benchmark and its development tools, and a Java that Spark can run on.
+# Does nothing when that is there and neither pyproject.toml has changed since.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -53,11 +53,11 @@ venv_missing() {
 }
 
 install_package() {
-  [[ $STAMP -nt pyproject.toml ]] && return
-  echo "installing the package and its development tools"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' ||
+  [[ $STAMP -nt pyproject.toml && $STAMP -nt bench/pyproject.toml ]] && return
+  echo "installing the package, its benchmark and its development tools"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable bench ||
     stop "pip could not install the package" "see its message above; setup can be repeated"
-  .venv/bin/python -m compileall -q penstock || true # so that the first command starts as fast as any other
+  .venv/bin/python -m compileall -q penstock bench/penstock_bench || true # so that the first command starts as fast as any other
   touch "$STAMP"
   prepare_spark
 }

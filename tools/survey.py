@@ -16,7 +16,7 @@ from pathlib import Path
 
 PARTS = {
     "product": ["penstock"],
-    "bench": ["penstock/bench", "bench"],
+    "bench": ["bench", "penstock/bench"],
     "test support": ["penstock/testing", "tests/support"],
     "tests": ["tests"],
 }

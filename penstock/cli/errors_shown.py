@@ -13,7 +13,7 @@ from rich.text import Text
 from penstock.errors import PenstockError, PenstockWarning
 from penstock.storage.disk_errors import explained, is_lasting
 
-FAILED, INTERRUPTED = 1, 130
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
 @contextmanager

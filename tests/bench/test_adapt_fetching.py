@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.bench.adapt.fetching import finding
-from penstock.bench.adapt.fetching_rows import Lot, narrow_lots, wide_lots
-from penstock.bench.adapt.fetching_run import Answer, _equal, _one_of_each, _query, _stays
 from penstock.events import EpochTimed, TaskTimed
+from penstock_bench.adapt.fetching import finding
+from penstock_bench.adapt.fetching_rows import Lot, narrow_lots, wide_lots
+from penstock_bench.adapt.fetching_run import Answer, _equal, _one_of_each, _query, _stays
 
 MB = 1_000_000
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.adapt import degrading, policies, rotating, slowed
-from penstock.bench.adapt.lanes import Lane, ideal, slow_sites
-from penstock.bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline, recovery
-from penstock.bench.also.experiment import Setting
-from penstock.bench.experiments import ADAPTING, spelled_out
+from penstock_bench.adapt import degrading, policies, rotating, slowed
+from penstock_bench.adapt.lanes import Lane, ideal, slow_sites
+from penstock_bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline, recovery
+from penstock_bench.experiments.by_name import ADAPTING, spelled_out
+from penstock_bench.experiments.experiment import Setting
 
 
 def timeline(rates: list[float], changes: tuple[ChangeSeen, ...] = (), equal: bool = True) -> Timeline:

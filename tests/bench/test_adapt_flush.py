@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.bench.adapt import flush, paced
-from penstock.bench.adapt.flush import Line, Size, all_lines, finding, highest
-from penstock.bench.adapt.flush_run import Question, Trial, equal, measure
-from penstock.bench.adapt.paced import FIRST_ROWS, PacedConnector
+from penstock_bench.adapt import flush, paced
+from penstock_bench.adapt.flush import Line, Size, all_lines, finding, highest
+from penstock_bench.adapt.flush_run import Question, Trial, equal, measure
+from penstock_bench.adapt.paced import FIRST_ROWS, PacedConnector
 
 QUESTION = Question(500, "slow", 1, 3_000, 1.5, 2, 1, "inline", 2, "")
 

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.bench.adapt import elastic, epoch_length, live_run, tuning
-from penstock.bench.adapt.arriving import PERIOD, STREAMS, Arrivals, Phase, feed, prepared
-from penstock.bench.adapt.live_lanes import LiveLane
-from penstock.bench.adapt.live_run import Question, live
-from penstock.bench.adapt.live_seen import Effort, LiveSeen, Produced, delay_below, mean_delay
-from penstock.bench.adapt.live_watch import LiveWatch
-from penstock.bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline
-from penstock.bench.adapt.variants import TUNED, UNTUNED, make_known
-from penstock.bench.adapt.watched_run import Option
-from penstock.bench.also.experiment import Setting
 from penstock.events import EpochCommitted, EpochTimed, TaskTimed
 from penstock.types import time_values
+from penstock_bench.adapt import elastic, epoch_length, live_run, tuning
+from penstock_bench.adapt.arriving import PERIOD, STREAMS, Arrivals, Phase, feed, prepared
+from penstock_bench.adapt.live_lanes import LiveLane
+from penstock_bench.adapt.live_run import Question, live
+from penstock_bench.adapt.live_seen import Effort, LiveSeen, Produced, delay_below, mean_delay
+from penstock_bench.adapt.live_watch import LiveWatch
+from penstock_bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline
+from penstock_bench.adapt.variants import TUNED, UNTUNED, make_known
+from penstock_bench.adapt.watched_run import Option
+from penstock_bench.experiments.experiment import Setting
 
 SETTING = Setting()
 STEPS = Arrivals((Phase(0.2, 1_000.0), Phase(0.3, 4_000.0)))

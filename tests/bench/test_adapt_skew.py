@@ -13,22 +13,22 @@ import pytest
 
 from penstock.balance.decisions import Measured
 from penstock.balance.policies import policy_named
-from penstock.bench.adapt import rounds, skew, skew_sites
-from penstock.bench.adapt.lanes import SITES, Lane
-from penstock.bench.adapt.skew_lanes import SkewCase, SkewTrial, trial_of
-from penstock.bench.adapt.skew_run import same
-from penstock.bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline
-from penstock.bench.adapt.variants import ROUNDS, UNTUNED, VARIANTS, make_known, steady_flux
-from penstock.bench.adapt.watched_run import Option, Question, watched
-from penstock.bench.also.experiment import Setting
-from penstock.bench.bench_stream import FILES
-from penstock.bench.data import ensure_data
-from penstock.bench.narrow_rows import KEYS
-from penstock.bench.oracle import batch_answer, session
-from penstock.bench.skewed_rows import ONE_IN
-from penstock.bench.streams import stream_named
-from penstock.bench.workloads import WORKLOADS, workload_named
-from penstock.bench.workloads.skewed import ALL, HOT
+from penstock_bench.adapt import rounds, skew, skew_sites
+from penstock_bench.adapt.lanes import SITES, Lane
+from penstock_bench.adapt.skew_lanes import SkewCase, SkewTrial, trial_of
+from penstock_bench.adapt.skew_run import same
+from penstock_bench.adapt.timeline import ChangeSeen, EpochSeen, Timeline
+from penstock_bench.adapt.variants import ROUNDS, UNTUNED, VARIANTS, make_known, steady_flux
+from penstock_bench.adapt.watched_run import Option, Question, watched
+from penstock_bench.check.oracle import batch_answer, session
+from penstock_bench.experiments.experiment import Setting
+from penstock_bench.rows.data import ensure_data
+from penstock_bench.rows.narrow import KEYS
+from penstock_bench.rows.skewed import ONE_IN
+from penstock_bench.rows.stream import FILES
+from penstock_bench.rows.streams import stream_named
+from penstock_bench.workloads import WORKLOADS, workload_named
+from penstock_bench.workloads.skewed import ALL, HOT
 
 ROWS = 100_000
 SETTING = Setting()

@@ -11,23 +11,23 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from penstock.bench.also import adapter, epoch_cost, expiry, join_memory, latency, slide_cost, wide
-from penstock.bench.also.epoch_cost_run import Done
-from penstock.bench.also.epoch_script import Sizes
-from penstock.bench.also.experiment import Bar, Column, Experiment, Finding, Setting
-from penstock.bench.also.expiry_run import Answer as ExpiryAnswer
-from penstock.bench.also.join_memory_run import Answer as JoinAnswer
-from penstock.bench.also.latency_run import Point
-from penstock.bench.also.process_memory import Memory
-from penstock.bench.also.report import as_json, as_tables
-from penstock.bench.also.slide_cost_run import Case, Trial
-from penstock.bench.experiments import EXPERIMENTS, experiment_names
-from penstock.bench.measurement import Measurement
-from penstock.bench.measurement import Trial as SystemTrial
-from penstock.bench.systems import Limits
-from penstock.bench.workloads import WORKLOADS
-from penstock.cli import bench_also
 from penstock.errors import ConfigError, PenstockError
+from penstock_bench.cli import experiments as bench_also
+from penstock_bench.experiments import adapter, epoch_cost, expiry, join_memory, latency, slide_cost, wide
+from penstock_bench.experiments.by_name import EXPERIMENTS, experiment_names
+from penstock_bench.experiments.epoch_cost_run import Done
+from penstock_bench.experiments.epoch_script import Sizes
+from penstock_bench.experiments.experiment import Bar, Column, Experiment, Finding, Setting
+from penstock_bench.experiments.expiry_run import Answer as ExpiryAnswer
+from penstock_bench.experiments.join_memory_run import Answer as JoinAnswer
+from penstock_bench.experiments.latency_run import Point
+from penstock_bench.experiments.process_memory import Memory
+from penstock_bench.experiments.report import as_json, as_tables
+from penstock_bench.experiments.slide_cost_run import Case, Trial
+from penstock_bench.run.measurement import Measurement
+from penstock_bench.run.measurement import Trial as SystemTrial
+from penstock_bench.system import Limits
+from penstock_bench.workloads import WORKLOADS
 
 SECONDS = {
     "bare": [0.1, 0.5, 0.1, 0.1],

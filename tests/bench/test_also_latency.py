@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.bench.also.arrivals import delays, feed, moments_of_windows, prepared, published_by_spark
-from penstock.bench.also.experiment import Setting
-from penstock.bench.also.latency_plot import write_plot
-from penstock.bench.also.latency_run import Followers, Point, Size
-from penstock.bench.also.live_run import PERIOD, Follower
-from penstock.bench.also.live_turn import Turn
-from penstock.bench.also.part import Part
 from penstock.errors import PenstockError
+from penstock_bench.experiments.arrivals import delays, feed, moments_of_windows, prepared, published_by_spark
+from penstock_bench.experiments.experiment import Setting
+from penstock_bench.experiments.latency_plot import write_plot
+from penstock_bench.experiments.latency_run import Followers, Point, Size
+from penstock_bench.experiments.live_run import PERIOD, Follower
+from penstock_bench.experiments.live_turn import Turn
+from penstock_bench.experiments.part import Part
 
 
 class InProcess:

@@ -11,16 +11,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.bench.also import epoch_cost, epoch_script, expiry_run, join_memory, join_memory_run, slide_cost_run
-from penstock.bench.also.epoch_cost import BARE
-from penstock.bench.also.epoch_cost_run import Done, Epochs, Order
-from penstock.bench.also.epoch_script import CLOSING, CLOSING_MANY, FEW, ROWS, Sizes, closed_rows, script
-from penstock.bench.also.part import ask
-from penstock.bench.also.same_rows import Digest, digest
-from penstock.bench.also.scripted import ScriptedConnector, Step
-from penstock.bench.also.slide_cost_run import Case
-from penstock.bench.data import ensure_data
 from penstock.errors import PenstockError
+from penstock_bench.check.digest import Digest, digest
+from penstock_bench.experiments import (
+    epoch_cost,
+    epoch_script,
+    expiry_run,
+    join_memory,
+    join_memory_run,
+    slide_cost_run,
+)
+from penstock_bench.experiments.epoch_cost import BARE
+from penstock_bench.experiments.epoch_cost_run import Done, Epochs, Order
+from penstock_bench.experiments.epoch_script import CLOSING, CLOSING_MANY, FEW, ROWS, Sizes, closed_rows, script
+from penstock_bench.experiments.part import ask
+from penstock_bench.experiments.scripted import ScriptedConnector, Step
+from penstock_bench.experiments.slide_cost_run import Case
+from penstock_bench.rows.data import ensure_data
 
 SIZES = Sizes(state=4_000, rows=500, few=50)
 
@@ -95,14 +102,14 @@ def test_expiry_is_timed_with_all_state_there(tmp_path: Path) -> None:
 
 def test_a_part_answers_from_a_process_of_its_own(tmp_path: Path) -> None:
     question = expiry_run.Question(2_000, epochs=2, small=2, small_rows=100, master="inline", folder=str(tmp_path))
-    module, log = "penstock.bench.also.expiry_run", tmp_path / "logs" / "part.log"
+    module, log = "penstock_bench.experiments.expiry_run", tmp_path / "logs" / "part.log"
     assert ask(module, question, expiry_run.Answer, log).state_rows == 2_200
 
 
 def test_a_part_that_fails_says_where_its_log_is(tmp_path: Path) -> None:
     log = tmp_path / "part.log"
     with pytest.raises(PenstockError, match="expiry_run of a benchmark failed") as raised:
-        ask("penstock.bench.also.expiry_run", {"state_rows": "many"}, expiry_run.Answer, log)
+        ask("penstock_bench.experiments.expiry_run", {"state_rows": "many"}, expiry_run.Answer, log)
     assert str(log) in raised.value.hint
     assert "ValidationError" in raised.value.detail
 

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.bench.bench_stream import FILE_SECONDS, FILES, SECOND, START
-from penstock.bench.call_records import CALL_RECORDS_SCHEMA, CALLS
-from penstock.bench.data import ensure_data
-from penstock.bench.oracle import batch_answer, equal, session
-from penstock.bench.penstock_system import Penstock
-from penstock.bench.systems import Limits
-from penstock.bench.workloads.calls import CALLS as WORKLOAD
 from penstock.types import time_values
+from penstock_bench.check.oracle import batch_answer, equal, session
+from penstock_bench.rows.calls import CALL_RECORDS_SCHEMA, CALLS
+from penstock_bench.rows.data import ensure_data
+from penstock_bench.rows.stream import FILE_SECONDS, FILES, SECOND, START
+from penstock_bench.system import Limits
+from penstock_bench.systems.penstock import Penstock
+from penstock_bench.workloads.calls import CALLS as WORKLOAD
 
 TOTAL = 12_000
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from penstock.bench.measurement import Measurement, Trial
-from penstock.bench.systems import Limits
-from penstock.cli import bench as command
-from penstock.cli import bench_also
 from penstock.cli.main import app
+from penstock_bench.cli import experiments as bench_also
+from penstock_bench.cli import workloads as command
+from penstock_bench.run.measurement import Measurement, Trial
+from penstock_bench.system import Limits
 
 
 class Asked:

@@ -8,13 +8,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.bench.bench_stream import FILES, SECOND, START
-from penstock.bench.data import ensure_data, file_rows, marker_of
-from penstock.bench.streams import STREAMS
-from penstock.bench.wide_rows import WIDE_SCHEMA
-from penstock.bench.workload import SLACK_SECONDS
 from penstock.errors import ConfigError
 from penstock.types import time_values
+from penstock_bench.rows.data import ensure_data, file_rows, marker_of
+from penstock_bench.rows.stream import FILES, SECOND, START
+from penstock_bench.rows.streams import STREAMS
+from penstock_bench.rows.wide import WIDE_SCHEMA
+from penstock_bench.workload import SLACK_SECONDS
 
 ROWS = 20_000
 

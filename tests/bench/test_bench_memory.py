@@ -7,7 +7,7 @@ import time
 import numpy as np
 import psutil
 
-from penstock.bench.memory import PeakMemory, tree_memory
+from penstock_bench.run.memory import PeakMemory, tree_memory
 
 MIB = 2**20
 HOLD = "import sys; held = bytearray(b'x' * (200 << 20)); print('held', flush=True); sys.stdin.read()"

@@ -5,9 +5,9 @@ from typing import Any
 
 from rich.console import Console
 
-from penstock.bench.measurement import Measurement, Trial
-from penstock.bench.report import as_json, as_table
-from penstock.bench.systems import Limits
+from penstock_bench.report.table import as_json, as_table
+from penstock_bench.run.measurement import Measurement, Trial
+from penstock_bench.system import Limits
 
 
 def measured(workload: str, system: str, *seconds: float, right: bool = True, epochs: int = 0) -> Measurement:

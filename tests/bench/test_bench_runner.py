@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench import pairs, runner
-from penstock.bench.child import Job, RunResult, execute
-from penstock.bench.compare import Compared
-from penstock.bench.data import ensure_data
-from penstock.bench.launch import launch
-from penstock.bench.measurement import Measurement, Trial
-from penstock.bench.oracle import closed_by_watermark, equal
-from penstock.bench.pairs import Pair, chosen_pairs
-from penstock.bench.runner import run_bench
-from penstock.bench.systems import SYSTEMS, Entry, Limits, system_named
-from penstock.bench.workloads import WORKLOADS
 from penstock.errors import ConfigError, PenstockError
+from penstock_bench.check.compare import Compared
+from penstock_bench.check.oracle import closed_by_watermark, equal
+from penstock_bench.rows.data import ensure_data
+from penstock_bench.run import pairs, runner
+from penstock_bench.run.child import Job, RunResult, execute
+from penstock_bench.run.launch import launch
+from penstock_bench.run.measurement import Measurement, Trial
+from penstock_bench.run.pairs import Pair, chosen_pairs
+from penstock_bench.run.runner import run_bench
+from penstock_bench.system import SYSTEMS, Entry, Limits, system_named
+from penstock_bench.workloads import WORKLOADS
 
 ROWS = 20_000
 RIGHT = Compared(True, "1 rows right")

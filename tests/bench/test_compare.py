@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from penstock.bench.compare import Compared, compare
-from penstock.bench.oracle import session
-from penstock.bench.workload import Workload
-from penstock.bench.workloads import WORKLOADS
+from penstock_bench.check.compare import Compared, compare
+from penstock_bench.check.oracle import session
+from penstock_bench.workload import Workload
+from penstock_bench.workloads import WORKLOADS
 
 Change = Callable[[pa.Table], pa.Table]
 

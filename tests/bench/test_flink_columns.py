@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.bench.data import ensure_data, marker_of
-from penstock.bench.flink_columns import COUNT, EXACT, create_table, read_table, write_table
-from penstock.bench.flink_input import ensure_input
-from penstock.bench.flink_text import near
-from penstock.bench.streams import STREAMS
-from penstock.bench.workload import SLACK_SECONDS
 from penstock.errors import ConfigError
+from penstock_bench.flink.columns import COUNT, EXACT, create_table, read_table, write_table
+from penstock_bench.flink.input import ensure_input
+from penstock_bench.rows.data import ensure_data, marker_of
+from penstock_bench.rows.streams import STREAMS
+from penstock_bench.workload import SLACK_SECONDS
+from penstock_bench.workloads.flink_text import near
 
 COLUMNS = [("ts_us", "BIGINT"), ("k", "BIGINT"), ("n", "INT"), ("v", "DOUBLE"), ("s", "VARCHAR(2147483647)")]
 

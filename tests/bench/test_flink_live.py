@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.data import ensure_data
-from penstock.bench.flink_config import checkpointed
-from penstock.bench.flink_system import Flink, available
-from penstock.bench.oracle import equal, rows_in
-from penstock.bench.systems import Limits
-from penstock.bench.workloads import workload_named
+from penstock_bench.check.oracle import equal, rows_in
+from penstock_bench.flink.config import checkpointed
+from penstock_bench.flink.system import Flink, available
+from penstock_bench.rows.data import ensure_data
+from penstock_bench.system import Limits
+from penstock_bench.workloads import workload_named
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(available() is not None, reason=f"{available()}")]
 
@@ -34,7 +34,7 @@ def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
 def test_the_answer_is_the_batch_answer(
     flink: Flink, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.bench.flink_system.WARM_ROUNDS", 1)
+    monkeypatch.setattr("penstock_bench.flink.system.WARM_ROUNDS", 1)
     workload = workload_named(name)
     data, out = ensure_data(tmp_path / "data", ROWS, workload.streams), tmp_path / "out"
     out.mkdir()

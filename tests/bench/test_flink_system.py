@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.bench import flink_system
-from penstock.bench.data import ensure_data
-from penstock.bench.flink_config import Configuration, checkpointed, listed_for
-from penstock.bench.flink_environment import FlinkEnvironment
-from penstock.bench.flink_process import Answer, FlinkProcess, Request
-from penstock.bench.flink_system import WARM_ROUNDS, Flink
-from penstock.bench.systems import Limits
-from penstock.bench.workloads import workload_named
 from penstock.errors import ConfigError, PenstockError
+from penstock_bench.flink import system as flink_system
+from penstock_bench.flink.config import Configuration, checkpointed, listed_for
+from penstock_bench.flink.environment import FlinkEnvironment
+from penstock_bench.flink.process import Answer, FlinkProcess, Request
+from penstock_bench.flink.system import WARM_ROUNDS, Flink
+from penstock_bench.rows.data import ensure_data
+from penstock_bench.system import Limits
+from penstock_bench.workloads import workload_named
 
 ROWS = 1_000
 TUMBLE = workload_named("tumble")

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.bench.held import Held, HeldBytes
 from penstock.checkpoint.manifest import FORMAT, Manifest, RangeMark, SiteState, SubqueryState, Totals
 from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
@@ -18,6 +17,7 @@ from penstock.state.directory import uniform
 from penstock.state.hash_ranges import EVERYTHING, HashRange
 from penstock.state.runs import HASH, TIME, Run, Slice
 from penstock.storage.run_files import write_run
+from penstock_bench.order.held import Held, HeldBytes
 
 LOWER_HALF = HashRange(0, 50)
 

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from penstock.bench.bench_stream import FILE_SECONDS, FILES, SECOND, START, BenchStream
-from penstock.bench.nexmark_events import CATEGORIES, FIRST_CATEGORY, FIRST_ID, LEAD, LIFE_SECONDS, NEXMARK_STREAMS
 from penstock.types import time_values
+from penstock_bench.rows.nexmark import CATEGORIES, FIRST_CATEGORY, FIRST_ID, LEAD, LIFE_SECONDS, NEXMARK_STREAMS
+from penstock_bench.rows.stream import FILE_SECONDS, FILES, SECOND, START, BenchStream
 
 TOTAL = 60_000
 PERSON, AUCTION, BID = NEXMARK_STREAMS

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.bench.bench_stream import FILES
-from penstock.bench.data import ensure_data
-from penstock.bench.oracle import batch_answer, equal, found_rows, session
-from penstock.bench.penstock_system import Penstock
-from penstock.bench.streams import STREAMS
-from penstock.bench.systems import Limits
-from penstock.bench.workload import Workload
-from penstock.bench.workloads.nexmark import ALL, Q3, Q4, Q5, Q7, Q8
+from penstock_bench.check.oracle import batch_answer, equal, found_rows, session
+from penstock_bench.rows.data import ensure_data
+from penstock_bench.rows.stream import FILES
+from penstock_bench.rows.streams import STREAMS
+from penstock_bench.system import Limits
+from penstock_bench.systems.penstock import Penstock
+from penstock_bench.workload import Workload
+from penstock_bench.workloads.nexmark import ALL, Q3, Q4, Q5, Q7, Q8
 
 TOTAL = 8_000
 NAMES = ("person", "auction", "bid")

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.bench.bench_stream import SECOND
-from penstock.bench.data import ensure_data
-from penstock.bench.oracle import batch_answer, closed_by_watermark, equal, session
-from penstock.bench.workload import Workload
-from penstock.bench.workloads import WORKLOADS
 from penstock.types import time_values
+from penstock_bench.check.oracle import batch_answer, closed_by_watermark, equal, session
+from penstock_bench.rows.data import ensure_data
+from penstock_bench.rows.stream import SECOND
+from penstock_bench.workload import Workload
+from penstock_bench.workloads import WORKLOADS
 
 ROWS = 2_000
 BAND = 5 * SECOND

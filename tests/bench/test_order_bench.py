@@ -12,16 +12,16 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from penstock.bench.held import Held
-from penstock.bench.order import Comparison, differing_rows, measured_points
-from penstock.bench.order_experiments import EXPERIMENTS, Experiment, Size, Windowed
-from penstock.bench.order_latency import Latency, latency
-from penstock.bench.order_page import write_report
-from penstock.bench.order_report import as_json, as_tables
-from penstock.bench.order_run import Epoch, run_trial
 from penstock.cli.main import app
 from penstock.errors import ConfigError
 from penstock.progress.mark import END, Mark, at
+from penstock_bench.order.comparison import Comparison, differing_rows, measured_points
+from penstock_bench.order.experiments import EXPERIMENTS, Experiment, Size, Windowed
+from penstock_bench.order.held import Held
+from penstock_bench.order.latency import Latency, latency
+from penstock_bench.order.page import write_report
+from penstock_bench.order.report import as_json, as_tables
+from penstock_bench.order.run import Epoch, run_trial
 
 TINY = Size(share=0.02, stretch=5, every=10)
 
@@ -145,7 +145,7 @@ def test_the_command_prints_json_and_reports(monkeypatch: pytest.MonkeyPatch, co
         asked.append((size, repeat))
         return compared
 
-    monkeypatch.setattr("penstock.cli.bench_order.measured_points", measured)
+    monkeypatch.setattr("penstock_bench.cli.order.measured_points", measured)
     done = CliRunner().invoke(app, ["bench", "order", "--quick", "--repeat", "2", "--json"])
     assert done.exit_code == 0, done.output
     assert len([json.loads(line) for line in done.stdout.splitlines()]) == 2 * len(compared)
@@ -155,7 +155,7 @@ def test_the_command_prints_json_and_reports(monkeypatch: pytest.MonkeyPatch, co
 
 def test_the_command_fails_where_a_bar_is_missed(monkeypatch: pytest.MonkeyPatch, compared: list[Comparison]) -> None:
     missed = [replace(compared[0], bar=0.0)]
-    monkeypatch.setattr("penstock.cli.bench_order.measured_points", lambda **_: missed)
+    monkeypatch.setattr("penstock_bench.cli.order.measured_points", lambda **_: missed)
     assert CliRunner().invoke(app, ["bench", "order", "--json"]).exit_code == 1
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from penstock.bench.packets import PACKETS_SCHEMA, SECOND, START, Link, Traffic, arriving
+from penstock_bench.rows.packets import PACKETS_SCHEMA, SECOND, START, Link, Traffic, arriving
 
 TRAFFIC = Traffic(seconds=30, conversations=20, lifetime=10 * SECOND, seed=7)
 ASKING, ANSWERING = Link("asking", 100), Link("answering", 100, answers=True)

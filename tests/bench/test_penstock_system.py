@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.bench_stream import FILES
-from penstock.bench.data import ensure_data
-from penstock.bench.oracle import equal, rows_in
-from penstock.bench.penstock_system import Penstock, query_of, script_text
-from penstock.bench.systems import Limits
-from penstock.bench.workloads import WORKLOADS, joins, rows, windows
+from penstock_bench.check.oracle import equal, rows_in
+from penstock_bench.rows.data import ensure_data
+from penstock_bench.rows.stream import FILES
+from penstock_bench.system import Limits
+from penstock_bench.systems.penstock import Penstock, query_of, script_text
+from penstock_bench.workloads import WORKLOADS, joins, rows, windows
 
 ROWS = 30_000
 OWN = [workload.name for family in (windows, joins, rows) for workload in family.ALL]

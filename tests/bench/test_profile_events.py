@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from penstock.bench.profile import EpochProfile, TaskProfile
-from penstock.bench.profile_events import epoch_profiles, profile_of_events
 from penstock.events import EpochTimed, RunFinished, TaskTimed
+from penstock_bench.profile.events import epoch_profiles, profile_of_events
+from penstock_bench.profile.shares import EpochProfile, TaskProfile
 
 
 def timed(epoch: int, *tasks: tuple[str, str, float]) -> EpochTimed:

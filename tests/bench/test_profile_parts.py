@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.bench.profile import (
+from penstock.errors import ConfigError, PenstockError
+from penstock_bench.profile.json import profile_json
+from penstock_bench.profile.shares import (
     EpochProfile,
     Kind,
     Profile,
@@ -15,8 +17,6 @@ from penstock.bench.profile import (
     TaskProfile,
     profile_of,
 )
-from penstock.bench.profile_json import profile_json
-from penstock.errors import ConfigError, PenstockError
 
 
 def task(kind: Kind, worker: str, started: float, seconds: float, **steps: float) -> TaskProfile:

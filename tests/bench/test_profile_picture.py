@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console, RenderableType
 
-from penstock.bench.profile import EpochProfile, Kind, Profile, Step, TaskProfile, profile_of
-from penstock.bench.profile_colours import colours, ink_on, steps_in_order
-from penstock.bench.profile_picture import chosen_epochs, lanes, profile_svg, write_picture
-from penstock.bench.profile_svg import ticks
-from penstock.bench.profile_table import (
+from penstock_bench.profile.colours import colours, ink_on, steps_in_order
+from penstock_bench.profile.picture import chosen_epochs, lanes, profile_svg, write_picture
+from penstock_bench.profile.shares import EpochProfile, Kind, Profile, Step, TaskProfile, profile_of
+from penstock_bench.profile.svg import ticks
+from penstock_bench.profile.table import (
     MOST_EPOCHS,
     longest_epochs,
     profile_bars,

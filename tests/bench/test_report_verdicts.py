@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.bench.bars import BARS, DUCKDB, FLINK, SPARK_NATIVE, Bar
-from penstock.bench.report_records import Record
-from penstock.bench.report_verdicts import goals, verdicts
-from penstock.bench.systems import SYSTEMS
-from penstock.bench.workloads import WORKLOADS
+from penstock_bench.report.bars import BARS, DUCKDB, FLINK, SPARK_NATIVE, Bar
+from penstock_bench.report.records import Record
+from penstock_bench.report.verdicts import goals, verdicts
+from penstock_bench.system import SYSTEMS
+from penstock_bench.workloads import WORKLOADS
 
 FASTER = Bar("tumble", SPARK_NATIVE, "faster", 20)
 LIMIT = Bar("tumble", DUCKDB, "slower", 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from penstock.bench.soak import Sample, judge, soak
+from penstock_bench.soak import Sample, judge, soak
 
 STEADY = [Sample(epoch, 1_000, 20 + epoch % 5, 0, 300) for epoch in range(1, 501)]
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from penstock.bench.spark_native import rows_read
+from penstock_bench.systems.spark import rows_read
 
 
 def test_a_stream_that_a_query_names_twice_counts_once() -> None:

@@ -17,7 +17,13 @@ from pyspark.daemon import manager
 import penstock.engine.task.level  # noqa: F401
 from penstock.spark.workers.worker import Member  # noqa: F401
 
-if __name__ == "__main__":
+
+def fork_workers() -> None:
+    """Serve Spark's requests for workers until it ends."""
     atexit.register(gc.unfreeze)  # or extension modules complain of leaks when the daemon ends
     gc.freeze()
     manager()
+
+
+if __name__ == "__main__":
+    fork_workers()

@@ -57,7 +57,7 @@ class _Step:
             self._state = spread_anew(self._storage, self._operator, self._state, self._directory.ranges_of(site))
         urgent = self._directory.cells_of(site, gathering=True)
         self._work = Work(
-            self._operator, site, job.limits, self._branches, self._storage, self._watch, urgent, self._state.turn,
+            self._operator, job.limits, self._branches, self._storage, self._watch, urgent, self._state.turn,
             job.told_keys[subquery] if job.told_keys else (),
         )  # fmt: skip
 

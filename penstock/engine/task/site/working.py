@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from penstock.balance.flushing import IDLE_SHARE, LAZY, LEAST_SHARE, Closing, at_least, pressing
 from penstock.checkpoint.manifest import RangeMark
-from penstock.engine.drag import current_drag
 from penstock.engine.marks import behind, moved_to, restricted
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.task.exchange.branches import Branches
@@ -46,7 +45,6 @@ class Work:
     def __init__(
         self,
         operator: Operator,
-        site: int,
         limits: Limits,
         branches: Branches,
         storage: Storage,
@@ -55,9 +53,8 @@ class Work:
         turn: int = 0,
         told_keys: Collection[int] = (),
     ) -> None:
-        self._operator, self._site, self._limits, self._urgent = operator, site, limits, urgent
+        self._operator, self._limits, self._urgent = operator, limits, urgent
         self._branches, self._storage, self._watch = branches, storage, watch
-        self._drag = current_drag()
         self.deadline = Deadline(limits)
         self.turn = turn
         self.done: list[HashRange] = []
@@ -142,16 +139,10 @@ class Work:
             self._watch.lap("emit")
         for kept, rows in zip(self.kept, done.keep, strict=True):
             kept.append(rows)
-        self._drag_along(portion, time.perf_counter() - began)
         self.done.append(item.range)
         if item.range not in self._urgent:  # what comes out of turn takes nobody else's
             self.turn = item.range.high % HASH_END
         self.worked.append(Worked(item.range, time.perf_counter() - began, output))
-
-    def _drag_along(self, portion: Portion, took: float) -> None:
-        if self._drag is not None:
-            rows = portion.rows_to_do(self._operator.probes)
-            time.sleep(self._drag.pause(self._site, rows, took, time.time()))
 
 
 @dataclass(frozen=True)

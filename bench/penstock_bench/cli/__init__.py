@@ -1,0 +1,1 @@
+"""`penstock bench`: an entry point of the group `penstock.commands`."""

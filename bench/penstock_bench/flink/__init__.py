@@ -1,0 +1,1 @@
+"""Apache Flink as a peer, in an environment and a process of its own."""

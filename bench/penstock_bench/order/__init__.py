@@ -1,0 +1,1 @@
+"""`penstock bench order`: queries over the same packets in order and out of order."""

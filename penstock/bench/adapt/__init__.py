@@ -1,5 +1,0 @@
-"""`penstock bench adapt`: queries that rebalance and rescale themselves while they run, each beside the static run.
-
-Every experiment is one of `penstock.bench.also.experiment`. Where the cost of a row is slept, as many sites as an
-experiment wants fit on two cores.
-"""

@@ -1,0 +1,88 @@
+"""Commands that other distributions add: entry points of the group `penstock.commands`, each a Typer app.
+
+They are looked for only where they are wanted, in the list of commands or by a name that is not one of Penstock's own:
+looking takes longer than starting.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from penstock.cli.errors_shown import USAGE, show_error
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "penstock.commands"
+DISTRIBUTIONS = {"bench": "penstock-bench"}  # commands that are known to come with one of them
+_ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+Command = Any  # of Click, which some versions of Typer bring along under a name of their own
+
+
+class ExtensibleGroup(TyperGroup):
+    """The commands of Penstock, and behind them those of other distributions."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        self._add_installed()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Command:
+        if cmd_name not in self.commands:
+            self._add_installed()
+        return super().get_command(ctx, cmd_name)
+
+    def _add_installed(self) -> None:
+        for name, command in installed_commands().items():
+            self.commands.setdefault(name, command)
+
+
+def installed_commands() -> dict[str, Command]:
+    """Return the commands of other distributions by name; a known one that is not installed says how to get it."""
+    from importlib.metadata import entry_points
+
+    found = {name: _failing(name, not_installed(name), hidden=True) for name in DISTRIBUTIONS}
+    return found | {point.name: _loaded(point) for point in entry_points(group=GROUP)}
+
+
+def not_installed(name: str) -> ConfigError:
+    """Return the error of a command whose distribution is missing."""
+    distribution = DISTRIBUTIONS[name]
+    return ConfigError(
+        f"`penstock {name}` is not installed",
+        detail=f"it comes with {distribution}, a distribution of its own beside penstock",
+        hint=f"pip install {distribution}, or make setup in a checkout of Penstock",
+    )
+
+
+def _loaded(point: EntryPoint) -> Command:
+    """Return the command of an entry point. One that cannot be imported must not keep others from running."""
+    try:
+        return get_command(point.load())
+    except Exception as error:
+        source = point.dist.name if point.dist else point.value
+        return _failing(
+            point.name,
+            ConfigError(
+                f"`penstock {point.name}` cannot be loaded",
+                detail=f"{point.value} of {source}: {error}",
+                hint=f"install {source} again, or uninstall it",
+            ),
+        )
+
+
+def _failing(name: str, error: ConfigError, hidden: bool = False) -> Command:
+    """Return a command that fails with the error, whatever its arguments are."""
+    app = typer.Typer()
+
+    @app.command(name, hidden=hidden, add_help_option=False, context_settings=_ANYTHING, help=error.what)
+    def fail() -> None:
+        show_error(error)
+        raise typer.Exit(USAGE)
+
+    return get_command(app)
