@@ -1,4 +1,4 @@
-"""Equalities between the inputs of a join, and the keys they make."""
+"""Equalities between the inputs of a join, and the join keys that follow from them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ KeyPart = tuple[Expr, ...]  # one expression for each input, over the rows of th
 
 @dataclass(frozen=True)
 class Side:
-    """An expression that reads one input only."""
+    """One side of an equality: an expression that reads only the input `unit`."""
 
     unit: int
     expression: Expr
 
     @property
     def same(self) -> tuple[int, str]:
-        """Equal for the same side. Python takes 1, 1.0 and TRUE for equal; a query does not."""
+        """Return a key that is equal for equal sides. Python takes 1, 1.0 and TRUE for equal; a query does not."""
         return self.unit, repr(self.expression)
 
 
@@ -29,7 +29,7 @@ Equality = tuple[Side, Side]
 
 
 def equality_of(conjunct: Expr, units: Sequence[Unit]) -> Equality | None:
-    """The two sides of an equality between two inputs; None where the condition is something else."""
+    """Return the two sides of an equality between two inputs; None if the condition is anything else."""
     match conjunct:
         case Call("=", (left, right)):
             sides = [_side(part, units) for part in (left, right)]
@@ -39,14 +39,17 @@ def equality_of(conjunct: Expr, units: Sequence[Unit]) -> Equality | None:
 
 
 def _side(expression: Expr, units: Sequence[Unit]) -> Side | None:
+    """Return the expression as a side; None if it reads no input or several."""
     read = [index for index, unit in enumerate(units) if unit.reads(expression)]
     return Side(read[0], expression) if len(read) == 1 else None
 
 
 @dataclass(frozen=True)
 class Key:
-    """A part of the key of a join, from the equalities that say so. `is_plain`: they are about no other expressions
-    than those of the part."""
+    """One part of a join key, with the equalities that imply it.
+
+    `is_plain`: each input occurs with one expression only, so the part says all that the equalities say.
+    """
 
     part: KeyPart
     equalities: tuple[Expr, ...] = ()
@@ -55,14 +58,14 @@ class Key:
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys that all inputs have. `is_whole`: every equality is part of one."""
+    """The key parts that cover all inputs. `is_whole`: every equality belongs to one of them."""
 
     complete: tuple[Key, ...]
     is_whole: bool
 
 
 def keys_of(equalities: Iterable[Equality], inputs: int) -> Keys:
-    """The keys that equalities make, where `a = b` and `b = c` make one key."""
+    """Return the keys that follow from the equalities; `a = b` and `b = c` form one key."""
     every = list(equalities)
     classes = _classes(every)
     complete = [sides for sides in classes if len({side.unit for side in sides}) == inputs]
@@ -70,6 +73,7 @@ def keys_of(equalities: Iterable[Equality], inputs: int) -> Keys:
 
 
 def _key(sides: Sequence[Side], equalities: Sequence[Equality], inputs: int) -> Key:
+    """Return the key of a class of equal sides, with the first expression of each input."""
     within = [equality for equality in equalities if equality[0] in sides]
     part = tuple(_first(sides, unit).expression for unit in range(inputs))
     conditions = tuple(Call("=", (left.expression, right.expression)) for left, right in within)
@@ -77,7 +81,7 @@ def _key(sides: Sequence[Side], equalities: Sequence[Equality], inputs: int) -> 
 
 
 def _classes(equalities: Iterable[Equality]) -> list[list[Side]]:
-    """The sides that are all equal, in the order in which they are met."""
+    """Return the equivalence classes of sides under the equalities, in the order of their first occurrence."""
     classes: list[dict[tuple[int, str], Side]] = []
     for equality in equalities:
         touched = [known for known in classes if any(side.same in known for side in equality)]
@@ -94,9 +98,9 @@ def _first(sides: Sequence[Side], unit: int) -> Side:
 
 
 def typed(key: Key, units: Sequence[Unit]) -> tuple[KeyPart, tuple[Expr, ...]]:
-    """A key part over the inputs' own columns, in one type, and what else has to be checked.
+    """Return a key part over the inputs' own columns, cast to one type, and the conditions that remain to be checked.
 
-    Where types differ, two values can be equal to a third and not to each other: so all equalities are checked then.
+    If types differ, two values can both equal a third and not each other, so all equalities are checked.
     """
     own = [unit.inside(expression) for unit, expression in zip(units, key.part, strict=True)]
     types = [type_of(expression, unit.schema) for unit, expression in zip(units, own, strict=True)]

@@ -1,4 +1,4 @@
-"""An input of a join while it is planned."""
+"""An input of a join during planning."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from penstock.sql.names.conjuncts import all_of
 
 @dataclass(frozen=True)
 class Unit:
-    """`names` are what the columns of the node are called in the rows of the query. For messages there are `label`, and
-    `written`: how the user writes the columns."""
+    """An input of a join. `names` are the names of the node's columns in the rows of the query, in the node's order.
+
+    For messages: `label` names the input, `written` are the columns as the user writes them.
+    """
 
     node: Node
     names: tuple[str, ...]
@@ -27,38 +29,39 @@ class Unit:
 
     @property
     def own_to_row(self) -> Iterator[tuple[str, str]]:
-        """The node's own columns, and what they are called in the rows."""
+        """Yield the node's own column names with their names in the rows."""
         return zip(columns_of_node(self.node), self.names, strict=True)
 
     @cached_property
     def times(self) -> tuple[str, ...]:
-        """The progressing attributes as they are called in the rows, the usual one first."""
+        """Return the progressing attributes by their names in the rows, the default one first."""
         named = dict(self.own_to_row)
         return tuple(named[time] for time in times_of(self.node))
 
     @property
     def has_timestamps(self) -> bool:
+        """Return whether the time column is a TIMESTAMP."""
         return bool(self.times) and bool(pa.types.is_timestamp(time_type(self.node)))
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The schema of the node itself."""
+        """Return the schema of the node."""
         return node_schema(self.node)
 
     def inside(self, expression: Expr) -> Expr:
-        """An expression over the rows of the query as one over the node's own columns."""
+        """Rewrite an expression over the rows of the query to the node's own columns."""
         return substitute(expression, {row: Column(own) for own, row in self.own_to_row})
 
     def reads(self, expression: Expr) -> bool:
-        """Whether an expression reads a column of this input."""
+        """Return whether the expression reads a column of this input."""
         return not set(columns_of(expression)).isdisjoint(self.names)
 
     def filtered(self, conjuncts: tuple[Expr, ...]) -> Unit:
-        """The rows for which all of the conditions hold."""
+        """Return the input with only the rows that satisfy all conjuncts."""
         condition = all_of(map(self.inside, conjuncts))
         return self if condition is None else replace(self, node=Filter(self.node, condition))
 
 
 def owner(name: str, units: Sequence[Unit]) -> int:
-    """The input whose column this is."""
+    """Return the index of the input that has the column. Precondition: one of them has it."""
     return next(index for index, unit in enumerate(units) if name in unit.names)

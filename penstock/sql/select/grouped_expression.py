@@ -1,7 +1,7 @@
-"""Expressions of a grouped query, which are about two things at once: rows that go in, and groups that come out.
+"""Expressions of a grouped query, which read both input rows and results of groups.
 
-They are built over the columns of the input. What only the result has is a column of its own kind, and `over_result`
-turns the whole into an expression over the columns of the result.
+They are built over the columns of the input. A value that only the result has is a subclass of Column, and
+`over_result` rewrites the whole expression to the columns of the result.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from penstock.sql.select.over import NumberSlot
 
 @dataclass(frozen=True)
 class WindowColumn(Column):
-    """`window_start` or `window_end`."""
+    """`window_start` or `window_end` of the result."""
 
 
 @dataclass(frozen=True)
 class AggregateSlot(Column):
-    """The result of the aggregate with this index, before it has its name; `name` is that of its function."""
+    """The result of the aggregate with this index, before it has a column name; `name` is its function."""
 
     index: int
     call: Call
@@ -32,12 +32,15 @@ WINDOW_SCOPE: dict[str, Expr] = {name: WindowColumn(name) for name in WINDOW_COL
 
 
 def same(expression: Expr) -> str:
-    """Equal for the same expression. Python takes 1, 1.0 and TRUE for equal; a query does not."""
+    """Return a key that is equal for equal expressions. Python takes 1, 1.0 and TRUE for equal; a query does not."""
     return repr(expression)
 
 
 def over_result(expression: Expr, keys: Mapping[str, str], aggregates: tuple[str, ...]) -> Expr:
-    """The expression over the result's columns; `keys` maps `same(key)` to its name, `aggregates` are names by slot."""
+    """Rewrite the expression to the result's columns; a column that is not grouped is an error.
+
+    `keys` maps `same(key)` to its column, `aggregates` has the column of each slot.
+    """
 
     def in_result(part: Expr) -> Expr | None:
         if (key := keys.get(same(part))) is not None:
@@ -57,11 +60,12 @@ def over_result(expression: Expr, keys: Mapping[str, str], aggregates: tuple[str
 
 
 def as_written(expression: Expr) -> Expr:
-    """The expression with the aggregates as calls again, to be shown; `count(*)` is `count()`, as in DuckDB."""
+    """Return the expression with aggregates as calls, for display; `count(*)` is `count()`, as in DuckDB."""
     return _replaced(expression, lambda part: part.call if isinstance(part, AggregateSlot) else None)
 
 
 def _not_grouped(column: str) -> QueryError:
+    """Return the error for a column outside GROUP BY and aggregates."""
     return QueryError(
         f"column `{column}` is neither in GROUP BY nor inside an aggregate",
         hint=f"add `{column}` to GROUP BY, or say which of its values, as in first({column}) or max({column})",
@@ -69,7 +73,7 @@ def _not_grouped(column: str) -> QueryError:
 
 
 def _replaced(expression: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
-    """The expression with each part for which `rule` gives something replaced, from the root downwards."""
+    """Replace each part for which `rule` returns an expression, from the root downwards."""
     if (other := rule(expression)) is not None:
         return other
     match expression:
@@ -83,7 +87,7 @@ def _replaced(expression: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def columns_in(expression: Expr) -> Iterator[Column]:
-    """The columns an expression reads, of all kinds."""
+    """Yield the columns that an expression reads, of all kinds, with repeats."""
     match expression:
         case Column():
             yield expression
