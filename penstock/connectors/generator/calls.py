@@ -1,6 +1,6 @@
-"""A generator of call records, the workload of a mobile-phone network: who called whom, from where, when, how long.
+"""A generator of call records of a mobile network: caller, callee, place, time and duration.
 
-Row i is a function of (seed, i) alone, so a split can be read again, anywhere, and gives the same rows.
+Row i is a function of (seed, i) alone, so any task can read a split again and gets the same rows.
 """
 
 from __future__ import annotations
@@ -33,18 +33,21 @@ CALLS_SCHEMA = pa.schema(
     ]
 )
 _MEAN_DURATION = 120.0  # seconds; durations are exponential
-_AREA = 100.0  # the side of the square the calls come from
+_AREA = 100.0  # side length of the square with the callers' positions
 _MICROSECONDS = 1_000_000
-# Places of the random columns; they are part of what a seed means, so they never change.
+# Numbers of the random columns. They determine the rows of a seed, so they never change.
 _CALLER, _CALLEE, _DISTRICT, _DURATION, _X, _Y, _LAG = range(7)
 
 
 @dataclass(frozen=True)
 class CallsConnector:
-    """`rows` None: without end. Row i has the event time `start` + i / `rate` seconds, less up to `disorder` (times and
-    spans in microseconds); without a `start` times begin when the first row is offered. `realtime`: rows are offered as
-    the clock reaches them, counted from the first offer.
-    Callers and callees are 0 to `keys` - 1, callers with the `skew`: uniform, zipf:1.5 or bmodel:0.7."""
+    """A stream of generated calls.
+
+    `rows` None means unbounded. Row i has the event time `start` + i / `rate` seconds, minus up to `disorder` (times
+    and spans in microseconds); without a `start`, times begin at the first offer. `realtime`: rows are offered as the
+    clock reaches them, counted from the first offer. Callers and callees are 0 to `keys` - 1; callers follow the
+    `skew`: uniform, zipf:1.5 or bmodel:0.7.
+    """
 
     rows: int | None = None
     rate: float = 100_000.0
@@ -80,7 +83,7 @@ class CallsConnector:
         return self.rows is not None
 
     def identity(self) -> dict[str, Any]:
-        """Without `split_rows`, which may change between runs."""
+        """Return all fields but `split_rows`, which can change between runs."""
         return {"kind": self.kind} | {name: value for name, value in asdict(self).items() if name != "split_rows"}
 
     def discover(self) -> pa.Schema:
@@ -91,7 +94,7 @@ class CallsConnector:
         return CallsReader(self, schema)
 
     def generate(self, first: int, last: int, columns: tuple[str, ...] = tuple(CALLS_SCHEMA.names)) -> pa.Table:
-        """The rows [first, last), of the columns asked for."""
+        """Return the rows [first, last), with the given columns."""
         rows = np.arange(first, last, dtype=np.int64)
         schema = pa.schema([CALLS_SCHEMA.field(name) for name in columns])
         arrays = [self._column(field.name, rows) for field in schema]
@@ -114,6 +117,7 @@ class CallsConnector:
         return time_array(self._times(rows), TIMESTAMP)
 
     def _times(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the event times of the rows in microseconds."""
         times = (self.start or 0) + np.floor(rows / self.rate * _MICROSECONDS).astype(np.int64)
         if self.disorder:
             times -= np.floor(uniforms(self.seed, _LAG, rows) * self.disorder).astype(np.int64)
@@ -122,7 +126,7 @@ class CallsConnector:
 
 @dataclass(frozen=True)
 class CallsSplit:
-    """The rows [first, last)."""
+    """The rows [first, last) of the generator."""
 
     connector: CallsConnector
     first: int
@@ -148,12 +152,14 @@ class CallsSplit:
 
 @dataclass(frozen=True)
 class _Recorded:
+    """The recorded progress: the number of rows read, and the time of the first offer if rows depend on it."""
+
     rows: Count
     began_ns: int | None = None
 
 
 class CallsReader:
-    """Progress is the number of rows offered and, where that decides what they are, the moment of the first offer."""
+    """Offers ranges of rows. Progress has the time of the first offer if the rows depend on it."""
 
     def __init__(self, connector: CallsConnector, schema: pa.Schema) -> None:
         self._connector, self._schema = connector, schema
@@ -174,12 +180,12 @@ class CallsReader:
         return Offer(splits, after, last == self._connector.rows, self._waiting(last, due))
 
     def _begun(self, began: int) -> CallsConnector:
-        """The connector with the start of its times, a whole second."""
+        """Return the connector with a start of its times: by default the first offer, rounded down to a second."""
         start = self._connector.start
         return replace(self._connector, start=began // 10**9 * _MICROSECONDS if start is None else start)
 
     def _due(self, began: int) -> int:
-        """How many rows there are by now."""
+        """Return the number of rows that can be offered by now."""
         rows = self._connector.rows
         if not self._connector.realtime:
             return 2**62 if rows is None else rows
@@ -188,13 +194,16 @@ class CallsReader:
         return by_now if rows is None else min(rows, by_now)
 
     def _waiting(self, last: int, due: int) -> int:
+        """Return the number of rows due and not offered; 0 for an unbounded source without `realtime`."""
         endless = self._connector.rows is None and not self._connector.realtime
         return 0 if endless else max(0, due - last)
 
 
 def _below(n: int, u: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return whole numbers in [0, n) for uniform numbers in [0, 1)."""
     return np.minimum((u * n).astype(np.int64), n - 1)
 
 
 def _no_columns(rows: int) -> pa.Table:
+    """Return a table with this many rows and no columns."""
     return pa.table({"row": pa.nulls(rows)}).select([])
