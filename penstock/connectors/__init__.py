@@ -1,4 +1,5 @@
-"""Sources: where rows come from. Each connector is a frozen value; the driver asks it for splits, tasks read splits.
+"""Connectors: sources of rows and sinks of results. A connector is a frozen value; the driver plans splits, tasks read
+them.
 
-`source` is what a source is to the engine, `sinks` are where results go. Never imports pyspark.
+`source` has the protocol of sources, `sinks` that of sinks. Never imports pyspark.
 """

@@ -1,4 +1,4 @@
-"""Malformed rows as a table, and the one rule that holds for every format: a row without a time is malformed."""
+"""Malformed rows as a table, and the rule of every format that a row without a time is malformed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ from penstock.shown import python_rows
 
 
 def bad_table(file: str, lines: pa.Array, reasons: pa.Array, texts: pa.Array) -> pa.Table:
-    """Malformed rows of one file; `lines` counts from 1, or is null where nobody counted."""
+    """Return malformed rows of one file as a table; `lines` count from 1, or are null if unknown."""
     files = pa.repeat(pa.scalar(printable(file)), len(lines))
     return pa.table([files, lines, reasons, texts], schema=BAD_ROWS_SCHEMA)
 
 
 def null_time_reason(time: str) -> str:
+    """Return the reason for a row whose time is null."""
     return f"`{time}` is null"
 
 
 def divert_malformed(rows: pa.Table, time: str, file: str, rows_before: Callable[[], int]) -> ReadResult:
-    """Rows of a binary file without those that have no time, or text that is not UTF-8: no writer of such files has to
-    look, and functions of text fail on it. `rows_before` is asked only when there are some."""
+    """Separate the rows of a binary file that have no time, or text that is not UTF-8, from the others.
+
+    Writers of such files need not validate text, and text functions fail on it. `rows_before`, the number of rows in
+    the file before these, is only called if some are malformed.
+    """
     why = [_wrong_text(field.name, rows.column(field.name)) for field in rows.schema]
     if rows.column(time).null_count:
         missing = pc.is_null(rows.column(time)).combine_chunks()
@@ -42,7 +46,7 @@ def divert_malformed(rows: pa.Table, time: str, file: str, rows_before: Callable
 
 
 def _wrong_text(name: str, column: pa.ChunkedArray) -> pa.Array | None:
-    """Why values of a column are malformed, null where they are not; None where none is."""
+    """Return for each row the reason why its value is malformed, null if it is not; None if no value is."""
     if not (pa.types.is_string(column.type) or pa.types.is_nested(column.type)):
         return None
     starts = np.cumsum([0, *(len(chunk) for chunk in column.chunks)])
@@ -55,7 +59,7 @@ def _wrong_text(name: str, column: pa.ChunkedArray) -> pa.Array | None:
 
 
 def _invalid(array: pa.Array) -> list[int]:
-    """The places of values with text that is not UTF-8, by halving."""
+    """Return the sorted indexes of values with text that is not UTF-8, found by bisection."""
     if _is_valid(array):
         return []
     found: list[int] = []
@@ -78,5 +82,5 @@ def _is_valid(array: pa.Array) -> bool:
 
 
 def as_text(rows: pa.Table) -> pa.Array:
-    """Rows that have no line of their own, as JSON. Malformed rows are few, and only these pass through Python."""
+    """Return each row as JSON text, for rows that have no line. Goes through Python; malformed rows are few."""
     return pa.array([json.dumps(row, default=str, ensure_ascii=False) for row in python_rows(rows)], pa.string())

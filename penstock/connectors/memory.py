@@ -1,6 +1,6 @@
-"""Rows held in memory, as a source: for tests, examples and small tables.
+"""A source of rows held in memory, for tests, examples and small tables.
 
-Progress is the number of batches offered, so a test decides with its batches what each epoch reads.
+Progress is the number of batches offered, so the batches of a test determine what each epoch reads.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ SUBSTREAM = "memory"
 
 @dataclass(frozen=True, eq=False)
 class MemoryConnector:
-    """Batches of rows of one schema, at least one batch. Each is cut into `splits_per_batch` splits of about the same
-    size; a batch without rows gives no split. `one_batch_per_offer`: never more than one, whatever the limit.
-    `substreams`: the name of the substream that each batch is of (empty: all are of one). `finishing`: a substream is
-    finished with its last batch; otherwise it stays open, and only stops showing rows."""
+    """Batches of rows of one schema. Invariant: there is at least one batch.
+
+    Each batch is cut into `splits_per_batch` splits of about equal size; an empty batch has no split.
+    `one_batch_per_offer`: an offer never has more than one batch, whatever the limit. `substreams`: the substream of
+    each batch (empty: all belong to one). `finishing`: a substream is finished with its last batch; otherwise it stays
+    open without further rows.
+    """
 
     batches: tuple[pa.Table, ...]
     splits_per_batch: int = 1
@@ -86,7 +89,7 @@ class MemoryConnector:
 
     @functools.cached_property
     def _digest(self) -> str:
-        """Of the rows and of the borders between batches; how a table is chunked does not matter."""
+        """Return a hash of the rows and the boundaries of batches; it does not depend on the chunks of a table."""
         digest = hashlib.sha256()
         for batch in self.batches:
             rows = conform(batch, self.discover())
@@ -107,7 +110,7 @@ class MemoryConnector:
 
 @dataclass(frozen=True)
 class MemorySplit:
-    """Rows `first`, `first` + 1, ... of a batch. They travel as Arrow IPC."""
+    """The rows of a batch from `first` on. Pickled as Arrow IPC."""
 
     table: pa.Table
     batch: int
@@ -134,11 +137,13 @@ class MemorySplit:
 
 @dataclass(frozen=True)
 class _Recorded:
+    """The recorded progress: the number of batches read."""
+
     batches: Count
 
 
 class MemoryReader:
-    """Offers whole batches."""
+    """Offers whole batches in order."""
 
     def __init__(
         self,
@@ -162,10 +167,13 @@ class MemoryReader:
         return Offer(splits, {"batches": end}, end >= len(self._batches), waiting, self._finished(start, end))
 
     def _finished(self, start: int, end: int) -> tuple[str, ...]:
+        """Return the substreams whose last batch is in [start, end)."""
         last_ones = sorted({*self._substreams[start:end]} - {*self._substreams[end:]})
         return tuple(last_ones) if self._finishing else ()
 
     def _end(self, start: int, max_rows: int) -> int:
+        """Return the index after the last batch of an offer: at least one batch, then as many as fit into
+        `max_rows`."""
         end, rows = start, 0
         while end < len(self._batches):
             rows += self._batches[end].num_rows
@@ -177,6 +185,7 @@ class MemoryReader:
         return end
 
     def _splits(self, i: int) -> Iterator[MemorySplit]:
+        """Yield the splits of batch `i` that have rows."""
         batch = self._batches[i]
         for k in range(self._splits_per_batch):
             first = batch.num_rows * k // self._splits_per_batch
@@ -190,7 +199,7 @@ def _brief(schema: pa.Schema) -> str:
 
 
 def _canonical(table: pa.Table) -> pa.Table:
-    """A table that has the same bytes for the same rows: what lies beneath a null is arbitrary, so it is zeroed."""
+    """Return a table with equal bytes for equal rows: values under a null are arbitrary, so they are set to zero."""
     columns = {}
     for i, column in enumerate(table.columns):
         columns[f"valid{i}"] = pc.is_valid(column).cast(pa.uint8())
@@ -199,7 +208,7 @@ def _canonical(table: pa.Table) -> pa.Table:
 
 
 def _digest_nested(digest: hashlib._Hash, array: pa.Array) -> None:
-    """Takes in where values are null, how long lists are, and the values below, whatever lies beneath a null."""
+    """Hash validity, list lengths and child values, without the arbitrary values under a null."""
     if not is_nested(array.type):
         digest.update(to_ipc(_canonical(pa.table({"value": array}))))
         return
@@ -215,11 +224,12 @@ def _digest_nested(digest: hashlib._Hash, array: pa.Array) -> None:
 
 
 def _as_one(column: pa.ChunkedArray) -> pa.Array:
-    """The column in one piece."""
+    """Return the column as one array."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def _zero(type_: pa.DataType) -> pa.Scalar:
+    """Return the zero or empty value of the type."""
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
         return pa.scalar("", pa.string()).cast(type_)
     if pa.types.is_decimal(type_):
@@ -229,6 +239,7 @@ def _zero(type_: pa.DataType) -> pa.Scalar:
 
 
 def to_ipc(table: pa.Table) -> bytes:
+    """Return the table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

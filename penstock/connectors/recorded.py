@@ -1,4 +1,4 @@
-"""Progress as a manifest gives it back: plain JSON that is checked before a source goes on from it."""
+"""Check the progress that a manifest recorded, plain JSON, before a source continues from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 def recorded(progress: dict[str, Any], kind: type[Kind]) -> Kind:
-    """Return the progress as a value of `kind`; raise an error where it is none."""
+    """Return the progress as a value of `kind`; raise SourceError if it does not have that shape."""
     try:
         return msgspec.convert(progress, kind)
     except msgspec.ValidationError as error:

@@ -1,8 +1,8 @@
-"""What a source is to the engine.
+"""The protocol of sources.
 
-The driver holds a `Reader` and asks it, once per epoch, what it can offer; the answer names splits and the progress
-that will be true once they are read. A split travels to a task (it is pickled by Spark, never written to a checkpoint)
-and reads itself as Arrow. Reading the same split again must give the same rows in the same order: epochs are retried.
+Once per epoch the driver asks a `Reader` for an offer: splits, and the progress that holds once they are read. A split
+is sent to a task (pickled by Spark, never written to a checkpoint), which reads it as Arrow. Reading the same split
+again must give the same rows in the same order, because epochs are retried.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ BAD_ROWS_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class ReadResult:
-    """Some rows of a split, and the malformed rows found among them (None when there were none).
+    """Some rows of a split, and the malformed rows among them (None if there are none).
 
-    `rows` has the requested columns with the types of the source's schema. `bad` has BAD_ROWS_SCHEMA: `line` is the
-    line of a text file counted from 1, the row number counted from 1 of a binary one, or null for a whole file.
+    `rows` has the requested columns with the types of the source's schema. `bad` has BAD_ROWS_SCHEMA: `line` counts
+    from 1, lines in a text file and rows in a binary one; it is null for a whole file.
     """
 
     rows: pa.Table
@@ -34,33 +34,33 @@ class ReadResult:
 
 
 class Split(Protocol):
-    """A piece of a source that one task reads in one epoch. Picklable and small (in-memory rows excepted)."""
+    """A part of a source that one task reads in one epoch. Picklable and small (except for in-memory rows)."""
 
     @property
     def substream(self) -> str: ...
 
     @property
     def rows(self) -> int:
-        """How many rows it holds; an estimate where the format does not say."""
+        """Return the number of rows; an estimate if the format does not say."""
         ...
 
     @property
     def where(self) -> str:
-        """For messages: which file, which part of it."""
+        """Return the file and the range, for messages."""
         ...
 
     def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
-        """The rows, in order, as a few large tables. Unreadable input raises SourceError."""
+        """Yield the rows, in order, as a few large tables. Raises SourceError for unreadable input."""
         ...
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What a source has for an epoch.
+    """The splits that a source offers for an epoch.
 
-    `progress` is plain JSON; it is what `Reader.offer` is given next time, also after a restart. `ended`: nothing comes
-    after these splits. `waiting`: rows known to be there beyond these splits (an estimate). `finished`: the substreams
-    of which nothing comes after these splits; their names are never used again. No substream is called "".
+    `progress` is plain JSON; the next call of `Reader.offer` gets it, also after a restart. `ended`: no rows follow
+    these splits. `waiting`: an estimate of the available rows beyond these splits. `finished`: the substreams that end
+    with these splits; their names are never used again. No substream is called "".
     """
 
     splits: tuple[Split, ...]
@@ -74,24 +74,28 @@ class Reader(Protocol):
     """The driver's side of a source."""
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
-        """The next splits after `progress` (None: from the start), of about `max_rows` rows together, but at least one
-        of every substream that has rows: what is not among them has none, and may come to count as idle. Pure in
-        `progress`: nothing is remembered that would be lost by a crash."""
+        """Return the next splits after `progress` (None: from the start), about `max_rows` rows in total.
+
+        At least one split of every substream that has rows is among them: a substream without one has no rows and can
+        become idle. The result depends on `progress` and the source only; the reader keeps no state that a crash would
+        lose.
+        """
         ...
 
 
 @runtime_checkable
 class SubstreamReader(Reader, Protocol):
-    """A reader that can hold substreams back, so that none leads the others too far."""
+    """A reader that can hold substreams back, so that none gets too far ahead of the others."""
 
     def offer_at_most(self, most: Mapping[str, int], progress: dict[str, Any] | None, max_rows: int) -> Offer:
-        """The same as `offer`, but of each substream in `most` about so many rows, and none where that is 0."""
+        """Return an offer as `offer` does, but with about `most[s]` rows of each substream s in `most`, none if that is
+        0."""
         ...
 
 
 @runtime_checkable
 class AcknowledgingReader(Protocol):
-    """A reader that wants to know what is committed: its source waits for the answer."""
+    """A reader that is notified of committed progress, because its source waits for the acknowledgement."""
 
     def committed(self, progress: dict[str, Any]) -> None: ...
 
@@ -101,30 +105,30 @@ class SourceConnector(Connector, Protocol):
 
     @property
     def bounded(self) -> bool:
-        """Whether its rows come to an end by themselves."""
+        """Return whether the source has a last row."""
         ...
 
     def discover(self) -> pa.Schema:
-        """The normalised schema of the data, for sources declared without one."""
+        """Return the normalised schema of the data, for sources declared without one."""
         ...
 
     def open(self, schema: pa.Schema, time: str) -> Reader:
-        """A reader that gives rows of this (normalised, declared or discovered) schema."""
+        """Return a reader of rows with this schema, which is normalised, declared or discovered."""
         ...
 
 
 @runtime_checkable
 class ListingConnector(Protocol):
-    """A source that reads the files which it finds in folders."""
+    """A source that lists files in folders and reads them."""
 
     def would_list(self, path: str) -> bool:
-        """Whether it would find a file of this path, in which links are resolved, if there was one."""
+        """Return whether the source would list a file with this path, in which links are resolved."""
         ...
 
 
 @runtime_checkable
 class AttachedConnector(Protocol):
-    """A source that something else drives: it is attached when a run begins, and detached when it ends."""
+    """A source that an external system drives: attached when a run begins, detached when it ends."""
 
     def attach(self, checkpoint: Path) -> None: ...
 

@@ -1,18 +1,19 @@
-"""The SQL front end: text in, a list of sources, views, sinks and queries as plain plan nodes out.
+"""The SQL front end: turns the text of a script into sources, views, sinks and queries as logical plan nodes.
 
-    text ─ tokens ─► statements ─┬─ CREATE SOURCE, SINK, VIEW, SET: read by hand over the tokens
-                                 └─ SELECT: windows and unions of the papers become calls ─► sqlglot tree ─► nodes
+    text ─ tokens ─► statements ─┬─ CREATE SOURCE, SINK, VIEW, SET: parsed by hand from the tokens
+                                 └─ SELECT: bracket windows and UNION in FROM become calls ─► sqlglot tree ─► nodes
 
-    parse/    from text to tokens, statements and trees
-    names/    from trees to expressions: what names, functions and aggregates mean
-    streams/  one item of FROM: a source, a view, a query, a union, a window over one of them
-    joins/    from the tree of FROM to Join nodes: keys, bounds on time, which time of each input
-    select/   rows (FROM, WHERE) ─► grouped or row by row ─► ranked (ROW_NUMBER) ─► distinct, put together in query
+    parse/    text to tokens, statements and trees
+    names/    trees to expressions: resolve names, functions and aggregates
+    streams/  one item of FROM: a source, a view, a subquery, a union, or a window over one of them
+    joins/    the tree of FROM to Join nodes: keys, bands on time, the time column of each input
+    select/   rows (FROM, WHERE) ─► grouped or row by row ─► numbered (ROW_NUMBER) ─► distinct; combined in query
 
     declarations: CREATE SOURCE and CREATE SINK. script: all statements of a text.
-    lone_items: text that is no statement, such as a condition that a Python program gives
+    lone_items: text that is not a statement, such as a condition that a Python program passes
 
-It opens nothing: connectors are made by the `Connectors` the caller passes in. No class of sqlglot leaves this folder.
+The front end opens no connection: the caller passes in a `Connectors` that makes them. No sqlglot class leaves this
+folder.
 """
 
 from penstock.sql.declarations import ORDER_OPTIONS, SOURCE_OPTIONS, Connectors

@@ -1,7 +1,7 @@
-"""From CREATE SOURCE and CREATE SINK, with their options, to nodes and connectors.
+"""Turn CREATE SOURCE and CREATE SINK, with their options, into plan nodes and connectors.
 
-The rows of a sink may be in order of time: all of them, or only those with equal values, as in
-`in_order_by = 'district, kind'`.
+A sink can ask for its rows in time order: all rows, or only rows with equal values of some columns, as in `in_order_by
+= 'district, kind'`.
 """
 
 from __future__ import annotations
@@ -39,23 +39,24 @@ from penstock.sql.parse.statements import (
 from penstock.type_names import sql_type
 from penstock.types import is_time_type, normalise, require_column
 
-SOURCE_OPTIONS = ("idle", "idle_advances", "allowed_lateness")  # of every source, whatever its connector
+SOURCE_OPTIONS = ("idle", "idle_advances", "allowed_lateness")  # options of every source, for any connector
 _ALL, _BY = "in_order", "in_order_by"
 ORDER_OPTIONS = (_ALL, _BY)
 
 
 class Connectors(Protocol):
-    """Makes connectors from what WITH says. Unknown kinds and options are errors that name the nearest known one."""
+    """Makes connectors from the options of WITH. Unknown kinds and options are errors that name the nearest known
+    one."""
 
     def source(self, kind: str, options: dict[str, str], schema: pa.Schema | None) -> Any:
-        """A connector to read from; where `schema` is None it also has `discover() -> pa.Schema`."""
+        """Return a connector to read from; if `schema` is None, the connector also has `discover() -> pa.Schema`."""
         ...
 
     def sink(self, kind: str, options: dict[str, str]) -> Connector: ...
 
 
 def source_node(statement: CreateSource, connectors: Connectors, text: ScriptText) -> Source:
-    """The source a statement declares."""
+    """Return the source that the statement declares; its schema is discovered if the statement lists no columns."""
     if statement.watermark is None:
         raise text.error(f"source `{statement.name}` has no WATERMARK", statement.offset, hint=HOW_WATERMARK)
     kind, options = _kind(statement.options.values, statement.offset, text)
@@ -72,7 +73,7 @@ def source_node(statement: CreateSource, connectors: Connectors, text: ScriptTex
 
 
 def _idle(told: str | None) -> int | None:
-    """After how many microseconds without rows the source counts as idle."""
+    """Return the idle timeout of a source in microseconds, or None if the option is missing."""
     if told is None:
         return None
     if (waited := span(told)) <= 0:
@@ -81,7 +82,7 @@ def _idle(told: str | None) -> int | None:
 
 
 def _time_and_rule(mark: Watermark, schema: pa.Schema, text: ScriptText, source: str) -> tuple[str, Rule]:
-    """The time column as the schema spells it, and the rule by which its rows become punctuation."""
+    """Return the time column, in the schema's spelling, and the rule that derives the watermark from the rows."""
     column = next((n for n in schema.names if n.lower() == mark.column.lower()), mark.column)
     with text.placing(lambda: mark.offset):
         type_ = require_column(schema, column, f"source `{source}`").type
@@ -98,7 +99,7 @@ def _time_and_rule(mark: Watermark, schema: pa.Schema, text: ScriptText, source:
 
 
 def _punctuated(told: Punctuation, schema: pa.Schema, text: ScriptText, source: str) -> Punctuated:
-    """The condition is parsed as that of a query is: as the only item of a SELECT, and then it stands alone."""
+    """Return the punctuation rule. Its condition is parsed as the only item of a SELECT, so it reads as in a query."""
     first = told.predicate[0]
     error = text.error("syntax error: one condition was expected here", first.start, hint=HOW_PUNCTUATED)
     tree = item_tree(told.predicate, text, error)
@@ -134,7 +135,7 @@ def _number_slack(slack: Sequence[Token], column: str) -> int:
 
 
 def sink_node(statement: CreateSink, rows: Node, connectors: Connectors, text: ScriptText) -> Sink:
-    """The sink that a statement declares, of these rows."""
+    """Return the sink that the statement declares, with `rows` as its input."""
     kind, options = _kind(statement.options.without(ORDER_OPTIONS).values, statement.offset, text)
     with text.placing(lambda: statement.offset):
         connector = connectors.sink(kind, options)
@@ -142,20 +143,20 @@ def sink_node(statement: CreateSink, rows: Node, connectors: Connectors, text: S
 
 
 def _kind(options: Mapping[str, str], offset: int, text: ScriptText) -> tuple[str, dict[str, str]]:
-    """The kind of connector, and the other options."""
+    """Return the kind of connector, and the options without it."""
     if "connector" not in options:
         raise text.error("WITH does not say which connector", offset, hint="add connector = 'files' or another kind")
     return options["connector"], {key: value for key, value in options.items() if key != "connector"}
 
 
 def _rows_in_order(node: Node, options: Options, text: ScriptText) -> Node:
-    """Put the rows in the order that a sink asks for; unchanged where it asks for none."""
+    """Return `node` with its rows in the order that the sink asks for; unchanged if it asks for none."""
     if not _asks(options, text):
         return node
     place = options.places[_BY if _BY in options.values else _ALL]
     ordered = InOrder(node, _order_time(node, place, text), tuple(_order_columns(node, options, text)))
     with text.placing(lambda: place):
-        node_schema(ordered)  # a column by which rows cannot be told apart is refused here
+        node_schema(ordered)  # refuses columns whose type has no equality
     return ordered
 
 
@@ -183,7 +184,7 @@ def _order_time(node: Node, place: int, text: ScriptText) -> str:
 
 
 def _order_columns(node: Node, options: Options, text: ScriptText) -> Iterator[str]:
-    """The columns that `in_order_by` names, as the rows spell them."""
+    """Yield the columns that `in_order_by` names, in the spelling of the rows."""
     if _BY not in options.values:
         return
     known = columns_of_node(node)

@@ -1,7 +1,7 @@
-"""SQL text that is no statement: a condition, an item of a select list, an aggregate, each on its own.
+"""Parse SQL text that is not a statement: one condition, one item of a select list, or one aggregate.
 
-Python programs write them as in `where("qty > 1")`. They are parsed as the items of a SELECT are, so that they mean the
-same as in a script and fail with the same words and a caret.
+Python programs pass such text, as in `where("qty > 1")`. It is parsed as an item of a SELECT, so it means the same as
+in a script and its errors have the same messages with a caret.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_AGGREGATE = "an aggregate is about many rows, and this is about one"
 
 
 def lone_expression(text: str, columns: Iterable[str], what: str) -> Expr:
-    """The expression that the text is, over these columns; `what` is what messages call the text."""
+    """Parse the text as one expression over the columns; messages refer to the text as `what`."""
     with room_for_nesting():
         script, tree = _read(text, what)
         if isinstance(tree, exp.Alias):
@@ -38,7 +38,10 @@ def lone_expression(text: str, columns: Iterable[str], what: str) -> Expr:
 
 
 def lone_items(text: str, columns: Iterable[str], what: str) -> tuple[Named, ...]:
-    """The columns that an item of a select list gives: one, or for `*` all. Without AS an item goes by its text."""
+    """Parse the text as one item of a select list; return its columns: one, or all for `*`.
+
+    An item without AS is named after its text.
+    """
     with room_for_nesting():
         script, tree = _read(text, what)
         items = items_of(exp.Select(expressions=[tree]), _scope(script, columns))
@@ -46,7 +49,8 @@ def lone_items(text: str, columns: Iterable[str], what: str) -> tuple[Named, ...
 
 
 def lone_aggregate(text: str, columns: Iterable[str], what: str) -> Aggregation:
-    """The aggregate that the text is, such as `sum(qty)`, under its alias or its usual name."""
+    """Parse the text as one aggregate, such as `sum(qty)`; its name is its alias or the default name of the
+    aggregate."""
     with room_for_nesting():
         script, tree = _read(text, what)
         call = without_parentheses(tree.this if isinstance(tree, exp.Alias) else tree)
@@ -62,7 +66,10 @@ def lone_aggregate(text: str, columns: Iterable[str], what: str) -> Aggregation:
 
 
 def item_tree(tokens: Sequence[Token], text: ScriptText, error: QueryError) -> exp.Expr:
-    """The tree of tokens that are one item of a select list; `error` where they are something else."""
+    """Return the tree of tokens that form one item of a select list; raise `error` if they form anything else.
+
+    Precondition: there is at least one token.
+    """
     first = tokens[0]
     select = Token(TokenType.SELECT, "SELECT", line=first.line, col=first.col, start=first.start, end=first.end)
     tree = tree_of([select, *tokens], text)

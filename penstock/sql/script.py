@@ -1,4 +1,4 @@
-"""A script: statement by statement, sources and views get their names, sinks and queries their plans."""
+"""Parse a script statement by statement: declare sources and views by name, plan sinks and queries."""
 
 from __future__ import annotations
 
@@ -24,13 +24,19 @@ from penstock.sql.streams.stream import Context, find_stream
 
 @dataclass(frozen=True)
 class NamedSink:
+    """A sink and the name that CREATE SINK gives it."""
+
     name: str
     sink: Sink
 
 
 @dataclass(frozen=True)
 class Script:
-    """What a script declares, in its order. `queries` are those without a sink: their results go to the terminal."""
+    """The declarations of a script, in the order of the text.
+
+    `queries` are the SELECT statements without a sink, named query_1, query_2 and so on; their results go to the
+    terminal.
+    """
 
     sources: Mapping[str, Source]
     views: Mapping[str, Node]
@@ -41,7 +47,10 @@ class Script:
 
 
 def parse_script(text: str, *, connectors: Connectors, name: str = "script") -> Script:
-    """The sources, views, sinks and queries of a script; `name` is what messages call it."""
+    """Parse and plan the whole script; messages refer to the text as `name`.
+
+    Raises QueryError for the first statement that is not valid; warnings are in the result.
+    """
     script_text = ScriptText(text, name)
     with room_for_nesting():
         reader = _Reader(script_text, connectors)
@@ -52,7 +61,7 @@ def parse_script(text: str, *, connectors: Connectors, name: str = "script") -> 
 
 @dataclass
 class _Reader:
-    """What the statements so far have declared. Invariant: sources, views and sinks have different names."""
+    """The declarations of the statements read so far. Invariant: sources, views and sinks have different names."""
 
     text: ScriptText
     connectors: Connectors
@@ -63,6 +72,7 @@ class _Reader:
     settings: dict[str, Value] = field(default_factory=dict)
 
     def script(self) -> Script:
+        """Return the declarations read so far as an immutable value."""
         sinks = tuple(NamedSink(name, sink) for name, sink in self.sinks.items())
         queries = tuple((f"query_{i}", node) for i, node in enumerate(self.queries, 1))
         return Script(self.sources, self.views, sinks, queries, self.settings, tuple(self.text.warnings))
@@ -77,7 +87,8 @@ class _Reader:
                 self._create(statement)
 
     def _is_new(self, statement: CreateSource | CreateView | CreateSink) -> bool:
-        """Whether to create it; a name that is taken is an error unless the statement says IF NOT EXISTS."""
+        """Return whether to create what the statement declares; a name that is taken is an error without IF NOT
+        EXISTS."""
         taken = spelled(statement.name, [*self.sources, *self.views, *self.sinks])
         if taken is not None and not statement.if_new:
             hint = "choose another name, or write IF NOT EXISTS"
@@ -109,7 +120,7 @@ class _Reader:
 
 
 def _check_size(node: Node, text: ScriptText, offset: int) -> None:
-    """Refuse a plan that is too high or too large to be walked."""
+    """Refuse a plan with more levels or nodes than later passes can walk."""
     height, count = measured(node)
     if height > MAX_HEIGHT:
         raise too_deep(text, offset)

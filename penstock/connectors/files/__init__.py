@@ -1,1 +1,1 @@
-"""Files as a source: which files, where they are cut into splits, and what each format reads."""
+"""A source of files: listing, cutting into splits, and reading each format."""

@@ -1,7 +1,7 @@
-"""Files of columns, of which only those asked for are read.
+"""Read columnar files, and of these only the requested columns.
 
-Parquet: a split is some neighbouring row groups. Arrow IPC: of a file (with a footer) a split is some neighbouring
-record batches; a stream is one split.
+Parquet: a split is a range of row groups. Arrow IPC: a split of a file (with a footer) is a range of record batches; an
+IPC stream is one split.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from penstock.connectors.source import ReadResult
 from penstock.types import column_path, conform, place_of
 
 _MAGIC = b"ARROW1"
-_STREAM_BYTES_PER_ROW = 64  # a stream does not say how many rows it has
+_STREAM_BYTES_PER_ROW = 64  # an estimate: a stream does not record its number of rows
 
 
 @dataclass(frozen=True)
 class ParquetFormat:
-    """A position is the number of a row group. `lenient`: a file may lack columns, which are null."""
+    """Parquet. A position is the index of a row group. `lenient`: columns missing in a file are null."""
 
     lenient: bool = False
 
@@ -46,7 +46,7 @@ class ParquetFormat:
         path = part.file.path
         with pq.ParquetFile(arrow_file(path), pre_buffer=False) as file:
             paths = [_dotted(file.schema_arrow, name, path) for name in schema.names]
-            # Threads are for other tasks: Spark keeps every core busy with splits of its own.
+            # No threads: Spark keeps every core busy with other splits.
             groups = list(range(part.start, part.end))
             table = file.read_row_groups(groups, columns=[p for p in paths if p is not None], use_threads=False)
             counts = [file.metadata.row_group(i).num_rows for i in range(part.start)]
@@ -56,7 +56,7 @@ class ParquetFormat:
 
 
 def _dotted(found: pa.Schema, name: str, path: str) -> str | None:
-    """What Parquet calls a column: the names of the fields that lead to it."""
+    """Return Parquet's name of a column, the dotted names of the fields that lead to it; None if it is missing."""
     places = column_path(found, name, f"`{path}`")
     if places is None:
         return None
@@ -68,7 +68,7 @@ def _dotted(found: pa.Schema, name: str, path: str) -> str | None:
 
 
 def _distinct_names(found: pa.Schema, path: str) -> pa.Schema:
-    """The schema of a file, or an error where two columns have one name: nobody could tell which one is meant."""
+    """Return the schema; refuse one with two columns of the same name, which would be ambiguous."""
     for name in found.names:
         place_of(name, found.names, f"`{path}`")
     return found
@@ -76,8 +76,8 @@ def _distinct_names(found: pa.Schema, path: str) -> pa.Schema:
 
 @dataclass(frozen=True)
 class ArrowFormat:
-    """A position is the number of a record batch; a stream has the positions 0 and 1. `lenient`: a file may lack
-    columns, which are null."""
+    """Arrow IPC. A position is the index of a record batch; a stream has one batch. `lenient`: missing columns are
+    null."""
 
     lenient: bool = False
 
@@ -106,7 +106,7 @@ class ArrowFormat:
         paths = [column_path(found, name, f"`{path}`") for name in schema.names]
         fields = sorted({places[0] for places in paths if places is not None}) or [0]
         options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-        # Read, not mapped: the rows outlive this call, and a mapped file that shrinks kills the process.
+        # Read, not memory-mapped: the rows outlive this call, and if a mapped file shrinks the process is killed.
         with open_arrow(path) as source:
             reader = _open(source, options, stream)
             table = reader.read_all() if stream else _read_batches(reader, part)
@@ -123,7 +123,8 @@ def _read_batches(reader: pa.ipc.RecordBatchFileReader, part: Part) -> pa.Table:
 
 
 def _batch_sizes(path: str) -> tuple[int, ...]:
-    # A batch's header holds its size; asking for one field alone keeps the others unread.
+    """Return the number of rows of each record batch."""
+    # The header of a batch holds its size; with one field included, the others are not read.
     options = pa.ipc.IpcReadOptions(included_fields=[0], use_threads=False)
     with open_arrow(path) as source:
         reader = pa.ipc.open_file(source, options=options)
@@ -137,5 +138,6 @@ def _open(
 
 
 def _is_stream(path: str) -> bool:
+    """Return whether the file is an IPC stream, without the magic bytes of an IPC file."""
     with open(path, "rb") as file:
         return file.read(len(_MAGIC)) != _MAGIC

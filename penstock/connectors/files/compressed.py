@@ -1,7 +1,7 @@
-"""Text files that are compressed by gzip or Zstandard, read as the text they hold.
+"""Read text files compressed by gzip or Zstandard as plain text.
 
-A compressed file has no place to begin but its first byte. It is read as a stream, in little memory, and an offset is
-one of the text; going back means beginning anew.
+A compressed file can only be read from its start. It is read as a stream, in little memory; offsets are those of the
+text, and seeking backwards restarts at the beginning.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ _STEP, _BUFFER = 1 << 20, 1 << 16
 
 
 def codec_of(path: str) -> str | None:
-    """How a file is compressed, by the end of its name; None where it is not."""
+    """Return the codec of a file by its extension; None if it is not compressed."""
     return CODECS.get(os.path.splitext(path)[1].lower())
 
 
 def without_codec(path: str) -> str:
-    """The path without the extension that says how the file is compressed."""
+    """Return the path without the extension of its codec."""
     return os.path.splitext(path)[0] if codec_of(path) else path
 
 
 def open_text(path: str) -> BinaryIO:
-    """The bytes of a text file, decompressed."""
+    """Open a text file for reading its decompressed bytes."""
     codec = codec_of(path)
     return open(path, "rb") if codec is None else cast(BinaryIO, io.BufferedReader(_Decompressed(path, codec), _BUFFER))
 
 
 def text_size(path: str) -> int:
-    """How many bytes the text of a compressed file has: it is read to its end, which also shows whether it is whole."""
+    """Return the number of bytes of the text in a compressed file. Reads the whole file, so a truncated one is an
+    error."""
     size = 0
     with open_text(path) as file:
         while block := file.read(_STEP):
@@ -46,7 +47,7 @@ def text_size(path: str) -> int:
 
 
 class _Decompressed(io.RawIOBase):
-    """A stream that can seek, forwards by reading on and backwards by beginning anew."""
+    """A decompressed stream that can seek: forwards by reading on, backwards by starting again."""
 
     def __init__(self, path: str, codec: str) -> None:
         self._path, self._codec, self._at = path, codec, 0
@@ -101,19 +102,25 @@ class _Decompressed(io.RawIOBase):
 
 
 class OpenStreams:
-    """Compressed files that stand open where a range of them ended, so that the next range is read on from there. They
-    are few, and belong to one process: a stream that was inherited is shared with the parent, and left alone."""
+    """A small cache of compressed files, open at the end of the last range read, so that the next range continues
+    there.
+
+    A stream belongs to one process: one inherited by a fork shares its position with the parent and is not used.
+    """
 
     def __init__(self, most: int = 4) -> None:
         self._most, self._lock = most, threading.Lock()
         self._kept: dict[tuple[int, FileId, int], tuple[BinaryIO, int]] = {}
 
     def take(self, file: FileId, start: int) -> tuple[BinaryIO, int] | None:
-        """The stream of a file whose last range ended at `start`, and the offset of the first line behind it."""
+        """Remove and return the stream whose last range ended at `start`, and the offset of its next line; None if not
+        cached."""
         with self._lock:
             return self._kept.pop((os.getpid(), file, start), None)
 
     def keep(self, file: FileId, end: int, stream: BinaryIO, line: int) -> None:
+        """Cache the stream at the end of a range; `line` is the offset of its next line. The oldest stream is
+        evicted."""
         with self._lock:
             self._kept[os.getpid(), file, end] = stream, line
             while len(self._kept) > self._most:

@@ -1,4 +1,4 @@
-"""Cutting files into splits: where a file can be cut is asked once, and remembered until the file is finished."""
+"""Cut files into splits. The layout of a file is read once and cached until the file is finished."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from penstock.connectors.files.listing import FileId
 from penstock.connectors.files.split import FileSplit, unreadable
 
 _BYTES_PER_ROW = 100
-_LEAST_ROWS, _MOST_ROWS = 200_000, 400_000  # of a split, where nothing is said
+_LEAST_ROWS, _MOST_ROWS = 200_000, 400_000  # per split, by default
 
 
 class FileCuts:
-    """A cache, and what it takes to make splits: nothing in it would be missed after a crash."""
+    """Makes splits of files, with a cache of their layouts. Losing the cache in a crash is harmless."""
 
     def __init__(
         self,
@@ -31,14 +31,18 @@ class FileCuts:
         self._split_rows, self._format_of = split_rows, format_of
         self._schema, self._time, self._substream_of = schema, time, substream_of
         self._layouts: dict[FileId, Layout] = {}
-        self._bytes_seen, self._rows_seen = _BYTES_PER_ROW, 1  # of the files opened so far, for estimates
+        self._bytes_seen, self._rows_seen = _BYTES_PER_ROW, 1  # in the files opened so far, for estimates
 
     def split_rows(self, rows: int) -> int:
-        """How many rows a split of an epoch of `rows` has: large ones cost less, but every core is to have one."""
+        """Return the rows per split for an epoch of `rows` rows: large splits cost less, but every core should get
+        one."""
         return self._split_rows or max(_LEAST_ROWS, min(_MOST_ROWS, rows // usable_cores()))
 
     def take(self, file: FileId, at: int, room: int, split_rows: int, *, must: bool) -> tuple[list[FileSplit], int]:
-        """Splits of a file from `at` on for about `room` rows (at least one if it `must`), and where they end."""
+        """Return splits of a file from position `at`, about `room` rows in total, and the position where they end.
+
+        With `must`, there is at least one split unless the file has no rows left.
+        """
         layout = self.layout(file)
         taken: list[FileSplit] = []
         while at < layout.end:
@@ -47,7 +51,7 @@ class FileCuts:
             rows = layout.rows(at, to)
             if rows > room and (taken or not must):
                 break
-            if rows > 0:  # an empty row group is passed over
+            if rows > 0:  # skip an empty row group
                 taken.append(self._split(file, at, to, rows))
             at, room = to, room - rows
         return taken, at
@@ -59,6 +63,7 @@ class FileCuts:
         return FileSplit(Part(file, start, end), format_, self._schema, self._time, rows, self._substream_of(file))
 
     def layout(self, file: FileId) -> Layout:
+        """Return the layout of the file; on first use its schema is checked."""
         if file not in self._layouts:
             format_ = self._format_of(file.path)
             try:
@@ -72,12 +77,12 @@ class FileCuts:
         return self._layouts[file]
 
     def keep_only(self, rest: Iterable[FileId]) -> None:
-        """Forgets the layouts of finished files, which a source that follows would otherwise collect for ever."""
+        """Drop the layouts of files not in `rest`, which would accumulate in a source that follows."""
         left = set(rest)
         self._layouts = {file: layout for file, layout in self._layouts.items() if file in left}
 
     def waiting(self, rest: Iterable[FileId], partly: Mapping[FileId, int]) -> int:
-        """Rows not offered yet. Files that were never opened count by their bytes, as the known ones have them."""
+        """Return the number of rows not offered yet; files not opened are estimated by their bytes."""
         unopened = sum(file.size for file in rest if file not in self._layouts)
         rows = unopened * self._rows_seen // self._bytes_seen
         for file, layout in self._layouts.items():
@@ -86,7 +91,7 @@ class FileCuts:
 
 
 def _even_share(left: int, split_rows: int) -> int:
-    """What one split takes of the rows that are left, so that the splits of a file are of about one size."""
+    """Return the rows of the next split of `left` rows, so that all splits are of about equal size."""
     rows = max(1, left)
     return -(-rows // -(-rows // split_rows))
 

@@ -1,4 +1,4 @@
-"""What a file format is to the files source."""
+"""The protocol of file formats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MISSING = "with missing = 'null' a column that a file lacks is null"
 
 @dataclass(frozen=True)
 class Part:
-    """A range of positions of a file, as its layout counts them."""
+    """A range of positions of a file, in the units of its layout."""
 
     file: FileId
     start: int
@@ -26,31 +26,33 @@ class Part:
 
 
 class FileFormat(Protocol):
-    """A frozen value that travels with every split. Its methods raise SourceError, or pa.ArrowInvalid and OSError
-    where the file cannot be read; the caller says which file it was."""
+    """A file format: a frozen value that is part of every split.
+
+    Its methods raise SourceError, or pa.ArrowInvalid and OSError for an unreadable file; the caller adds the path.
+    """
 
     @property
     def name(self) -> str: ...
 
     def discover(self, path: str) -> pa.Schema:
-        """The schema of the file, as the format has it."""
+        """Return the schema of the file, with the types of the format."""
         ...
 
     def check(self, file: FileId, schema: pa.Schema) -> None:
-        """Raise SourceError unless the file has the columns of `schema`, or may lack some."""
+        """Raise SourceError unless the file has the columns of `schema`, or the format is lenient."""
         ...
 
     def layout(self, file: FileId) -> Layout:
-        """Where the file can be cut."""
+        """Return the positions at which the file can be cut."""
         ...
 
     def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
-        """The columns of `schema`. Rows that are malformed, or null in the column `time`, go to `bad`."""
+        """Return the columns of `schema`. Rows that are malformed, or null in the column `time`, go to `bad`."""
         ...
 
 
 def with_missing_hint(error: SourceError) -> SourceError:
-    """The error of a file that lacks a column, with the way out."""
+    """Return the error of a missing column with a hint at `missing = 'null'`."""
     return SourceError(error.what, detail=error.detail, hint="; ".join(filter(None, (error.hint, _MISSING))))
 
 

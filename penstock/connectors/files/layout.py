@@ -1,16 +1,16 @@
-"""How a file can be cut into splits: a range of positions, and about how many rows lie between two of them."""
+"""The layout of a file: the positions at which it can be cut, and the approximate number of rows between them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
-# Text is read into one buffer per split, so a split of very long lines is bounded by its bytes as well.
+# Text is read into one buffer per split, so a split is limited in bytes too, for files with very long lines.
 MAX_SPLIT_BYTES = 64 << 20
 
 
 class Layout(Protocol):
-    """Positions run from `begin` to `end`; every position in between is a place where the file may be cut."""
+    """The positions of a file, from `begin` to `end`; the file can be cut at every position between them."""
 
     @property
     def begin(self) -> int: ...
@@ -19,22 +19,22 @@ class Layout(Protocol):
     def end(self) -> int: ...
 
     def cut(self, at: int, rows: int) -> int:
-        """The position about `rows` rows after `at`, always beyond it."""
+        """Return the position about `rows` rows after `at`; always greater than `at`."""
         ...
 
     def rows(self, start: int, end: int) -> int:
-        """How many rows lie in the range; an estimate for text."""
+        """Return the number of rows in the range; an estimate for text."""
         ...
 
     @property
     def sequential(self) -> bool:
-        """Whether the file can be read only from its beginning on, so that several splits at once do not pay."""
+        """Return whether the file can only be read from its start, so that parallel splits do not pay off."""
         ...
 
 
 @dataclass(frozen=True)
 class UnitLayout:
-    """A file of indivisible units (row groups, record batches) of known sizes. A position is the number of a unit."""
+    """A file of indivisible units (row groups, record batches) of known sizes. A position is the index of a unit."""
 
     counts: tuple[int, ...]
 
@@ -62,8 +62,10 @@ class UnitLayout:
 
 @dataclass(frozen=True)
 class ByteLayout:
-    """A file of lines. A position is an offset in bytes of the text; a line belongs to the range in which it starts. A
-    compressed file is read piece by piece, so the bytes of a split have no bound."""
+    """A file of lines. A position is a byte offset in the text; a line belongs to the range in which it starts.
+
+    A compressed file is read in small steps, so the bytes of its splits are not limited.
+    """
 
     begin: int
     end: int
@@ -73,7 +75,7 @@ class ByteLayout:
     def cut(self, at: int, rows: int) -> int:
         width = max(1, int(rows * self.bytes_per_row))
         if rows >= self.rows(at, self.end):
-            width = self.end - at  # all of them, without a rest that rounding would leave
+            width = self.end - at  # all rows, without a remainder from rounding
         width = width if self.sequential else min(MAX_SPLIT_BYTES, width)
         return min(self.end, at + width)
 

@@ -1,4 +1,4 @@
-"""Which files a pattern names, in natural order (part-2 before part-10), each with the identity it had when listed.
+"""List the files of a pattern in natural order (part-2 before part-10), each with its identity when listed.
 
 A file counts as the same file while its path, size and modification time are the same.
 """
@@ -19,13 +19,13 @@ import pyarrow as pa
 from penstock.errors import SourceError
 
 _UNFINISHED = (".tmp", ".inprogress", ".crc")
-_BYTES = "bytes:"  # begins the name of a file whose path is not UTF-8; a path begins with a slash
+_BYTES = "bytes:"  # prefix for paths that are not UTF-8; no path has it, because paths begin with a slash
 _DIGITS = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True)
 class FileId:
-    """A file as it was when it was listed."""
+    """The identity of a file when it was listed."""
 
     path: str
     size: int
@@ -33,7 +33,7 @@ class FileId:
 
     @property
     def name(self) -> str:
-        """The path as text that can be written anywhere; `path_of` gives the path back."""
+        """Return the path as valid UTF-8 text; `path_of` is the inverse."""
         try:
             self.path.encode()
         except UnicodeEncodeError:
@@ -41,7 +41,7 @@ class FileId:
         return self.path
 
     def check(self) -> None:
-        """Raise unless the file is still the one that was listed."""
+        """Raise unless the file still has this identity."""
         try:
             now = identify(self.path)
         except OSError as error:
@@ -51,12 +51,12 @@ class FileId:
 
 
 def path_of(name: str) -> str:
-    """The path of a file by its `FileId.name`."""
+    """Return the path of a file from its `FileId.name`."""
     return os.fsdecode(bytes.fromhex(name.removeprefix(_BYTES))) if name.startswith(_BYTES) else name
 
 
 def arrow_file(path: str) -> str | pa.NativeFile:
-    """A file as Arrow opens it: by its path, which has to be UTF-8, or else as a file that is open."""
+    """Return the path, or an open file if the path is not UTF-8, which Arrow cannot open."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -65,12 +65,13 @@ def arrow_file(path: str) -> str | pa.NativeFile:
 
 
 def open_arrow(path: str) -> pa.NativeFile:
-    """A binary file, open."""
+    """Open a file for Arrow."""
     file = arrow_file(path)
     return pa.OSFile(file) if isinstance(file, str) else file
 
 
 def identify(path: str) -> FileId:
+    """Return the current identity of a file."""
     found = os.stat(path)
     return FileId(path, found.st_size, found.st_mtime_ns)
 
@@ -90,7 +91,7 @@ def changed(path: str) -> SourceError:
 
 
 def list_files(patterns: tuple[str, ...]) -> tuple[FileId, ...]:
-    """The files of all patterns, each once."""
+    """Return the files of all patterns, each once, in natural order."""
     try:
         found = {file for pattern in patterns for file in _matching(pattern)}
     except OSError as error:
@@ -103,13 +104,13 @@ def list_files(patterns: tuple[str, ...]) -> tuple[FileId, ...]:
 
 
 def natural_key(path: str) -> tuple[tuple[int | str, ...], str]:
-    """Orders numbers inside names by value; the path itself breaks ties such as `1` and `01`."""
-    parts = _DIGITS.split(path)  # text and digits take turns, so equal places compare as equal kinds
+    """Return a sort key that orders numbers in names by value; the path breaks ties such as `1` and `01`."""
+    parts = _DIGITS.split(path)  # text and digits alternate, so equal indexes have comparable types
     return tuple(part if i % 2 == 0 else int(part) for i, part in enumerate(parts)), path
 
 
 def would_match(pattern: str, path: str) -> bool:
-    """Whether a file of this path, in which links are resolved, would be listed if there was one."""
+    """Return whether a file with this path, in which links are resolved, would be listed if it existed."""
     parts = Path(os.path.abspath(pattern)).parts
     plain = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     resolved = Path(os.path.realpath(Path(*parts[:plain]))).parts
@@ -117,7 +118,7 @@ def would_match(pattern: str, path: str) -> bool:
 
 
 def _leads_to(pattern: Sequence[str], path: Sequence[str]) -> bool:
-    """A folder that matches is read with all that is in it."""
+    """Return whether the pattern matches the path or a folder above it; matching folders are read recursively."""
     match pattern, path:
         case (), _:
             return not any(_ignored(name) for name in path)
@@ -129,8 +130,9 @@ def _leads_to(pattern: Sequence[str], path: Sequence[str]) -> bool:
 
 
 def _matching(pattern: str) -> Iterator[FileId]:
+    """Yield the files of one pattern: a file, a folder or a glob."""
     if not os.path.isdir(pattern) and (os.path.exists(pattern) or not glob.has_magic(pattern)):
-        yield identify(os.path.abspath(pattern))  # named outright: whatever it is called, and an error if it is gone
+        yield identify(os.path.abspath(pattern))  # an explicit file: no name is ignored, and a missing one is an error
         return
     for path in _walk(pattern) if os.path.isdir(pattern) else _glob(pattern):
         with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
@@ -138,6 +140,8 @@ def _matching(pattern: str) -> Iterator[FileId]:
 
 
 def _glob(pattern: str) -> Iterator[str]:
+    """Yield the files of a glob and those in the folders that it matches; ignored names count if the pattern spells
+    them."""
     named = set(pattern.split(os.sep))
     for found in glob.iglob(pattern, recursive=True):
         if not any(_ignored(name) for name in found.split(os.sep) if name not in named):
@@ -145,6 +149,7 @@ def _glob(pattern: str) -> Iterator[str]:
 
 
 def _walk(folder: str) -> Iterator[str]:
+    """Yield the files in a folder and its subfolders."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if _ignored(entry.name):

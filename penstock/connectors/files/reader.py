@@ -1,4 +1,4 @@
-"""The driver's side of a files source: which ranges of which files the next epoch reads."""
+"""The driver's side of a files source: choose the ranges of files that the next epoch reads."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ _RECORD = _PATH_BYTES + _IDENTITY_BYTES
 
 @dataclass(frozen=True)
 class _Taken:
-    """What an offer takes from the queue of files. Invariant: every file of the queue is in `finished`, or is up to
-    `partly` (or up to its beginning, where it is not named there) and not further."""
+    """The part of the file queue that an offer takes.
+
+    Invariant: every file of the queue is in `finished`, or is read up to its position in `partly`, or not at all if it
+    has none.
+    """
 
     splits: tuple[FileSplit, ...]
     finished: tuple[FileId, ...]
@@ -32,8 +35,10 @@ class _Taken:
 
 
 class FilesReader:
-    """Asks the file system anew at every offer. `apart`: files are substreams, which are read side by side; otherwise
-    they are read one after another."""
+    """A reader that lists the files at every offer.
+
+    `apart`: every file is a substream and all are read in parallel; otherwise files are read one after another.
+    """
 
     def __init__(self, patterns: tuple[str, ...], follow: bool, apart: bool, cuts: FileCuts) -> None:
         self._patterns, self._follow, self._apart, self._cuts = patterns, follow, apart, cuts
@@ -62,6 +67,7 @@ class FilesReader:
         )
 
     def _before(self, progress: dict[str, Any] | None, listing: tuple[FileId, ...]) -> FileProgress:
+        """Return the progress to continue from; without a recorded one, the start."""
         if progress is not None:
             return from_json(progress, self._follow)
         if not listing and not self._follow:
@@ -69,6 +75,7 @@ class FilesReader:
         return begin(self._follow, listing)
 
     def _one_by_one(self, queue: tuple[FileId, ...], partly: Mapping[FileId, int], room: int) -> _Taken:
+        """Take about `room` rows from the files in order."""
         splits: list[FileSplit] = []
         finished: list[FileId] = []
         size = self._cuts.split_rows(room)
@@ -87,8 +94,11 @@ class FilesReader:
     def _side_by_side(
         self, queue: tuple[FileId, ...], partly: Mapping[FileId, int], room: int, most: Mapping[str, int]
     ) -> _Taken:
-        """An equal share of every file of which nothing else is said: a file that is left for later might begin below
-        what the others have reached, and its rows would be late. One that is held back has begun."""
+        """Take an equal number of rows of every file, or `most` where it is given.
+
+        A file left for later could start before the watermark that the others have reached, and its rows would be late.
+        A file that is held back has already started.
+        """
         even, size = room // max(1, len(queue)), self._cuts.split_rows(room)
         shares = {file: most.get(file.name, even) for file in queue}
         taken = {
@@ -104,6 +114,7 @@ class FilesReader:
 
 
 def no_match(patterns: tuple[str, ...]) -> SourceError:
+    """Return the error for patterns without files."""
     return SourceError(
         f"no file with data matches `{', '.join(patterns)}`",
         detail="names that begin with . or _, or end in .tmp, .inprogress or .crc, do not count",
@@ -113,16 +124,18 @@ def no_match(patterns: tuple[str, ...]) -> SourceError:
 
 @dataclass(frozen=True)
 class FileProgress:
-    """Invariant: `known` maps path hashes to identity hashes, of the finished files when following and of the files
-    still to be read (the partly read ones included) when bounded. `partly` says up to where files are read that are
-    begun and not finished."""
+    """The progress of a files source.
+
+    Invariant: `known` maps path hashes to identity hashes: of the finished files if following, of the files still to be
+    read (including partly read ones) if bounded. `partly` has the position reached in each started, unfinished file.
+    """
 
     follow: bool
     known: Mapping[bytes, bytes]
     partly: Mapping[FileId, int] = field(default_factory=dict)
 
     def queue(self, listing: tuple[FileId, ...]) -> tuple[FileId, ...]:
-        """The files to read next, in order: those partly read first."""
+        """Return the files to read next, in order, partly read ones first."""
         self._check_partly_read(listing)
         queue = [*self.partly, *(file for file in listing if file not in self.partly and self._wanted(file))]
         if not self.follow and len(queue) < len(self.known):
@@ -130,18 +143,20 @@ class FileProgress:
         return tuple(queue)
 
     def _wanted(self, file: FileId) -> bool:
+        """Return whether a listed file is still to be read; raise if it was read and has changed."""
         identity = self.known.get(_path_hash(file))
         if self.follow and identity is not None and identity != _identity_hash(file):
             raise changed(file.path)
         return (identity is None) == self.follow
 
     def _check_partly_read(self, listing: tuple[FileId, ...]) -> None:
+        """Raise if a partly read file is gone or has changed."""
         for missing in self.partly.keys() - set(listing):
             there = any(file.path == missing.path for file in listing)
             raise changed(missing.path) if there else vanished(missing.path)
 
     def after(self, finished: Iterable[FileId], partly: Mapping[FileId, int]) -> FileProgress:
-        """The progress once `finished` are read to their ends, and no others but those in `partly` are begun."""
+        """Return the progress once `finished` are read completely and only those in `partly` are started."""
         known = dict(self.known)
         for file in finished:
             if self.follow:
@@ -151,13 +166,14 @@ class FileProgress:
         return FileProgress(self.follow, known, partly)
 
     def forget_vanished(self, listing: tuple[FileId, ...]) -> FileProgress:
-        """Without the finished files that are gone. An empty listing forgets nothing: it may be a lost mount."""
+        """Drop finished files that are gone. An empty listing drops none: it may be a lost mount."""
         if not self.follow or not listing:
             return self
         there = {_path_hash(file) for file in listing}
         return replace(self, known={path: identity for path, identity in self.known.items() if path in there})
 
     def to_json(self) -> dict[str, Any]:
+        """Return the progress as recorded in the manifest; hashes are concatenated in base64."""
         records = b"".join(path + identity for path, identity in sorted(self.known.items()))
         partly = [{"path": f.name, "size": f.size, "mtime_ns": f.mtime_ns, "at": at} for f, at in self.partly.items()]
         name = "finished" if self.follow else "remaining"
@@ -165,11 +181,12 @@ class FileProgress:
 
 
 def begin(follow: bool, listing: tuple[FileId, ...]) -> FileProgress:
-    """The progress before anything is read; a bounded source fixes its list of files here."""
+    """Return the progress before anything is read; a bounded source fixes its list of files here."""
     return FileProgress(follow, {} if follow else {_path_hash(f): _identity_hash(f) for f in listing})
 
 
 def from_json(progress: dict[str, Any], follow: bool) -> FileProgress:
+    """Return the progress that `to_json` wrote; raise SourceError for any other value."""
     name = "finished" if follow else "remaining"
     if name not in progress:
         raise SourceError(

@@ -1,9 +1,9 @@
-"""Files as a source: a folder (with its subfolders), a file, a glob, or several of these.
+"""A source of files: a folder (with its subfolders), a file, a glob, or several of these.
 
-Names that begin with `.` or `_`, or end in .tmp, .inprogress or .crc, are left out of folders and globs. All files
-together are one substream, read in the natural order of their paths; or each file is a substream of its own, and all
-are read side by side. A bounded source reads the files that are there at its first offer; one that follows also reads
-the files that come later. A file must be complete when it appears.
+Names that begin with `.` or `_`, or end in .tmp, .inprogress or .crc, are ignored in folders and globs. All files are
+one substream, read in the natural order of their paths; or each file is a substream, and all are read in parallel. A
+bounded source reads the files that exist at its first offer; one that follows also reads files that appear later. A
+file must be complete when it appears.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ EXTENSIONS = {
 
 @dataclass(frozen=True)
 class FilesConnector:
-    """Which files, and how they are read. `format` None: by the extension of each file. `split_rows` is about how many
-    rows a split has (None: 200,000 to 400,000, by the rows of an epoch); a larger row group or record batch stays
-    whole. `substreams` is `one`, or `files` where each file has a progress of its own and is finished at its end: then
-    an epoch reads some rows of every unfinished file. `missing` is `error`, or `null` where a file may lack columns,
-    which are null in its rows."""
+    """The files to read, and how.
+
+    `format` None: by the extension of each file. `split_rows` is the approximate number of rows per split (None:
+    200,000 to 400,000, depending on the rows of an epoch); a larger row group or record batch stays whole. `substreams`
+    is `one`, or `files`: then each file has its own progress, is finished at its end, and an epoch reads rows of every
+    unfinished file. `missing` is `error`, or `null`: then columns that a file lacks are null in its rows.
+    """
 
     path: str | tuple[str, ...]
     format: str | None = None
@@ -59,7 +61,7 @@ class FilesConnector:
         paths = tuple(local_path(path, "a files source") for path in given)
         object.__setattr__(
             self, "path", paths if several else paths[0]
-        )  # so that a Path or a list will do, and the value can be hashed
+        )  # accepts a Path or a list, and keeps the value hashable
         if not self.patterns or not all(self.patterns):
             raise ConfigError("a files source needs a path", hint="name a folder, a file or a glob such as data/*.csv")
         for pattern in self.patterns:
@@ -106,7 +108,7 @@ class FilesConnector:
         return (self.path,) if isinstance(self.path, str) else self.path
 
     def identity(self) -> dict[str, Any]:
-        """Without `split_rows`, which may change between runs."""
+        """Return all options but `split_rows`, which can change between runs."""
         return {
             "kind": self.kind,
             "path": [os.path.abspath(pattern) for pattern in self.patterns],
@@ -122,7 +124,7 @@ class FilesConnector:
         return any(would_match(pattern, path) for pattern in self.patterns)
 
     def discover(self) -> pa.Schema:
-        """The schema of the first file that is not empty."""
+        """Return the schema of the first file that is not empty."""
         file = next((file for file in list_files(self.patterns) if _has_content(file)), None)
         if file is None:
             raise no_match(self.patterns)
@@ -138,6 +140,7 @@ class FilesConnector:
         return FilesReader(self.patterns, self.follow, apart, cuts)
 
     def format_of(self, path: str) -> FileFormat:
+        """Return the format of a file, by the option or by its extension."""
         extension = os.path.splitext(without_codec(path))[1].lower()
         lenient = self.missing == "null"
         match self.format or EXTENSIONS.get(extension):
@@ -164,7 +167,7 @@ class FilesConnector:
 
 
 def _has_content(file: FileId) -> bool:
-    """Tell whether there is anything in a file; a compressed one of nothing still has some bytes."""
+    """Return whether the file has any data; a compressed empty file still has some bytes."""
     if codec_of(file.path) is None:
         return file.size > 0
     with open_text(file.path) as text:

@@ -1,4 +1,4 @@
-"""A split of a file: what a task needs to read a range of it."""
+"""A split of a file: all that a task needs to read a range of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PIECE = 16 << 20
 
 @dataclass(frozen=True)
 class FileSplit:
-    """A range of a file that must still be the file that was listed, or reading it is an error."""
+    """A range of a file. Reading raises an error if the file has changed since it was listed."""
 
     part: Part
     format: FileFormat
@@ -31,7 +31,7 @@ class FileSplit:
         return f"{self.part.file.path} [{self.part.start}, {self.part.end})"
 
     def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
-        # The time is always read: without it, rows that have none would pass unnoticed.
+        # The time is always read: rows without one are malformed, whichever columns are requested.
         names = dict.fromkeys((*columns, self.time))
         schema = pa.schema([self.schema.field(name) for name in names])
         self.part.file.check()
@@ -43,7 +43,7 @@ class FileSplit:
             yield replace(result, rows=result.rows.select(list(columns)))
 
     def _pieces(self) -> Iterator[Part]:
-        """The ranges that are read at a time: of a compressed file, which is not cut small, some megabytes."""
+        """Yield the ranges to read at a time: a compressed split, which can be large, in steps of some megabytes."""
         part = self.part
         step = _PIECE if codec_of(part.file.path) else part.end - part.start
         for start in range(part.start, part.end, max(1, step)):
@@ -51,6 +51,7 @@ class FileSplit:
 
 
 def unreadable(path: str, format_: FileFormat, error: Exception) -> SourceError:
+    """Return the error for a file that cannot be read in its format."""
     return SourceError(
         f"cannot read `{path}` as {format_.name}",
         detail=str(error),

@@ -1,4 +1,5 @@
-"""Lines of a byte range of a text file. A line belongs to the range in which it starts, and is one row at most.
+"""Read the lines of a byte range of a text file. A line belongs to the range in which it starts, and is at most one
+row.
 
 Lines end in a newline, with or without carriage returns before it; the last one may lack it.
 """
@@ -31,7 +32,7 @@ _streams = OpenStreams()
 
 @dataclass(frozen=True)
 class Block:
-    """The whole lines that start in a range; `start` is the offset of the first of them."""
+    """The complete lines that start in a range; `start` is the offset of the first one."""
 
     data: bytes
     start: int
@@ -39,18 +40,19 @@ class Block:
 
 @dataclass(frozen=True)
 class Lines:
-    """Some lines of a block, without their ends; `ordinals` are their places in the block from 0, ascending."""
+    """Some lines of a block, without line ends. `ordinals` are their indexes in the block, ascending."""
 
     text: pa.Array
     ordinals: npt.NDArray[np.int64]
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Lines:
+        """Return the lines for which the mask is true."""
         return self if mask.all() else Lines(self.text.filter(pa.array(mask)), self.ordinals[mask])
 
 
 @dataclass(frozen=True)
 class BadLines:
-    """Malformed lines of a block and why, in any order."""
+    """Malformed lines of a block with their reasons, in any order."""
 
     ordinals: npt.NDArray[np.int64]
     reasons: pa.Array
@@ -58,17 +60,18 @@ class BadLines:
 
     @staticmethod
     def of(lines: Lines, reason: str) -> BadLines:
+        """Return the lines as malformed, all for the same reason."""
         return BadLines(lines.ordinals, pa.repeat(pa.scalar(reason), len(lines.ordinals)), lines.text)
 
 
 def text_begin(path: str) -> int:
-    """Where the text starts: behind the byte order mark, if there is one."""
+    """Return the offset of the text: after the byte order mark, if there is one."""
     with open_text(path) as file:
         return len(BOM) if file.read(len(BOM)) == BOM else 0
 
 
 def text_layout(file: FileId, begin: int) -> ByteLayout:
-    """The layout of the lines from `begin` on; their length is that of the first ones."""
+    """Return the layout of the lines from `begin` on; bytes per row are estimated from the first lines."""
     with open_text(file.path) as source:
         source.seek(begin)
         sample = source.read(_SAMPLE)
@@ -79,7 +82,7 @@ def text_layout(file: FileId, begin: int) -> ByteLayout:
 
 
 def read_block(part: Part, begin: int) -> Block:
-    """The lines that start in [part.start, part.end); `begin` is where the first line of the file starts."""
+    """Return the lines that start in [part.start, part.end); `begin` is the offset of the first line of the file."""
     if codec_of(part.file.path) is not None:
         return _next_block(part, begin)
     with open(part.file.path, "rb") as file:
@@ -87,7 +90,7 @@ def read_block(part: Part, begin: int) -> Block:
 
 
 def _next_block(part: Part, begin: int) -> Block:
-    """The block of a compressed file, read on from where the one before it ended, if this process read that last."""
+    """Return a block of a compressed file; if this process read the previous block, the stream continues from there."""
     kept = _streams.take(part.file, part.start)
     file, start = kept or (open_text(part.file.path), None)
     try:
@@ -103,6 +106,7 @@ def _next_block(part: Part, begin: int) -> Block:
 
 
 def _block_at(file: BinaryIO, start: int, part: Part) -> Block:
+    """Return the lines from offset `start`, which must be the start of a line, to the end of the part."""
     file.seek(start)
     data = file.read(max(0, part.end - start))
     if data and not data.endswith(b"\n"):
@@ -113,7 +117,7 @@ def _block_at(file: BinaryIO, start: int, part: Part) -> Block:
 
 
 def _line_start(file: BinaryIO, at: int, begin: int) -> int:
-    """The first offset not before `at` where a line starts."""
+    """Return the first offset at or after `at` where a line starts."""
     if at <= begin:
         return begin
     file.seek(at - 1)
@@ -121,7 +125,7 @@ def _line_start(file: BinaryIO, at: int, begin: int) -> int:
 
 
 def split_lines(data: bytes) -> tuple[Lines, BadLines]:
-    """The lines of a block that are not blank, and those that are not UTF-8."""
+    """Return the lines of a block that are not blank, and those that are not UTF-8."""
     starts = np.concatenate([[0], np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE) + 1])
     offsets = starts if starts[-1] == len(data) else np.append(starts, len(data))
     whole = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data))
@@ -140,7 +144,10 @@ def _only_utf8(lines: Lines) -> tuple[Lines, BadLines]:
 
 
 def report(part: Part, block: Block, found: list[BadLines]) -> pa.Table | None:
-    """All malformed lines of a block by their places in the file, or None. Only now are the lines before counted."""
+    """Return the malformed lines of a block with their line numbers, in order, or None.
+
+    The preceding lines of the file are counted only here, because malformed lines are rare.
+    """
     found = [bad for bad in found if len(bad.ordinals)]
     if not found:
         return None
@@ -154,6 +161,7 @@ def report(part: Part, block: Block, found: list[BadLines]) -> pa.Table | None:
 
 
 def _lines_before(path: str, offset: int) -> int:
+    """Return the number of lines before the offset."""
     count = 0
     with open_text(path) as file:
         while offset > 0 and (data := file.read(min(_STEP, offset))):

@@ -1,8 +1,8 @@
-"""Texts as typed values, column by column, and which of them are not values of the type.
+"""Parse text columns to typed values, and find the texts that are not values of the type.
 
-Arrow's casts are the one judge of what is a value, here as in Arrow's CSV reader, so that reading a file in other
-pieces cannot change what is malformed. A cast fails as a whole: shapes rule out most bad texts in one pass, and halving
-finds the rest (an overflow, a 30th of February).
+Only Arrow's casts decide what is a value, here as in Arrow's CSV reader, so that cutting a file differently cannot
+change which rows are malformed. A cast fails as a whole: regular expressions exclude most bad texts in one pass, and
+bisection finds the rest (an overflow, a 30th of February).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _REASON_LENGTH = 80
 
 
 def parse(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """The values, and a mask of the texts that are none of this type (their values are null)."""
+    """Return the values, and a mask of the texts that are not of this type (their values are null)."""
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
         return texts.cast(type_), np.zeros(len(texts), np.bool_)
-    # Most columns are good throughout, and then one cast settles it. (Arrow's cast to BOOLEAN knows other texts.)
+    # In most columns all values are valid, and one cast is enough. (Arrow's cast to BOOLEAN accepts other texts.)
     values = None if pa.types.is_boolean(type_) else try_cast(texts, type_)
     if values is None:
         values = _cast_shaped(pc.ascii_trim(texts, " \t"), type_)
@@ -40,13 +40,13 @@ def parse(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, npt.NDArray[np
 
 
 def reasons(name: str, texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Why each text is malformed as a value of the column."""
+    """Return the reason why each text is malformed as a value of the column."""
     shown = pc.utf8_slice_codeunits(texts, 0, _REASON_LENGTH)
     return pc.binary_join_element_wise(f"`{name}`: '", shown, f"' is not a {sql_type(type_)}", "")
 
 
 def uncastable(values: pa.Array, type_: pa.DataType) -> npt.NDArray[np.int64]:
-    """The places of the values that cannot be cast, by halving: about log n casts for each of them."""
+    """Return the sorted indexes of the values that cannot be cast, by bisection: about log n casts for each."""
     found: list[int] = []
     stretches = [(0, len(values))]
     while stretches:
@@ -62,7 +62,7 @@ def uncastable(values: pa.Array, type_: pa.DataType) -> npt.NDArray[np.int64]:
 
 
 def try_cast(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
-    """The values cast, or None where one of them cannot be."""
+    """Return the values cast, or None if one of them cannot be."""
     try:
         return pc.cast(values, type_)
     except pa.ArrowInvalid:
@@ -70,11 +70,12 @@ def try_cast(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
 
 
 def zoned(texts: pa.Array) -> pa.Array:
-    """Which texts of times end in Z or an offset from UTC."""
+    """Return a mask of the timestamps that end in Z or an offset from UTC."""
     return pc.match_substring_regex(texts, _ZONED)
 
 
 def _cast_shaped(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Cast the texts that match the syntax of the type; the others become null."""
     if pa.types.is_boolean(type_):
         false = pc.is_in(texts, pa.array(FALSE_TEXTS))
         true = pc.is_in(texts, pa.array(TRUE_TEXTS))
@@ -84,6 +85,7 @@ def _cast_shaped(texts: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _shape(type_: pa.DataType) -> str:
+    """Return the regular expression for the syntax of the type."""
     if pa.types.is_timestamp(type_):
         return _TIMESTAMP
     if pa.types.is_date(type_):
@@ -94,7 +96,7 @@ def _shape(type_: pa.DataType) -> str:
 
 
 def _cast_times(texts: pa.Array) -> pa.Array:
-    """Times to microseconds UTC; Arrow wants to be told which of them name a zone."""
+    """Cast timestamps to microseconds in UTC; Arrow needs separate casts with and without a zone."""
     cut = pc.replace_substring_regex(texts, _BEYOND_MICROSECONDS, r"\1")
     nothing = pa.scalar(None, pa.string())
     with_zone = _cast(pc.if_else(zoned(cut), cut, nothing), pa.timestamp("us", "UTC"))
@@ -103,6 +105,7 @@ def _cast_times(texts: pa.Array) -> pa.Array:
 
 
 def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Cast the texts; those that cannot be cast become null."""
     if (values := try_cast(texts, type_)) is not None:
         return values
     good = np.ones(len(texts), np.bool_)

@@ -1,4 +1,4 @@
-"""Columns of values to rows, with the lines set aside that have a malformed value or no time."""
+"""Turn typed columns into rows, and separate the lines that have a malformed value or no time."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class TypedColumn:
-    """The values of a column, one a line, and why those are malformed that are (null: they are not; None: none is)."""
+    """The values of a column, one per line. `why` has the reasons of malformed values and null for others; None if all
+    are valid."""
 
     values: pa.Array
     why: pa.Array | None = None
 
 
 def parsed_column(name: str, texts: pa.Array, type_: pa.DataType, misfit: Mask | None = None) -> TypedColumn:
-    """Texts as values (null: no value); `misfit` is where the text is none of the column's kind at all."""
+    """Parse texts to values (null: no value); `misfit` marks texts of a different kind, which are malformed in any
+    case."""
     if misfit is None or not misfit.any():
         values, bad = parse(texts, type_)
     else:
@@ -37,7 +39,8 @@ def parsed_column(name: str, texts: pa.Array, type_: pa.DataType, misfit: Mask |
 
 
 def typed_rows(lines: Lines, columns: Sequence[TypedColumn], schema: pa.Schema, time: str) -> tuple[pa.Table, BadLines]:
-    """The rows of the well-formed lines, and the other lines; a line is reported for its first malformed column."""
+    """Return the rows of well-formed lines, and the malformed lines, each with the reason of its first malformed
+    column."""
     why = []
     for field, column in zip(schema, columns, strict=True):
         why.append(column.why)
@@ -48,6 +51,7 @@ def typed_rows(lines: Lines, columns: Sequence[TypedColumn], schema: pa.Schema, 
 
 
 def _part(lines: Lines, rows: pa.Table, why: pa.Array | None) -> tuple[pa.Table, BadLines]:
+    """Divide the rows by `why`: those without a reason are well-formed."""
     if why is None or why.null_count == len(why):
         nothing = lines.where(np.zeros(len(lines.text), np.bool_))
         return rows, BadLines(nothing.ordinals, pa.array([], pa.string()), nothing.text)
@@ -57,7 +61,7 @@ def _part(lines: Lines, rows: pa.Table, why: pa.Array | None) -> tuple[pa.Table,
 
 
 def first_reason(reasons: Iterable[pa.Array | None]) -> pa.Array | None:
-    """The first reason of each line, where there are any."""
+    """Return the first reason of each line; None if no column has reasons."""
     given = [why for why in reasons if why is not None]
     return pc.coalesce(*given) if given else None
 
@@ -67,7 +71,7 @@ def where_true(mask: Mask, values: pa.Array | str) -> pa.Array: ...
 @overload
 def where_true(mask: Mask, values: pa.Array | str | None) -> pa.Array | None: ...
 def where_true(mask: Mask, values: pa.Array | str | None) -> pa.Array | None:
-    """The values (or one text for all) where the mask is true, and null elsewhere."""
+    """Return the values (or one text for all) where the mask is true, and null elsewhere."""
     if values is None:
         return None
     chosen = pa.scalar(values) if isinstance(values, str) else values

@@ -1,1 +1,1 @@
-"""Generated rows: call records with a chosen disorder and skew."""
+"""A source of generated call records with a chosen disorder and skew."""

@@ -52,10 +52,13 @@ _MOST_VALUES = 50_000_000  # the table of cumulative weights takes eight bytes a
 
 @dataclass(frozen=True)
 class CallsConnector:
-    """`rows` None: without end. Row i has the event time `start` + i / `rate` seconds, less up to `disorder` (times and
-    spans in microseconds); without a `start` times begin when the first row is offered. `realtime`: rows are offered as
-    the clock reaches them, counted from the first offer.
-    Callers and callees are 0 to `keys` - 1, callers with the `skew`: uniform, zipf:1.5 or bmodel:0.7."""
+    """A stream of generated calls.
+
+    `rows` None means unbounded. Row i has the event time `start` + i / `rate` seconds, minus up to `disorder` (times
+    and spans in microseconds); without a `start`, times begin at the first offer. `realtime`: rows are offered as the
+    clock reaches them, counted from the first offer. Callers and callees are 0 to `keys` - 1; callers follow the
+    `skew`: uniform, zipf:1.5 or bmodel:0.7.
+    """
 
     rows: int | None = None
     rate: float = 100_000.0
@@ -91,7 +94,7 @@ class CallsConnector:
         return self.rows is not None
 
     def identity(self) -> dict[str, Any]:
-        """Without `split_rows`, which may change between runs."""
+        """Return all fields but `split_rows`, which can change between runs."""
         return {"kind": self.kind} | {name: value for name, value in asdict(self).items() if name != "split_rows"}
 
     def discover(self) -> pa.Schema:
@@ -102,7 +105,7 @@ class CallsConnector:
         return CallsReader(self, schema)
 
     def generate(self, first: int, last: int, columns: tuple[str, ...] = tuple(CALLS_SCHEMA.names)) -> pa.Table:
-        """The rows [first, last), of the columns asked for."""
+        """Return the rows [first, last), with the given columns."""
         rows = np.arange(first, last, dtype=np.int64)
         schema = pa.schema([CALLS_SCHEMA.field(name) for name in columns])
         arrays = [self._column(field.name, rows) for field in schema]
@@ -125,6 +128,7 @@ class CallsConnector:
         return time_array(self._times(rows), TIMESTAMP)
 
     def _times(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the event times of the rows in microseconds."""
         times = (self.start or 0) + np.floor(rows / self.rate * _MICROSECONDS).astype(np.int64)
         if self.disorder:
             times -= np.floor(uniforms(self.seed, _LAG, rows) * self.disorder).astype(np.int64)
@@ -133,7 +137,7 @@ class CallsConnector:
 
 @dataclass(frozen=True)
 class CallsSplit:
-    """The rows [first, last)."""
+    """The rows [first, last) of the generator."""
 
     connector: CallsConnector
     first: int
@@ -159,12 +163,14 @@ class CallsSplit:
 
 @dataclass(frozen=True)
 class _Recorded:
+    """The recorded progress: the number of rows read, and the time of the first offer if rows depend on it."""
+
     rows: Count
     began_ns: int | None = None
 
 
 class CallsReader:
-    """Progress is the number of rows offered and, where that decides what they are, the moment of the first offer."""
+    """Offers ranges of rows. Progress has the time of the first offer if the rows depend on it."""
 
     def __init__(self, connector: CallsConnector, schema: pa.Schema) -> None:
         self._connector, self._schema = connector, schema
@@ -185,12 +191,12 @@ class CallsReader:
         return Offer(splits, after, last == self._connector.rows, self._waiting(last, due))
 
     def _begun(self, began: int) -> CallsConnector:
-        """The connector with the start of its times, a whole second."""
+        """Return the connector with a start of its times: by default the first offer, rounded down to a second."""
         start = self._connector.start
         return replace(self._connector, start=began // 10**9 * _MICROSECONDS if start is None else start)
 
     def _due(self, began: int) -> int:
-        """How many rows there are by now."""
+        """Return the number of rows that can be offered by now."""
         rows = self._connector.rows
         if not self._connector.realtime:
             return 2**62 if rows is None else rows
@@ -199,27 +205,30 @@ class CallsReader:
         return by_now if rows is None else min(rows, by_now)
 
     def _waiting(self, last: int, due: int) -> int:
+        """Return the number of rows due and not offered; 0 for an unbounded source without `realtime`."""
         endless = self._connector.rows is None and not self._connector.realtime
         return 0 if endless else max(0, due - last)
 
 
 def _below(n: int, u: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return whole numbers in [0, n) for uniform numbers in [0, 1)."""
     return np.minimum((u * n).astype(np.int64), n - 1)
 
 
 def _no_columns(rows: int) -> pa.Table:
+    """Return a table with this many rows and no columns."""
     return pa.table({"row": pa.nulls(rows)}).select([])
 
 
 def uniforms(seed: int, column: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """A number in [0, 1) for each row, with 53 random bits."""
+    """Return a number in [0, 1) for each row, with 53 random bits."""
     key = _mix(_mix(np.array([seed % 2**64], np.uint64)) + np.array([column + 1], np.uint64) * _GOLDEN)
     mixed = _mix(key + rows.astype(np.uint64) * _GOLDEN)
     return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """A permutation of the 64-bit numbers that looks random."""
+    """Permute the 64-bit numbers pseudo-randomly."""
     values = (values ^ (values >> np.uint64(30))) * _FIRST
     values = (values ^ (values >> np.uint64(27))) * _SECOND
     return values ^ (values >> np.uint64(31))
@@ -227,15 +236,16 @@ def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Every value alike."""
+    """All values are equally frequent."""
 
     def pick(self, u: _Uniform01, n: int) -> _Choices:
+        """Return a value in [0, n) for each uniform number."""
         return np.minimum((u * n).astype(np.int64), n - 1)
 
 
 @dataclass(frozen=True)
 class Zipf:
-    """Value k has a weight of (k + 1) to the power of -`exponent`."""
+    """Value k has the weight (k + 1) to the power of -`exponent`."""
 
     exponent: float
 
@@ -248,8 +258,10 @@ class Zipf:
 
 @dataclass(frozen=True)
 class BModel:
-    """The 80/20 law at every scale: of any range of values halved, the lower half has a share of `bias` of the rows.
-    A range of odd length has the longer half below."""
+    """The 80/20 law at every scale: of any range of values, the lower half has the fraction `bias` of the rows.
+
+    In a range of odd length the lower half is the longer one.
+    """
 
     bias: float
 
@@ -268,18 +280,19 @@ Skew = Uniform | Zipf | BModel
 
 
 def _pick(cumulated: _Weights, u: _Uniform01) -> _Choices:
-    """By the inverse of the distribution function."""
+    """Return a value for each uniform number by inverting the cumulative distribution."""
     return np.minimum(np.searchsorted(cumulated, u, side="right"), len(cumulated) - 1).astype(np.int64)
 
 
 @functools.lru_cache(maxsize=4)
 def _cumulated(skew: Zipf | BModel, n: int) -> _Weights:
+    """Return the cumulative distribution of the values 0 to n - 1."""
     cumulated = np.cumsum(skew.weights(n))
     return np.asarray(cumulated / cumulated[-1], np.float64)
 
 
 def parse_skew(text: str, n: int) -> Skew:
-    """`uniform`, `zipf:1.5` or `bmodel:0.7`, for a choice among `n` values."""
+    """Parse `uniform`, `zipf:1.5` or `bmodel:0.7`, for a choice among `n` values."""
     name, _, argument = text.partition(":")
     try:
         number = float(argument) if argument else math.nan

@@ -1,4 +1,4 @@
-"""Sinks: where results go. Tasks stage files of rows; once the epoch is committed the driver publishes them.
+"""Sinks: tasks stage files of rows; after the commit of the epoch the driver publishes them.
 
-They know of checkpoints only what staging needs; never pyspark.
+Sinks depend on checkpoints only for staging, and never on pyspark.
 """

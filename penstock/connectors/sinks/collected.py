@@ -1,7 +1,7 @@
-"""Sinks that hand rows to the process of the driver: in memory, to a Python callback, or to the terminal.
+"""Sinks that pass rows to the driver's process: in memory, to a Python callback, or to the terminal.
 
-Rows are staged in the checkpoint and read back after the commit. A crash between the hand-over and its record repeats
-the last epoch, so these sinks are at-least-once.
+Rows are staged in the checkpoint and read back after the commit. A crash after the delivery and before its record
+repeats the last epoch, so these sinks are at-least-once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Deliver = Callable[[int, pa.Table], None]
 
 @dataclass(frozen=True)
 class CollectedSink:
-    """`deliver(epoch, rows)` is called once per epoch that has rows, in order of epochs."""
+    """A sink that calls `deliver(epoch, rows)` once for each epoch with rows, in order of epochs."""
 
     kind: str
     deliver: Deliver = field(compare=False, repr=False)
@@ -37,7 +37,7 @@ class CollectedSink:
         return checkpoint / output
 
     def check(self, checkpoint: Path, output: str, query_id: str | None) -> None:
-        """Nothing: the rows lie in the checkpoint."""
+        """Accept any place: the rows are in the checkpoint."""
 
     def prepare(self, checkpoint: Path, output: str) -> None:
         make_private_folder(self.staging(checkpoint, output))
@@ -46,7 +46,7 @@ class CollectedSink:
         return 0
 
     def is_published(self, checkpoint: Path, output: str, file: Staged) -> bool:
-        """No: what has been handed over stays staged until it is collected."""
+        """Return False: delivered files stay staged until they are garbage-collected."""
         return False
 
     def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
@@ -55,6 +55,7 @@ class CollectedSink:
             self._hand_over(epoch, pa.concat_tables([_read(folder / file.name) for file in staged]))
 
     def _hand_over(self, epoch: int, rows: pa.Table) -> None:
+        """Call the callback; wrap its errors in SinkError."""
         try:
             self.deliver(epoch, rows)
         except PenstockError:

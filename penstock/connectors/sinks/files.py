@@ -1,7 +1,7 @@
-"""A folder of Parquet or Arrow files. A reader of the folder never sees a row twice nor a file half written.
+"""A sink that writes Parquet or Arrow files into a folder. Its readers never see a row twice or a partial file.
 
 Tasks write under `_penstock/` inside the folder (readers skip names that begin with an underscore); publishing renames
-a file into the folder, which is atomic. Readers may take published files away at any time, also while no query runs.
+a file into the folder, which is atomic. Readers can remove published files at any time, also while no query is running.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ FORMATS = ("parquet", "arrow")
 
 @dataclass(frozen=True)
 class FilesSink:
-    """`path` empty: a folder inside the checkpoint, named after the output. `format` is `parquet` or `arrow` (Arrow IPC
-    files: larger, and written in half the time). `compression` is `lz4`, `snappy`, `zstd` or `none`, and holds for
-    Parquet."""
+    """A folder of Parquet or Arrow IPC files.
+
+    An empty `path` means a folder inside the checkpoint, named after the output. `format` is `parquet` or `arrow`,
+    which is larger and takes half the time to write. `compression` applies to Parquet: `lz4`, `snappy`, `zstd` or
+    `none`.
+    """
 
     path: str = ""
     kind: str = "files"
@@ -49,25 +52,26 @@ class FilesSink:
         return self.format
 
     def identity(self) -> dict[str, Any]:
-        """Without `compression`, which may change between runs. The format may not: who reads the folder by a pattern
-        would miss what comes in another."""
+        """Return path and format. `compression` can change between runs; the format cannot, because readers may select
+        by name."""
         return {"path": self.path, **({} if self.format == "parquet" else {"format": self.format})}
 
     def folder(self, checkpoint: Path, output: str) -> Path:
+        """Return the folder of the published files, absolute."""
         if not self.path:
             return checkpoint / output
         path = Path(self.path).expanduser()
         return Path(os.path.realpath(path)) if ".." in path.parts else path.absolute()
 
     def files(self, folder: Path) -> list[Path]:
-        """The published files in a folder, in the order of epochs."""
+        """Return the published files in a folder, in order of epochs."""
         return sorted(folder.glob(f"*.{self.extension}"))
 
     def staging(self, checkpoint: Path, output: str) -> Path:
         return self.folder(checkpoint, output) / "_penstock"
 
     def check(self, checkpoint: Path, output: str, query_id: str | None) -> None:
-        """Results of two queries in one folder would be two answers in one."""
+        """Refuse a folder with files of another query or of unknown origin."""
         folder, record = self.folder(checkpoint, output), read_record(self.staging(checkpoint, output))
         if record is None and any(path.suffix[1:] in FORMATS for path in folder.glob("*")):
             raise _occupied(folder, "it holds Parquet or Arrow files that no known query wrote")
@@ -84,31 +88,35 @@ class FilesSink:
             raise SinkError(f"cannot write to {folder}", detail=str(error), hint="choose a writable folder") from error
 
     def newest(self, checkpoint: Path, output: str) -> int:
+        """Return the newest epoch among the published files, 0 if there are none."""
         names = [path.name for path in self.files(self.folder(checkpoint, output))]
         return max((epoch for name in names if (epoch := epoch_of_name(name)) is not None), default=0)
 
     def is_published(self, checkpoint: Path, output: str, file: Staged) -> bool:
-        """Whether it is in the folder, or has been and somebody has taken it: its name was noted before the rename."""
+        """Return whether the file is in the folder, or was and a reader removed it: its name is noted before the
+        rename."""
         seen = (self.folder(checkpoint, output) / file.name).exists()
         return seen or file.name in _noted(self.staging(checkpoint, output), epoch_of_name(file.name) or 0)
 
     def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
+        """Rename the staged files into the folder. The name of each file is noted first, so that a restart knows it."""
         folder, staging = self.folder(checkpoint, output), self.staging(checkpoint, output)
         path = _notes(staging, epoch)
         with open(path, "ab", buffering=0) as notes:
             for file in staged:
-                line = f"\n{file.name}\n".encode()  # a note before may have been cut short by a full disk
+                line = f"\n{file.name}\n".encode()  # a full disk can cut off the previous line
                 with writing(path, len(line)):
                     write_all(notes.fileno(), memoryview(line))
                 reach(FaultPoint.PUBLISH_NOTED)
-                with writing(folder / file.name):  # or else the file is named, which is not what cannot be written
+                with writing(folder / file.name):  # so that an error names the target
                     os.rename(staging / file.name, folder / file.name)
                 reach(FaultPoint.PUBLISHED_ONE)
         sync_folder(folder)
 
 
 def published_by(staging: Path, query_id: str) -> list[Path] | None:
-    """The files that a query has published in the folder around `staging`; None where the folder is not its own."""
+    """Return the files that a query has published in the parent of `staging`; None if the folder belongs to another
+    query."""
     record = read_record(staging)
     if record is None or record.query_id != query_id:
         return None
@@ -117,12 +125,15 @@ def published_by(staging: Path, query_id: str) -> list[Path] | None:
 
 
 def _notes(staging: Path, epoch: int) -> Path:
-    """The names of the files of an epoch that are about to be published, for whoever starts after a crash. It is named
-    like the files of the epoch, and collected with them."""
+    """Return the path of the file with the names that an epoch publishes, read after a crash.
+
+    It is named like the files of the epoch and garbage-collected with them.
+    """
     return staging / f"e{epoch:012d}-publishing"
 
 
 def _noted(staging: Path, epoch: int) -> set[str]:
+    """Return the names that an epoch has published or was about to; empty if there is no such file."""
     try:
         return set(read_plain(_notes(staging, epoch), _MOST_NOTES).decode(errors="replace").splitlines())
     except OSError:
@@ -130,6 +141,7 @@ def _noted(staging: Path, epoch: int) -> set[str]:
 
 
 def _occupied(folder: Path, detail: str) -> SinkError:
+    """Return the error for a folder that holds other results."""
     return SinkError(
         f"{folder} already holds other results",
         detail=detail,

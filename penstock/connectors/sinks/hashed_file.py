@@ -1,7 +1,6 @@
-"""Staged files whose size and checksum are known from the writing, and are compared before they are published.
+"""Staged files whose size and checksum are computed while writing and compared before publishing.
 
-The checksum covers the bytes that were handed to the file system, not those that it gives back, so whatever happens to
-a file between its writer and its readers shows.
+The checksum covers the bytes passed to the file system, not those read back, so any later damage is detected.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from penstock.storage.disk_errors import writing
 from penstock.storage.plain_file import open_plain, reason
 from penstock.storage.run_files import write_all
 
-_PIECE = 1 << 20  # bytes read at a time: enough for the speed of memory, and little of it
+_PIECE = 1 << 20  # bytes read at a time: large enough for full speed
 
 
 class HashedFile(io.RawIOBase):
-    """A new file that counts and hashes what is written to it."""
+    """A new file that counts and hashes the bytes written to it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -54,7 +53,7 @@ class HashedFile(io.RawIOBase):
 
 
 def what_is_wrong(path: Path, file: Staged) -> str:
-    """Compare a staged file with what the manifest says of it; empty where it is whole."""
+    """Compare a staged file with its entry in the manifest; return the difference, or "" if it is intact."""
     try:
         size, checksum = _content(path, file.size)
     except OSError as error:
@@ -67,7 +66,7 @@ def what_is_wrong(path: Path, file: Staged) -> str:
 
 
 def _content(path: Path, expected: int) -> tuple[int, str]:
-    """The size and the checksum of a file; that of one with another size than expected is not of interest."""
+    """Return the size and the checksum of a file; it is not read if the size differs from `expected`."""
     with os.fdopen(open_plain(path), "rb", buffering=0) as opened:
         size = os.fstat(opened.fileno()).st_size
         found, piece = xxhash.xxh3_64(), memoryview(bytearray(min(_PIECE, max(size, 1))))

@@ -1,9 +1,9 @@
-"""The record of an output: which query publishes there, and the newest epoch that it has published.
+"""The record of an output: the query that publishes there, and the newest epoch that it has published.
 
-It is one small file in the staging folder. Its content, the id of the query, never changes, and its name has the epoch:
-so going on to the next epoch is a rename, which is atomic and writes nothing. The name is made durable together with
-the next staged files, by the commit of the epoch after; where a power cut comes first, the record is one epoch behind,
-and the files themselves tell which of them are published.
+The record is one small file in the staging folder. Its content, the id of the query, never changes; its name contains
+the epoch. So advancing to the next epoch is a rename, which is atomic and writes no data. The rename becomes durable
+with the next staged files, in the commit of the following epoch. After a power failure before that, the record is one
+epoch behind, and the published files themselves show which of them are published.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 @dataclass(frozen=True)
 class Record:
-    """Invariant: all rows of this query up to `epoch` have been published, here or where it published before."""
+    """The query and epoch of a record. Invariant: all rows of the query up to `epoch` are published, here or in an
+    earlier place."""
 
     query_id: str
     epoch: int
 
 
 def read_record(staging: Path) -> Record | None:
-    """The record of a staging folder; None where there is none."""
+    """Return the record of a staging folder; None if there is none."""
     epochs = _epochs(staging)
     if not epochs:
         return None
@@ -46,21 +47,21 @@ def read_record(staging: Path) -> Record | None:
 
 
 def claim(staging: Path, record: Record) -> bool:
-    """Write the first record of a folder, whole or not at all. False where somebody else was faster."""
+    """Write the first record of a folder, atomically; return False if another process wrote one first."""
     return create_exclusive(
         _path(staging, record.epoch), record.query_id.encode(), FaultPoint.CLAIM_STAGED, FaultPoint.CLAIM_LINKED
     )
 
 
 def advance(staging: Path, before: int, epoch: int) -> None:
-    """Note that an epoch is published."""
+    """Record that an epoch is published."""
     if before != epoch:
         os.rename(_path(staging, before), _path(staging, epoch))
     reach(FaultPoint.RECORDED)
 
 
 def sweep(staging: Path) -> None:
-    """Remove claims that were cut short."""
+    """Remove the leftovers of interrupted claims."""
     for leftover in staging.glob(".published-*"):
         leftover.unlink(missing_ok=True)
 

@@ -1,7 +1,7 @@
-"""What a sink is to the engine, and how its rows are staged.
+"""The protocol of sinks, and the writer of staged files.
 
 A task writes rows into one staged file; the manifest names it; after the commit the driver publishes it. Publishing is
-repeated after a crash, so it must be idempotent, or the sink must say that it is at-least-once.
+repeated after a crash, so it must be idempotent, or the sink must document that it is at-least-once.
 """
 
 from __future__ import annotations
@@ -25,43 +25,45 @@ _SAMPLE = 2048
 
 
 class SinkConnector(Connector, Protocol):
+    """A connector that results are written to."""
+
     @property
     def extension(self) -> str:
-        """The format of its staged files: "parquet" or "arrow"."""
+        """Return the format of staged files: "parquet" or "arrow"."""
         ...
 
     @property
     def compression(self) -> str:
-        """How Parquet files are compressed, or "none"; Arrow files never are."""
+        """Return the compression of Parquet files, or "none"; Arrow files are never compressed."""
         ...
 
     def staging(self, checkpoint: Path, output: str) -> Path:
-        """Where tasks write, on the file system that the sink publishes to."""
+        """Return the folder in which tasks write, on the file system that the sink publishes to."""
         ...
 
     def check(self, checkpoint: Path, output: str, query_id: str | None) -> None:
-        """Refuse a place that holds results of others, and change nothing. A query that is new has no id yet."""
+        """Refuse a place that holds results of other queries; change nothing. `query_id` is None for a new query."""
         ...
 
     def prepare(self, checkpoint: Path, output: str) -> None:
-        """Make the folders, before the first epoch of a run."""
+        """Create the folders, before the first epoch of a run."""
         ...
 
     def newest(self, checkpoint: Path, output: str) -> int:
-        """The newest epoch of which rows can be seen; 0 where there are none, or nobody can tell."""
+        """Return the newest epoch with visible rows; 0 if there is none or the sink cannot tell."""
         ...
 
     def is_published(self, checkpoint: Path, output: str, file: Staged) -> bool:
-        """Whether a file that is no longer staged has been published, as far as the sink can tell."""
+        """Return whether a file that is no longer staged has been published, as far as the sink can tell."""
         ...
 
     def publish(self, checkpoint: Path, output: str, epoch: int, staged: Sequence[Staged]) -> None:
-        """Let readers see staged files, which are whole."""
+        """Make staged files visible to readers. The files are intact."""
         ...
 
 
 class RowWriter:
-    """Writes one staged file, opened at the first rows; no rows, no file."""
+    """Writes one staged file. The file is created with the first rows; without rows there is no file."""
 
     def __init__(self, path: Path, schema: pa.Schema, compression: str = "lz4", sync: Sync = sync_file) -> None:
         self._path, self._schema, self._compression, self._sync = path, schema, compression, sync
@@ -70,6 +72,7 @@ class RowWriter:
         self.rows = 0
 
     def write(self, rows: pa.Table) -> None:
+        """Append rows to the file."""
         if rows.num_rows == 0:
             return
         with writing(self._path):
@@ -93,7 +96,7 @@ class RowWriter:
             self._writer = pa.ipc.new_file(pa.PythonFile(self._file, "w"), self._schema)
 
     def finish(self, output: str) -> Staged | None:
-        """Make the file durable, or begin to, and describe it."""
+        """Close the file, pass it to `sync`, and describe it; None if no rows were written."""
         if self._writer is None or self._file is None:
             return None
         with writing(self._path):
@@ -104,7 +107,8 @@ class RowWriter:
 
 
 def _repeating(rows: pa.Table) -> list[str]:
-    """The columns whose values repeat, by a sample: a dictionary makes them smaller, and any other column slower."""
+    """Return the string and timestamp columns whose values repeat in a sample; only for these does a dictionary pay
+    off."""
     sample = rows.take(pa.array(np.linspace(0, rows.num_rows - 1, min(rows.num_rows, _SAMPLE), dtype=np.int64)))
     kinds = [f.name for f in rows.schema if pa.types.is_string(f.type) or pa.types.is_timestamp(f.type)]
     return [name for name in kinds if 2 * pc.count_distinct(sample.column(name)).as_py() <= sample.num_rows]

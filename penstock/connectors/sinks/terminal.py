@@ -1,4 +1,4 @@
-"""Rows on the terminal, as a table per epoch."""
+"""A sink that prints rows on the terminal, as one table per epoch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.shown import python_rows
 
 @dataclass(frozen=True)
 class TerminalSink:
-    """Prints at most `rows` rows of an epoch and says how many more there were. At-least-once across restarts."""
+    """Prints at most `rows` rows of an epoch and the number of further rows. At-least-once across restarts."""
 
     rows: int = 20
     kind: str = "terminal"

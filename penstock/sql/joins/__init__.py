@@ -1,1 +1,1 @@
-"""Plan joins: from the tree of FROM and its conditions to Join nodes."""
+"""Plan joins: turn the tree of FROM and its conditions into Join nodes."""

@@ -1,7 +1,7 @@
-"""From the tree of FROM to a plan: chains of inner joins become one Join where they have one key, others are nested.
+"""Plan the tree of FROM: a chain of inner joins becomes one Join if its inputs share a key, otherwise nested Joins.
 
-Conditions on one input go below the join where that keeps the meaning; of the others some bound times, some are
-equalities, and the rest is checked for each combination.
+Conditions on one input are pushed below the join where the result stays the same. Of the others, some bound times, some
+are equalities, and the rest is checked for each combination of rows.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from penstock.sql.parse.place import ScriptText
 
 _Conjuncts = tuple[Expr, ...]
 
-# On which sides of a join a condition of ON about that side only can be a filter, and on which one of WHERE can.
+# By kind of join: the sides into which a condition of ON, or of WHERE, on that side only can be pushed as a filter.
 _ON_BELOW = {"left": "r", "right": "l", "full": "", "semi": "lr", "anti": "r"}
 _WHERE_BELOW = {"left": "l", "right": "r", "full": "", "semi": "l", "anti": "l"}
 _UNWINDOWED = "in Python, join(..., within=None) joins streams that end"
 
 
 def unit_of(tree: Tree, conjuncts: _Conjuncts, text: ScriptText) -> Unit:
-    """The rows of a part of FROM for which conditions over them hold."""
+    """Plan a part of FROM, keeping the rows that satisfy all conjuncts."""
     match tree:
         case Leaf():
             return tree.unit.filtered(conjuncts)
@@ -54,7 +54,7 @@ def unit_of(tree: Tree, conjuncts: _Conjuncts, text: ScriptText) -> Unit:
 
 
 def _outer(tree: Joined, where: _Conjuncts, text: ScriptText) -> Unit:
-    """A join of two inputs of another kind than inner."""
+    """Plan a join of two inputs of any kind but inner."""
     sides = {"l": names_of(tree.left), "r": names_of(tree.right)}
     on = {side: _about(tree.on, sides[side]) if side in _ON_BELOW[tree.kind] else () for side in sides}
     below = {side: _about(where, sides[side]) if side in _WHERE_BELOW[tree.kind] else () for side in sides}
@@ -66,6 +66,7 @@ def _outer(tree: Joined, where: _Conjuncts, text: ScriptText) -> Unit:
 
 
 def _inner(tree: Joined, conjuncts: _Conjuncts, text: ScriptText) -> Unit:
+    """Plan a chain of inner joins; conditions on one input are pushed into it."""
     inputs, on = _gathered(tree)
     every = (*on, *conjuncts)
     single = [_about(every, names_of(part)) for part in inputs]
@@ -76,7 +77,7 @@ def _inner(tree: Joined, conjuncts: _Conjuncts, text: ScriptText) -> Unit:
 
 
 def _gathered(tree: Tree) -> tuple[list[Tree], _Conjuncts]:
-    """The inputs of inner joins of inner joins, and all of their conditions."""
+    """Return the inputs of nested inner joins, from left to right, and all their conditions."""
     match tree:
         case Joined(kind="inner", last_rows=None):
             (left, first), (right, second) = _gathered(tree.left), _gathered(tree.right)
@@ -85,7 +86,8 @@ def _gathered(tree: Tree) -> tuple[list[Tree], _Conjuncts]:
 
 
 def _is_flat(units: Sequence[Unit], conjuncts: _Conjuncts) -> bool:
-    """Whether all inputs are in one join: two always are, more if all equalities are about keys that all have."""
+    """Return whether one Join takes all inputs: always for two, for more if every equality belongs to a key of all
+    inputs."""
     if len(units) == 2:
         return True
     keys = keys_of(_match_of(units, conjuncts).equalities, len(units))
@@ -93,8 +95,10 @@ def _is_flat(units: Sequence[Unit], conjuncts: _Conjuncts) -> bool:
 
 
 def _nested(units: Sequence[Unit], conjuncts: _Conjuncts) -> Unit:
-    """One join after another, beginning with the first input; next comes the first that is connected to it. What
-    bounds the times of two inputs by way of others holds for them already."""
+    """Join two inputs at a time, from the first input on; the next one is the first of those best connected to it.
+
+    Bounds on two times that follow by way of other inputs are used as well.
+    """
     joined, waiting = units[0], list(units[1:])
     implied = implied_bounds(units, _match_of(units, conjuncts).bounds)
     while waiting:
@@ -107,23 +111,24 @@ def _nested(units: Sequence[Unit], conjuncts: _Conjuncts) -> Unit:
 
 
 def _distance(joined: Unit, unit: Unit, conjuncts: _Conjuncts, implied: Sequence[Bound]) -> int:
-    """How little two inputs are connected: best is an equality and a bound on their times, worst is no bound."""
+    """Return a rank of how well two inputs are connected, from 0 (equality and time bound) to 3 (neither)."""
     among = [c for c in conjuncts if set(columns_of(c)) <= {*joined.names, *unit.names}]
     match = _match_of((joined, unit), among, implied)
     return (0 if match.bounds else 2) + (0 if match.equalities else 1)
 
 
 def _about(conjuncts: _Conjuncts, names: frozenset[str]) -> _Conjuncts:
-    """The conditions that read these columns and no others."""
+    """Return the conditions that read at least one of these columns and no others."""
     return tuple(c for c in conjuncts if (read := set(columns_of(c))) and read <= names)
 
 
 def _without(conjuncts: _Conjuncts, others: _Conjuncts) -> _Conjuncts:
+    """Return the conjuncts that are not among `others`, compared by identity."""
     return tuple(c for c in conjuncts if not any(c is other for other in others))
 
 
 def _join_of(units: Sequence[Unit], kind: str, conjuncts: Sequence[Expr], implied: Sequence[Bound] = ()) -> Unit:
-    """All inputs in one join, in which all of the conditions hold, and the bounds that other joins imply."""
+    """Join all inputs in one Join under the conjuncts; `implied` are time bounds that other joins enforce."""
     for unit in units:
         _check_time(unit)
     match = _match_of(units, conjuncts, implied)
@@ -137,7 +142,7 @@ def _join_of(units: Sequence[Unit], kind: str, conjuncts: Sequence[Expr], implie
 
 
 def _last_rows_join(units: tuple[Unit, Unit], rows: tuple[int, int], conjuncts: Sequence[Expr]) -> Unit:
-    """The join over the last rows of each of two inputs."""
+    """Join two inputs over the last rows of each; `rows` are the numbers of rows."""
     for unit in units:
         _check_time(unit)
     timing = Timing(tuple(unit.times[0] for unit in units), (), ())
@@ -152,6 +157,7 @@ def _unit(
     condition: Expr | None,
     last_rows: tuple[int, int] | None = None,
 ) -> Unit:
+    """Build the Join and return it as a unit, whose columns have the same names in the node and in the rows."""
     keys = tuple(tuple(part[index] for part in parts) for index in range(len(units)))
     times = tuple(_own(unit, time) for unit, time in zip(units, timing.times, strict=True))
     inputs, names = tuple(unit.node for unit in units), tuple(unit.names for unit in units)
@@ -161,11 +167,15 @@ def _unit(
 
 
 def _own(unit: Unit, time: str) -> str:
+    """Return the node's own name of a time column of the rows."""
     return columns_of_node(unit.node)[unit.names.index(time)]
 
 
 def _keys(keys: Keys, timing: Timing, kind: str) -> tuple[Key, ...]:
-    """Equal times alone are a key too, so that rows are spread by them; only inner joins do without a key."""
+    """Return the keys of the join. Without equalities, equal times are the key, so that rows are partitioned by time.
+
+    Only inner joins can do without a key.
+    """
     if keys.complete:
         return keys.complete
     if timing.is_equal:
@@ -180,13 +190,14 @@ def _keys(keys: Keys, timing: Timing, kind: str) -> tuple[Key, ...]:
 
 
 def _check_time(unit: Unit) -> None:
+    """Refuse an input without a time column."""
     if not unit.times:
         detail, hint = why_no_time(unit.node)
         raise QueryError(f"`{unit.label}` cannot be joined: it has no time any more", detail=detail, hint=hint)
 
 
 def _check_bounded(units: Sequence[Unit], timing: Timing) -> None:
-    """Every two times must be bounded on both sides, directly or by way of others."""
+    """Refuse inputs whose times are not bounded in both directions, directly or by way of others, or never match."""
     lead = leads(len(units), timing.bands)
     for left, right in combinations(range(len(units)), 2):
         ahead, behind = lead[left][right], lead[right][left]
@@ -202,6 +213,7 @@ def _check_bounded(units: Sequence[Unit], timing: Timing) -> None:
 def _unbounded(
     units: Sequence[Unit], timing: Timing, pair: tuple[int, int], bounds: tuple[int | None, int | None]
 ) -> QueryError:
+    """Return the error for two inputs without both bounds on their times."""
     left, right = (units[index] for index in pair)
     if left.has_timestamps != right.has_timestamps:
         what = f"the times of `{left.label}` and `{right.label}` are of different types"
@@ -225,13 +237,15 @@ def _hint(left: Unit, right: Unit, timing: Timing, pair: tuple[int, int]) -> str
 
 @dataclass(frozen=True)
 class _Match:
+    """The conditions of a join by their use: time bounds, equalities and the rest."""
+
     bounds: tuple[Bound, ...]
     equalities: tuple[Equality, ...]
     rest: tuple[Expr, ...]
 
 
 def _match_of(units: Sequence[Unit], conjuncts: Iterable[Expr], implied: Iterable[Bound] = ()) -> _Match:
-    """The conditions of a join, by what they are good for, and the bounds that are implied, if they are about it."""
+    """Classify the conditions of a join, and add those implied bounds that relate two of its inputs."""
     times = Times({time for unit in units for time in unit.times}, all(unit.has_timestamps for unit in units))
     bounds = [bound for bound in implied if {bound.left, bound.right} <= times.names and _is_between(bound, units)]
     equalities: list[Equality] = []
@@ -249,14 +263,14 @@ def _match_of(units: Sequence[Unit], conjuncts: Iterable[Expr], implied: Iterabl
 
 
 def _halves(conjuncts: Iterable[Expr], units: Sequence[Unit], times: Times) -> Iterator[Expr]:
-    """A BETWEEN is two conditions where one of them bounds a time, and stays one otherwise."""
+    """Yield the conjuncts, with a BETWEEN split into two comparisons if one of them bounds a time."""
     for conjunct in conjuncts:
         halves = comparisons(conjunct)
         yield from halves if any(_bound(half, units, times) for half in halves) else (conjunct,)
 
 
 def _bound(conjunct: Expr, units: Sequence[Unit], times: Times) -> Bound | None:
-    """A bound on the times of two different inputs, which are of one type."""
+    """Return the bound on the times of two different inputs of the same time type, or None."""
     bound = bound_of(conjunct, times)
     return bound if bound is not None and _is_between(bound, units) else None
 

@@ -1,7 +1,7 @@
-"""Conditions that bound how far two times lie apart: `b.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts`, and the like.
+"""Conditions that bound the distance of two times, such as `b.ts BETWEEN a.ts - INTERVAL '5' SECOND AND a.ts`.
 
-A comparison is brought to the form `left - right + constant op 0`, whatever side its parts are written on. From all
-bounds of a join follow the time of each input that it goes by, and the bands between these times.
+A comparison is brought to the form `left - right + constant op 0`, whichever side its terms are on. The bounds of a
+join determine the time column of each input and the bands between these times.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from penstock.sql.parse.literals import microseconds
 _MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "=": "="}
 _UNITS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 _SECOND = 1_000_000
-_Pair = tuple[str, str]  # times of two inputs, in the order of the inputs
-_Side = tuple[Unit, str, str]  # an input, a time of it, and another one
+_Pair = tuple[str, str]  # time columns of two inputs, in the order of the inputs
+_Side = tuple[Unit, str, str]  # an input, the time column it is joined by, and another time column of it
 
 
 @dataclass(frozen=True)
 class Bound:
-    """least <= right - left <= most; None where there is no such bound. `conjunct` is what says so; None where
-    something else that is checked anyway implies it."""
+    """The bound least <= right - left <= most, where None means unbounded.
+
+    `conjunct` is the condition that states it, None if another condition that is checked anyway implies it.
+    """
 
     left: str
     right: str
@@ -39,14 +41,14 @@ class Bound:
 
     @property
     def turned(self) -> Bound:
-        """The same, seen from the other side."""
+        """Return the same bound with left and right exchanged."""
         least, most = (None if end is None else -end for end in (self.most, self.least))
         return Bound(self.right, self.left, least, most, self.conjunct)
 
 
 @dataclass(frozen=True)
 class Times:
-    """The progressing attributes of the inputs of a join, and whether they are of type TIMESTAMP."""
+    """The progressing attributes of the inputs of a join, and whether all inputs have TIMESTAMP times."""
 
     names: Set[str]
     is_timestamp: bool
@@ -54,7 +56,7 @@ class Times:
 
 @dataclass(frozen=True)
 class _Sum:
-    """Times added and subtracted, and a constant."""
+    """A sum of times, minus other times, plus a constant."""
 
     plus: tuple[str, ...]
     minus: tuple[str, ...]
@@ -68,7 +70,7 @@ _NOTHING = _Sum((), (), 0)
 
 
 def comparisons(conjunct: Expr) -> tuple[Expr, ...]:
-    """A BETWEEN as its two comparisons."""
+    """Split a BETWEEN into its two comparisons; any other condition stays one."""
     match conjunct:
         case Call("between", (operand, low, high)):
             return Call(">=", (operand, low)), Call("<=", (operand, high))
@@ -76,7 +78,7 @@ def comparisons(conjunct: Expr) -> tuple[Expr, ...]:
 
 
 def bound_of(conjunct: Expr, times: Times) -> Bound | None:
-    """What a comparison says about two times; None where it says something else."""
+    """Return the bound on two times that a comparison states; None if it states anything else."""
     match conjunct:
         case Call(function, (left, right)) if function in _MIRRORED:
             terms = _sum(left, times), _sum(right, times)
@@ -86,7 +88,7 @@ def bound_of(conjunct: Expr, times: Times) -> Bound | None:
 
 
 def _bound(function: str, difference: _Sum, conjunct: Expr) -> Bound | None:
-    """`plus - minus + constant op 0`, with one time on each side, bounds `minus - plus` by the constant."""
+    """Return the bound on `minus - plus` of `plus - minus + constant op 0`; None unless each side has one time."""
     if len(difference.plus) != 1 or len(difference.minus) != 1:
         return None
     left, right, constant = difference.plus[0], difference.minus[0], difference.constant
@@ -103,6 +105,7 @@ def _bound(function: str, difference: _Sum, conjunct: Expr) -> Bound | None:
 
 
 def _sum(expression: Expr, times: Times) -> _Sum | None:
+    """Return the expression as a sum of times and constants; None if it is anything else."""
     match expression:
         case Column(name):
             return _Sum((name,), (), 0) if name in times.names else None
@@ -122,6 +125,7 @@ def _added(function: str, left: _Sum | None, right: _Sum | None) -> _Sum | None:
 
 
 def _constant(expression: Expr, is_timestamp: bool) -> int | None:
+    """Return a constant in units of the times: microseconds for TIMESTAMP; None if it is not one."""
     match expression:
         case Literal(timedelta() as span) if is_timestamp:
             return microseconds(span)
@@ -135,7 +139,8 @@ def _constant(expression: Expr, is_timestamp: bool) -> int | None:
 
 
 def bucket_bound(left: Expr, right: Expr, times: Times) -> Bound | None:
-    """What follows from times being in one bucket, as in `a.ts // 10 = b.ts // 10`: they are not far apart."""
+    """Return the bound that follows if both times are in one bucket, as in `a.ts // 10 = b.ts // 10`; None
+    otherwise."""
     first, second = _bucket(left, times), _bucket(right, times)
     if first is None or second is None:
         return None
@@ -146,8 +151,10 @@ def bucket_bound(left: Expr, right: Expr, times: Times) -> Bound | None:
 
 
 def _bucket(expression: Expr, times: Times) -> tuple[str, int] | None:
-    """A time that is rounded, and how far apart two times of a bucket can be. `//` rounds towards zero, so that the
-    bucket around zero is nearly twice as large as the others."""
+    """Return the time that the expression rounds, and the greatest distance of two times in one bucket; or None.
+
+    `//` rounds towards zero, so the bucket around zero is nearly twice as wide as the others.
+    """
     match expression:
         case Call("//", (Column(name), Literal(int() as size))) if size and not times.is_timestamp:
             found = name, 2 * abs(size) - 2
@@ -161,7 +168,7 @@ def _bucket(expression: Expr, times: Times) -> tuple[str, int] | None:
 
 
 def within(left: str, right: str, sizes: tuple[int, int], is_timestamp: bool) -> Iterator[Expr]:
-    """What windows on the two inputs of a join say: `left - sizes[1] < right < left + sizes[0]`."""
+    """Yield the conditions of windows on two inputs of a join: `left - sizes[1] < right < left + sizes[0]`."""
 
     def span(size: int) -> Literal:
         return Literal(timedelta(microseconds=size) if is_timestamp else size)
@@ -172,7 +179,7 @@ def within(left: str, right: str, sizes: tuple[int, int], is_timestamp: bool) ->
 
 @dataclass(frozen=True)
 class Timing:
-    """The time of each input that the join goes by, the bands between them, and the conditions that are no bands."""
+    """The time column of each input, the bands between these times, and the time conditions that are not bands."""
 
     times: tuple[str, ...]
     bands: tuple[Band, ...]
@@ -180,13 +187,13 @@ class Timing:
 
     @property
     def is_equal(self) -> bool:
-        """Whether all times of a combination are equal."""
+        """Return whether the join has two inputs whose times must be equal."""
         tied = {index for band in self.bands if band.before == band.after == 0 for index in (band.left, band.right)}
         return len(tied) == len(self.times) and len(self.times) == 2
 
 
 def timing_of(units: Sequence[Unit], bounds: Iterable[Bound]) -> Timing:
-    """A join goes by one time of each input: those that are bounded most narrowly, the usual ones before others."""
+    """Choose one time column for each input: the most narrowly bounded ones, and the first ones if nothing decides."""
     pairs = _by_pair(units, bounds)
     chosen: dict[int, str] = {}
     unused: list[Bound] = []
@@ -203,6 +210,7 @@ def timing_of(units: Sequence[Unit], bounds: Iterable[Bound]) -> Timing:
 
 
 def _by_pair(units: Sequence[Unit], bounds: Iterable[Bound]) -> dict[_Pair, list[Bound]]:
+    """Group the bounds by their pair of times, each pair in the order of the inputs."""
     pairs: dict[_Pair, list[Bound]] = {}
     for bound in bounds:
         if owner(bound.left, units) > owner(bound.right, units):
@@ -212,14 +220,15 @@ def _by_pair(units: Sequence[Unit], bounds: Iterable[Bound]) -> dict[_Pair, list
 
 
 def _span(bounds: Iterable[Bound]) -> tuple[int | None, int | None]:
-    """The least and the most that all of the bounds allow."""
+    """Return the least and the most distance that all bounds allow."""
     found = list(bounds)
     least = max((bound.least for bound in found if bound.least is not None), default=None)
     return least, min((bound.most for bound in found if bound.most is not None), default=None)
 
 
 def _preference(pair: _Pair, bounds: Sequence[Bound], units: Sequence[Unit]) -> tuple[bool, int, bool, int]:
-    """Narrow bounds come before wide ones, and those that are written before those that follow from others."""
+    """Return the sort key of a pair: closed before open, narrow before wide, stated before implied, first times
+    first."""
     least, most = _span(bounds)
     is_implied = all(bound.conjunct is None for bound in bounds)
     is_open = least is None or most is None
@@ -228,7 +237,7 @@ def _preference(pair: _Pair, bounds: Sequence[Bound], units: Sequence[Unit]) -> 
 
 
 def _bands(units: Sequence[Unit], pairs: Mapping[_Pair, Iterable[Bound]]) -> Iterator[Band]:
-    """One band for each pair of inputs, as narrow as all of its bounds together."""
+    """Yield one band for each pair of inputs: the intersection of its bounds."""
     for (left, right), bounds in sorted(pairs.items(), key=lambda item: [owner(name, units) for name in item[0]]):
         least, most = _span(bounds)
         yield Band(owner(left, units), owner(right, units), _negative(least), most)
@@ -239,7 +248,8 @@ def _negative(value: int | None) -> int | None:
 
 
 def _not_implied(bounds: Iterable[Bound], timing: Timing, units: Sequence[Unit]) -> Iterator[Expr]:
-    """What the bounds say, without this: windows of one size that start together also end together."""
+    """Yield the conditions of unused bounds, except those that always hold: windows of one size that start together end
+    together."""
     lead = leads(len(units), timing.bands)
     for bound in bounds:
         left, right = owner(bound.left, units), owner(bound.right, units)
@@ -250,7 +260,8 @@ def _not_implied(bounds: Iterable[Bound], timing: Timing, units: Sequence[Unit])
 
 
 def implied_bounds(units: Sequence[Unit], bounds: Iterable[Bound]) -> list[Bound]:
-    """What bounds say about the times of every two inputs, also by way of others."""
+    """Return the bounds on the times of every two inputs that follow from the given ones, also by way of other
+    inputs."""
     if not all(unit.times for unit in units):
         return []
     timing = timing_of(units, bounds)
@@ -263,21 +274,23 @@ def implied_bounds(units: Sequence[Unit], bounds: Iterable[Bound]) -> list[Bound
 
 
 def _end_together(left: _Side, right: _Side) -> bool:
-    """Whether inputs that are equal in the first time have to be equal in the second: they are the borders of windows
-    of one size."""
+    """Return whether equal first times imply equal second times: both are start and end of windows of the same size."""
     borders = _borders(left)
     return borders == _borders(right) and set(borders[1:]) == set(WINDOW_COLUMNS) and borders[0] is not None
 
 
 def _borders(side: _Side) -> tuple[int | None, str, str]:
+    """Return the window size of the side's node, and the node's names of its two times."""
     unit, first, second = side
     own = {row: name for name, row in unit.own_to_row}
     return _window_size(unit.node), own[first], own[second]
 
 
 def _window_size(node: Node) -> int | None:
-    """How long the windows are that a node gives rows for; None where it cannot be seen that its columns called like
-    their borders are those."""
+    """Return the size of the windows that the node's rows belong to.
+
+    Returns None if its columns window_start and window_end may be something else.
+    """
     match node:
         case Windows(window=window) | Aggregate(window=Window() as window):
             return window.size

@@ -14,7 +14,7 @@ from penstock.sql.streams.stream import Stream
 
 @dataclass(frozen=True)
 class Leaf:
-    """A stream of FROM. `names` are those of its columns in the rows of the query, `offset` its place in the text."""
+    """A stream of FROM. `names` are its columns' names in the rows of the query, `offset` is its place in the text."""
 
     stream: Stream
     names: tuple[str, ...]
@@ -22,6 +22,7 @@ class Leaf:
 
     @property
     def unit(self) -> Unit:
+        """Return the stream as an input of a join."""
         alias = self.stream.name
         written = tuple(f"{alias}.{own}" if alias else own for own in columns_of_node(self.stream.node))
         return Unit(self.stream.node, self.names, alias or "a query without a name", written)
@@ -29,8 +30,10 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Joined:
-    """Two parts of FROM, joined under conditions. `offset` is the place of the second part in the text; `last_rows` is
-    given where the join is over the last rows of two streams."""
+    """A join of two parts of FROM. `offset` is the place of the right part in the text.
+
+    `last_rows` has the two sizes if the join is over the last rows of two streams.
+    """
 
     kind: str
     left: Tree
@@ -45,13 +48,14 @@ Tree = Leaf | Joined
 
 @dataclass(frozen=True)
 class From:
-    """What FROM gives: how its streams are joined, and what names mean in it."""
+    """A FROM clause: the tree of its joins, and the scope of its names."""
 
     tree: Tree
     scope: Scope
 
 
 def leaves_of(tree: Tree) -> Iterator[Leaf]:
+    """Yield the streams of the tree, from left to right."""
     match tree:
         case Leaf():
             yield tree
@@ -61,7 +65,8 @@ def leaves_of(tree: Tree) -> Iterator[Leaf]:
 
 
 def names_of(tree: Tree) -> frozenset[str]:
-    """The columns that a part of FROM gives, by their names in the rows."""
+    """Return the columns of a part of FROM by their names in the rows; semi and anti joins have those of the left
+    only."""
     match tree:
         case Leaf(names=names):
             return frozenset(names)

@@ -20,8 +20,10 @@ KeyPart = tuple[Expr, ...]  # one expression for each input, over the rows of th
 
 @dataclass(frozen=True)
 class Unit:
-    """`names` are what the columns of the node are called in the rows of the query. For messages there are `label`, and
-    `written`: how the user writes the columns."""
+    """An input of a join. `names` are the names of the node's columns in the rows of the query, in the node's order.
+
+    For messages: `label` names the input, `written` are the columns as the user writes them.
+    """
 
     node: Node
     names: tuple[str, ...]
@@ -30,53 +32,54 @@ class Unit:
 
     @property
     def own_to_row(self) -> Iterator[tuple[str, str]]:
-        """The node's own columns, and what they are called in the rows."""
+        """Yield the node's own column names with their names in the rows."""
         return zip(columns_of_node(self.node), self.names, strict=True)
 
     @cached_property
     def times(self) -> tuple[str, ...]:
-        """The progressing attributes as they are called in the rows, the usual one first."""
+        """Return the progressing attributes by their names in the rows, the default one first."""
         named = dict(self.own_to_row)
         return tuple(named[time] for time in times_of(self.node))
 
     @property
     def has_timestamps(self) -> bool:
+        """Return whether the time column is a TIMESTAMP."""
         return bool(self.times) and bool(pa.types.is_timestamp(time_type(self.node)))
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The schema of the node itself."""
+        """Return the schema of the node."""
         return node_schema(self.node)
 
     def inside(self, expression: Expr) -> Expr:
-        """An expression over the rows of the query as one over the node's own columns."""
+        """Rewrite an expression over the rows of the query to the node's own columns."""
         return substitute(expression, {row: Column(own) for own, row in self.own_to_row})
 
     def reads(self, expression: Expr) -> bool:
-        """Whether an expression reads a column of this input."""
+        """Return whether the expression reads a column of this input."""
         return not set(columns_of(expression)).isdisjoint(self.names)
 
     def filtered(self, conjuncts: tuple[Expr, ...]) -> Unit:
-        """The rows for which all of the conditions hold."""
+        """Return the input with only the rows that satisfy all conjuncts."""
         condition = all_of(map(self.inside, conjuncts))
         return self if condition is None else replace(self, node=Filter(self.node, condition))
 
 
 def owner(name: str, units: Sequence[Unit]) -> int:
-    """The input whose column this is."""
+    """Return the index of the input that has the column. Precondition: one of them has it."""
     return next(index for index, unit in enumerate(units) if name in unit.names)
 
 
 @dataclass(frozen=True)
 class Side:
-    """An expression that reads one input only."""
+    """One side of an equality: an expression that reads only the input `unit`."""
 
     unit: int
     expression: Expr
 
     @property
     def same(self) -> tuple[int, str]:
-        """Equal for the same side. Python takes 1, 1.0 and TRUE for equal; a query does not."""
+        """Return a key that is equal for equal sides. Python takes 1, 1.0 and TRUE for equal; a query does not."""
         return self.unit, repr(self.expression)
 
 
@@ -84,7 +87,7 @@ Equality = tuple[Side, Side]
 
 
 def equality_of(conjunct: Expr, units: Sequence[Unit]) -> Equality | None:
-    """The two sides of an equality between two inputs; None where the condition is something else."""
+    """Return the two sides of an equality between two inputs; None if the condition is anything else."""
     match conjunct:
         case Call("=", (left, right)):
             sides = [_side(part, units) for part in (left, right)]
@@ -94,14 +97,17 @@ def equality_of(conjunct: Expr, units: Sequence[Unit]) -> Equality | None:
 
 
 def _side(expression: Expr, units: Sequence[Unit]) -> Side | None:
+    """Return the expression as a side; None if it reads no input or several."""
     read = [index for index, unit in enumerate(units) if unit.reads(expression)]
     return Side(read[0], expression) if len(read) == 1 else None
 
 
 @dataclass(frozen=True)
 class Key:
-    """A part of the key of a join, from the equalities that say so. `is_plain`: they are about no other expressions
-    than those of the part."""
+    """One part of a join key, with the equalities that imply it.
+
+    `is_plain`: each input occurs with one expression only, so the part says all that the equalities say.
+    """
 
     part: KeyPart
     equalities: tuple[Expr, ...] = ()
@@ -110,14 +116,14 @@ class Key:
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys that all inputs have. `is_whole`: every equality is part of one."""
+    """The key parts that cover all inputs. `is_whole`: every equality belongs to one of them."""
 
     complete: tuple[Key, ...]
     is_whole: bool
 
 
 def keys_of(equalities: Iterable[Equality], inputs: int) -> Keys:
-    """The keys that equalities make, where `a = b` and `b = c` make one key."""
+    """Return the keys that follow from the equalities; `a = b` and `b = c` form one key."""
     every = list(equalities)
     classes = _classes(every)
     complete = [sides for sides in classes if len({side.unit for side in sides}) == inputs]
@@ -125,6 +131,7 @@ def keys_of(equalities: Iterable[Equality], inputs: int) -> Keys:
 
 
 def _key(sides: Sequence[Side], equalities: Sequence[Equality], inputs: int) -> Key:
+    """Return the key of a class of equal sides, with the first expression of each input."""
     within = [equality for equality in equalities if equality[0] in sides]
     part = tuple(_first(sides, unit).expression for unit in range(inputs))
     conditions = tuple(Call("=", (left.expression, right.expression)) for left, right in within)
@@ -132,7 +139,7 @@ def _key(sides: Sequence[Side], equalities: Sequence[Equality], inputs: int) -> 
 
 
 def _classes(equalities: Iterable[Equality]) -> list[list[Side]]:
-    """The sides that are all equal, in the order in which they are met."""
+    """Return the equivalence classes of sides under the equalities, in the order of their first occurrence."""
     classes: list[dict[tuple[int, str], Side]] = []
     for equality in equalities:
         touched = [known for known in classes if any(side.same in known for side in equality)]
@@ -149,9 +156,9 @@ def _first(sides: Sequence[Side], unit: int) -> Side:
 
 
 def typed(key: Key, units: Sequence[Unit]) -> tuple[KeyPart, tuple[Expr, ...]]:
-    """A key part over the inputs' own columns, in one type, and what else has to be checked.
+    """Return a key part over the inputs' own columns, cast to one type, and the conditions that remain to be checked.
 
-    Where types differ, two values can be equal to a third and not to each other: so all equalities are checked then.
+    If types differ, two values can both equal a third and not each other, so all equalities are checked.
     """
     own = [unit.inside(expression) for unit, expression in zip(units, key.part, strict=True)]
     types = [type_of(expression, unit.schema) for unit, expression in zip(units, own, strict=True)]

@@ -1,1 +1,1 @@
-"""From trees to expressions: what names, functions and aggregates mean."""
+"""Turn sqlglot trees into expressions: resolve names, functions and aggregates."""

@@ -1,4 +1,4 @@
-"""From the tree of an aggregate call to the aggregate of the plan."""
+"""Turn the tree of an aggregate call into an aggregate of the plan."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from penstock.sql.parse.tree import extra_parts, placing, without_parentheses
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """An aggregate without the name of its result. `argument` is None only for `count` of all rows."""
+    """An aggregate without a result name. `argument` is None only for `count(*)`."""
 
     function: str
     argument: Expr | None
 
 
 def aggregate_call(node: exp.Expr, scope: Scope) -> AggregateCall:
-    """The aggregate; `scope` is that of the rows it runs over."""
+    """Return the aggregate of the tree; `scope` is that of the input rows."""
     inner = replace(scope, on_aggregate=None, why_no_aggregate="an aggregate cannot stand inside another one")
     with placing(node, scope.text):
         return _filtered(node, inner) if isinstance(node, exp.Filter) else _plain(node, inner)
 
 
 def _filtered(node: exp.Filter, scope: Scope) -> AggregateCall:
-    """`f(x) FILTER (WHERE c)` is `f(CASE WHEN c THEN x END)`, because aggregates skip nulls."""
+    """Rewrite `f(x) FILTER (WHERE c)` to `f(CASE WHEN c THEN x END)`: aggregates skip nulls."""
     call = without_parentheses(node.this)
     if not isinstance(call, exp.Anonymous) or not isinstance(node.expression, exp.Where):
         raise QueryError("FILTER (WHERE ...) follows an aggregate", hint="as in sum(x) FILTER (WHERE x > 0)")
@@ -57,6 +57,7 @@ def _plain(node: exp.Expr, scope: Scope) -> AggregateCall:
 
 
 def _function(name: str) -> str:
+    """Return the plan's name of the aggregate."""
     if name.lower() in AGGREGATE_NAMES:
         return AGGREGATE_NAMES[name.lower()]
     if is_foreign(name):
@@ -65,6 +66,7 @@ def _function(name: str) -> str:
 
 
 def _distinct(function: str, node: exp.Distinct, scope: Scope) -> AggregateCall:
+    """Return `count(DISTINCT x)`; DISTINCT in other aggregates is refused."""
     if function != "count":
         raise QueryError(f"DISTINCT inside `{function}` is not supported", hint="only count(DISTINCT x) is")
     if len(node.expressions) != 1:

@@ -1,4 +1,4 @@
-"""What aggregates are called in the text, and which of the plan's aggregates that is."""
+"""The names of aggregates in SQL, and the aggregates of the plan that they mean."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ALSO_CALLED = {
     "first_value": "first",
     "last_value": "last",
 }
-# `count(DISTINCT x)` has a form of its own.
+# `count(DISTINCT x)` has its own syntax.
 AGGREGATE_NAMES: dict[str, str] = {name: name for name in AGGREGATES if name != "count_distinct"} | _ALSO_CALLED
 
 _ELSEWHERE = {
@@ -25,16 +25,17 @@ _ELSEWHERE = {
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether a tree is an aggregate call, with or without a FILTER; also one that other systems have."""
+    """Return whether the tree is an aggregate call, with or without FILTER; also for aggregates of other systems."""
     if isinstance(node, exp.Filter):
         return True
     return isinstance(node, exp.Anonymous) and (node.name.lower() in AGGREGATE_NAMES or is_foreign(node.name))
 
 
 def is_foreign(name: str) -> bool:
-    """Whether this is the name of an aggregate that is known from elsewhere, but not here."""
+    """Return whether this is an aggregate of other systems that Penstock does not have."""
     return name.lower() in _ELSEWHERE
 
 
 def has_aggregate(node: exp.Expr) -> bool:
+    """Return whether the tree contains an aggregate call."""
     return any(is_aggregate(part) for part in node.walk())

@@ -1,4 +1,4 @@
-"""Conditions as the list of what all has to hold."""
+"""Split a condition into the conjuncts of its AND, and join conjuncts into a condition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.expr.tree import Call, Expr, Literal
 
 
 def conjuncts_of(predicate: Expr) -> tuple[Expr, ...]:
-    """The parts of an AND, also of one inside another; TRUE has none."""
+    """Return the conjuncts of the predicate, with nested ANDs flattened; TRUE has none."""
     match predicate:
         case Call("and", arguments):
             return tuple(part for argument in arguments for part in conjuncts_of(argument))
@@ -19,6 +19,6 @@ def conjuncts_of(predicate: Expr) -> tuple[Expr, ...]:
 
 
 def all_of(conjuncts: Iterable[Expr]) -> Expr | None:
-    """The condition that all of them hold, written as the parser writes it; None where there are none."""
+    """Return the AND of the conjuncts, nested to the left as the parser does it; None if there are none."""
     parts = list(conjuncts)
     return reduce(lambda left, right: Call("and", (left, right)), parts) if parts else None

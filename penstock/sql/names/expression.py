@@ -1,4 +1,5 @@
-"""From a sqlglot tree to an expression. What is not listed here is refused, and so are unknown parts of it."""
+"""Translate a sqlglot tree to an expression. Node types that are not listed here, and unknown parts of nodes, are
+refused."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from penstock.sql.parse.tree import dotted_names, extra_parts, place_of, placing
 
 _WHERE_AGGREGATES_STAND = "aggregates stand in SELECT and HAVING of a query over a window; in Python, in .agg(...)"
 _SEMI = "write a SEMI or an ANTI JOIN, with a bound on time"
-_MAX_REPEATED = 1_000  # nodes of an operand that has to be written twice; nested, they would double each time
+_MAX_REPEATED = 1_000  # nodes of an operand that is copied into every branch; nested CASEs would multiply it
 _BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -44,12 +45,12 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseRightShift: ">>",
 }
 _PATTERNS: dict[type[exp.Expr], str] = {exp.Like: "like", exp.ILike: "ilike"}
-# Notes the parser makes about a dialect, which DuckDB's meaning of the operator includes.
+# Flags of sqlglot about the dialect; they are set as DuckDB defines the operators.
 _NOTES = ("typed", "safe")
 
 
 def translate(node: exp.Expr, scope: Scope) -> Expr:
-    """The expression a tree stands for, with the names in it resolved. Errors say where."""
+    """Return the expression of a tree, with its names resolved in `scope`. Errors show their place in the text."""
     node = without_parentheses(node)
     with placing(node, scope.text):
         if is_aggregate(node):
@@ -77,11 +78,13 @@ def _binary(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _only(node: exp.Expr, *known: str) -> None:
+    """Refuse a node with parts other than `known`."""
     for _ in extra_parts(node, known):
         raise _refusal(node)
 
 
 def _refusal(node: exp.Expr) -> QueryError:
+    """Return the error for an expression that is not supported."""
     return QueryError(
         f"this kind of expression is not supported: {type(node).__name__.lower()}",
         hint="use arithmetic, comparisons, AND, OR, NOT, CASE, CAST, BETWEEN, IN, LIKE, IS NULL, EXTRACT and functions",
@@ -104,7 +107,7 @@ def _column(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _dot(node: exp.Expr, scope: Scope) -> Expr:
-    """`(expression).field`, and what stands behind the fourth name of `a.b.c.d.e`."""
+    """Translate `(expression).field`, and the names after the fourth of `a.b.c.d.e`."""
     names: list[str] = []
     while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
         names.insert(0, node.expression.name)
@@ -117,13 +120,13 @@ def _dot(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _bracket(node: exp.Expr, scope: Scope) -> Expr:
-    """`a[1]` is an element of an array, from 1 as in DuckDB; `m['key']` is an entry of a map."""
+    """Translate `a[1]` to an element of an array, counted from 1 as in DuckDB, and `m['key']` to a map entry."""
     _only(node, "this", "expressions", "offset")
     match node.expressions:
         case [exp.Literal(is_string=True) as key]:
             return Call("map_extract_value", (translate(node.this, scope), Literal(str(key.this))))
         case [exp.Literal() as index] if str(index.this).isdigit():
-            # The parser counts from 0, whatever the dialect.
+            # sqlglot counts from 0 in every dialect.
             return Call("array_extract", (translate(node.this, scope), Literal(int(index.this) + 1)))
     raise QueryError(
         "what stands in brackets is a number or a text",
@@ -144,6 +147,7 @@ def _negative(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _not(node: exp.Expr, scope: Scope) -> Expr:
+    """Translate NOT; `NOT x IS NULL` becomes `is_not_null`."""
     match translate(node.this, scope):
         case Call("is_null", arguments) if isinstance(without_parentheses(node.this), exp.Is):
             return Call("is_not_null", arguments)
@@ -152,7 +156,7 @@ def _not(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _is(node: exp.Expr, scope: Scope) -> Expr:
-    """IS NULL; IS TRUE and IS FALSE are comparisons that are never null."""
+    """Translate IS NULL, and IS TRUE and IS FALSE as comparisons that are never null."""
     _only(node, "this", "expression")
     operand, other = translate(node.this, scope), node.expression
     if isinstance(other, exp.Null):
@@ -168,6 +172,7 @@ def _between(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _in(node: exp.Expr, scope: Scope) -> Expr:
+    """Translate IN with a list of values."""
     if node.args.get("query"):
         raise QueryError("IN takes a list of values", hint=f"a query inside an expression is not supported; {_SEMI}")
     _only(node, "this", "expressions")
@@ -176,7 +181,7 @@ def _in(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _like(node: exp.Expr, scope: Scope, *escape: Expr) -> Expr:
-    """NOT is a note on the pattern match, also where an ESCAPE stands around it."""
+    """Translate LIKE and ILIKE. sqlglot marks NOT on this node, also inside an ESCAPE."""
     _only(node, "this", "expression", "negate")
     found = Call(_PATTERNS[type(node)], (translate(node.this, scope), translate(node.expression, scope), *escape))
     return Call("not", (found,)) if node.args.get("negate") else found
@@ -190,7 +195,7 @@ def _escape(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _case(node: exp.Expr, scope: Scope) -> Expr:
-    """`CASE x WHEN 1 ...` becomes `CASE WHEN x = 1 ...`."""
+    """Translate CASE; `CASE x WHEN 1 ...` becomes `CASE WHEN x = 1 ...`."""
     _only(node, "this", "ifs", "default")
     operand = translate(node.this, scope) if node.this else None
     if operand is not None and _is_large(operand):
@@ -208,6 +213,7 @@ def _branch(branch: exp.Expr, operand: Expr | None, scope: Scope) -> tuple[Expr,
 
 
 def _is_large(expression: Expr) -> bool:
+    """Return whether the expression has more than _MAX_REPEATED nodes."""
     waiting, seen = [expression], 0
     while waiting and seen <= _MAX_REPEATED:
         seen += 1

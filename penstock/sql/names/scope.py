@@ -1,4 +1,4 @@
-"""What names mean at one place of a query."""
+"""The scope of an expression: the meaning of names at one place of a query."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ CallHook = Callable[[exp.Expr], Expr]
 
 @dataclass(frozen=True)
 class Part:
-    """A stream of FROM under its alias: what its columns are called there, and what they are called in the rows."""
+    """A stream of FROM under its alias. `columns` maps the names of its columns to their names in the rows of the
+    query."""
 
     name: str
     columns: Mapping[str, str]
@@ -26,14 +27,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Scope:
-    """The columns an expression may read.
+    """The columns that an expression can read.
 
-    `merged` are the columns of USING, which stand for those of both sides. `computed` are names that stand for values
-    which are no columns of the input, as `window_start`; a column of the input goes before them. `elsewhere` says of
-    names that mean nothing here where to write them. `on_aggregate` and `on_over` take in the aggregate calls and
-    those with OVER; without them they are an error.
+    `merged` are the columns of USING, which stand for both sides. `computed` are names of values that are not input
+    columns, such as `window_start`; input columns take precedence. `elsewhere` has hints for names that are valid only
+    in other clauses. `on_aggregate` and `on_over` translate aggregate calls and calls with OVER; without them such
+    calls are errors.
 
-    Invariant: the parts have different names, and all columns different names in the rows.
+    Invariant: the parts have different names, and all columns have different names in the rows.
     """
 
     text: ScriptText
@@ -46,8 +47,10 @@ class Scope:
     on_over: CallHook | None = None
 
     def column(self, names: Sequence[str], offset: int) -> Expr:
-        """What a name means; the case of letters matters only where two columns differ in nothing else. Names with dots
-        between them are a stream and its column, before they are a column and its fields."""
+        """Return the expression of a dotted name; case matters only if two columns differ in nothing else.
+
+        The names are first tried as a stream and its column, then as a column and its fields.
+        """
         first, *rest = names
         part = next((part for part in self.parts if rest and part.name.lower() == first.lower()), None)
         if part is not None and (found := _with_fields(rest, lambda name: self._own(name, part))) is not None:
@@ -60,7 +63,8 @@ class Scope:
         raise self._unknown(rest[0], (part,), offset) if part is not None else self._unknown(first, self.parts, offset)
 
     def _anywhere(self, name: str, offset: int) -> Expr | None:
-        """A column of any stream, under one name."""
+        """Return the column of any stream, the USING column or the computed value with this name; None if there is
+        none."""
         if (merged := spelled(name, self.merged)) is not None:
             return self.merged[merged]
         found = [(part, own) for part in self.parts if (own := spelled(name, part.columns)) is not None]
@@ -73,7 +77,7 @@ class Scope:
         return None if meant is None else self.computed[meant]
 
     def part(self, name: str, offset: int) -> Part:
-        """The stream called `name`."""
+        """Return the stream called `name`."""
         found = next((part for part in self.parts if part.name.lower() == name.lower()), None)
         if found is None:
             hint = did_you_mean(name, [part.name for part in self.parts if part.name])
@@ -81,7 +85,7 @@ class Scope:
         return found
 
     def all_columns(self) -> Iterator[tuple[str, Expr]]:
-        """What `*` stands for; a column of USING comes once."""
+        """Yield name and value of the columns that `*` stands for; a column of USING comes once."""
         shown: set[str] = set()
         for part in self.parts:
             for own, name in part.columns.items():
@@ -93,7 +97,8 @@ class Scope:
                     yield merged, self.merged[merged]
 
     def names_of(self, column: Column) -> tuple[str, ...]:
-        """What a column of the rows is called in a result, best first: as the user calls it, then with its stream."""
+        """Return the candidate result names of a column, best first: its name in the stream, then with the stream's
+        prefix."""
         for part in self.parts:
             for own, name in part.columns.items():
                 if name == column.name:
@@ -101,7 +106,7 @@ class Scope:
         return (column.name,)
 
     def _own(self, name: str, part: Part) -> Expr | None:
-        """A column of one stream."""
+        """Return the column of one stream, or the window column if it is the only stream; None if there is none."""
         if (own := spelled(name, part.columns)) is not None:
             return Column(part.columns[own])
         meant = spelled(name, self.computed)
@@ -122,7 +127,7 @@ class Scope:
 
 
 def _with_fields(names: Sequence[str], resolve: Callable[[str], Expr | None]) -> Expr | None:
-    """The column that as many of the names as possible are, and the fields of it that the others are."""
+    """Resolve as many leading names as possible as a column, and the remaining ones as fields of its struct."""
     for count in range(len(names), 0, -1):
         found = resolve(".".join(names[:count]))
         if found is not None:
@@ -131,17 +136,17 @@ def _with_fields(names: Sequence[str], resolve: Callable[[str], Expr | None]) ->
 
 
 def field_of(expression: Expr, name: str) -> Expr:
-    """A field of a struct."""
+    """Return the expression for a field of a struct."""
     return Call("struct_extract", (expression, Literal(name)))
 
 
 def stream_scope(text: ScriptText, stream: str, columns: Iterable[str]) -> Scope:
-    """The columns of one stream, under their own names."""
+    """Return the scope of one stream, whose columns keep their names."""
     return Scope(text, (Part(stream, {name: name for name in columns}),))
 
 
 def spelled(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is meant: the same one, or the only one that differs in case."""
+    """Return the known name that is meant: the equal one, or the only one that differs in case; else None."""
     candidates = [k for k in known if k.lower() == name.lower()]
     if name in candidates:
         return name

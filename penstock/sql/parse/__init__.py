@@ -1,1 +1,1 @@
-"""From text to tokens, statements and the trees of sqlglot."""
+"""Turn text into tokens, statements and sqlglot trees."""

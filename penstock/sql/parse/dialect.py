@@ -1,7 +1,7 @@
-"""The dialect of the text: DuckDB's tokens and expressions, parsed by sqlglot.
+"""The SQL dialect: DuckDB's tokens and expressions, parsed by sqlglot, within limits on size and nesting.
 
-Function calls stay as the user wrote them, name and arguments, instead of becoming one of sqlglot's many classes: which
-functions there are, and what they are called, is for `expr.functions` to say.
+Function calls keep the name and arguments that the user wrote and do not become one of sqlglot's many classes, because
+`expr.functions` decides which functions exist.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.sql.parse.place import LOOK_AROUND, ScriptText
 
 MAX_BYTES = 64 * 1024
 MAX_NESTING = 200
-_FRAMES_PER_LEVEL = 60  # what the parser takes of Python's stack for one pair of parentheses, generously
+_FRAMES_PER_LEVEL = 60  # an upper limit of Python's stack frames for one pair of parentheses
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
@@ -35,6 +35,8 @@ _WITH_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT")
 
 
 class _Parser(DuckDB.Parser):  # type: ignore[misc]
+    """DuckDB's parser, in which only forms with their own syntax (CAST, EXTRACT, CASE) have their own classes."""
+
     FUNCTIONS: ClassVar[Table] = {}
     FUNCTION_PARSERS: ClassVar[Table] = {name: DuckDB.Parser.FUNCTION_PARSERS[name] for name in _WITH_SYNTAX}
     NO_PAREN_FUNCTIONS: ClassVar[Table] = {}
@@ -46,7 +48,7 @@ class _Dialect(DuckDB):  # type: ignore[misc]
 
 
 def tokens_of(text: ScriptText) -> list[Token]:
-    """The tokens of a script, whose number and nesting are within the limits."""
+    """Return the tokens of the text; refuse text that is too long or nested too deeply, and unclosed quotes."""
     if len(text.text.encode("utf-8", "replace")) > MAX_BYTES:
         raise QueryError("the script is too long", detail=f"it has more than {MAX_BYTES} bytes", hint="split it in two")
     try:
@@ -58,6 +60,7 @@ def tokens_of(text: ScriptText) -> list[Token]:
 
 
 def _unclosed(text: ScriptText) -> QueryError:
+    """Return the error for a quote or comment that is not closed, at the place where it opens."""
     blanked = _CLOSED.sub(lambda found: " " * len(found[0]), text.text)
     found = _LEFT_OPEN.search(blanked)
     return text.error(
@@ -76,6 +79,7 @@ def _check_nesting(tokens: Sequence[Token], text: ScriptText) -> None:
 
 
 def too_deep(text: ScriptText, offset: int) -> QueryError:
+    """Return the error for a query that is nested too deeply."""
     return text.error(
         f"the query is nested more than {MAX_NESTING} levels deep",
         offset,
@@ -84,14 +88,14 @@ def too_deep(text: ScriptText, offset: int) -> QueryError:
 
 
 def tree_of(tokens: list[Token], text: ScriptText) -> exp.Expr:
-    """The tree of the one query that the tokens are."""
+    """Parse the tokens as one query and return its tree."""
     try:
         trees = _Dialect().parser(error_message_context=0).parse(tokens, text.text)
     except ParseError as error:
         raise _syntax_error(error, tokens, text) from error
     except RecursionError as error:
         raise too_deep(text, tokens[0].start) from error
-    except Exception as error:  # the parser trips over some malformed input in ways of its own
+    except Exception as error:  # sqlglot raises other errors for some malformed input
         raise text.error("syntax error: this is not a query", tokens[0].start, hint=LOOK_AROUND) from error
     if len(trees) != 1 or trees[0] is None:
         raise text.error("syntax error: one query was expected here", tokens[0].start, hint=LOOK_AROUND)
@@ -99,13 +103,15 @@ def tree_of(tokens: list[Token], text: ScriptText) -> exp.Expr:
 
 
 def _syntax_error(error: ParseError, tokens: Sequence[Token], text: ScriptText) -> QueryError:
-    """The parser tells the line and the column of the last character of the token it stopped at."""
+    """Return the syntax error at the token where the parser stopped; sqlglot reports the line and column of its last
+    character."""
     told = error.errors[0] if error.errors else {}
     at = next((t for t in tokens if (t.line, t.col) == (told.get("line"), told.get("col"))), tokens[-1])
     return text.error(_what(str(told.get("description") or ""), at.text), at.start, hint=LOOK_AROUND)
 
 
 def _what(description: str, word: str) -> str:
+    """Return the message for sqlglot's description of a syntax error near `word`."""
     if description.startswith("Expecting "):
         return f"syntax error: expected `{description.removeprefix('Expecting ')}` near `{word}`"
     if description.startswith(("Required keyword", "Expected")):
@@ -115,7 +121,7 @@ def _what(description: str, word: str) -> str:
 
 @contextmanager
 def room_for_nesting() -> Iterator[None]:
-    """Python's stack, deep enough for the nesting that is allowed; the parser and all walks of trees recurse."""
+    """Raise Python's recursion limit for the allowed nesting while inside: the parser and all tree walks recurse."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, MAX_NESTING * _FRAMES_PER_LEVEL))
     try:

@@ -1,4 +1,5 @@
-"""Constants: numbers as DuckDB reads them, dates, times, and spans such as `'1 day 6 hours'`; and names of types."""
+"""Parse constants: numbers as DuckDB reads them, dates, timestamps, intervals such as `'1 day 6 hours'`, and type
+names."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _PART = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d{0,9})?)\s*([A-Za-z]+)\s*,?")
 
 
 def number(written: str) -> Literal:
-    """`5` is an integer, `0.5` an exact decimal, `5e-1` a double."""
+    """Parse a number: `5` is an integer, `0.5` an exact decimal, `5e-1` a double."""
     if written.isdigit():
         return Literal(_integer(written))
     if _PLAIN_DECIMAL.fullmatch(written) and len(written) <= _DECIMAL_DIGITS:
@@ -59,7 +60,7 @@ def _integer(digits: str) -> int:
 
 
 def interval_literal(node: exp.Interval) -> Literal:
-    """The span of an INTERVAL whose amount is a constant."""
+    """Return the interval as a constant; its amount must be a constant."""
     amount, unit = without_parentheses(node.this), node.args.get("unit")
     if not isinstance(amount, exp.Literal) or isinstance(unit, exp.IntervalSpan):
         raise QueryError(
@@ -70,7 +71,7 @@ def interval_literal(node: exp.Interval) -> Literal:
 
 
 def cast(operand: Expr, type_name: str, lenient: bool) -> Expr:
-    """A cast to a type under its first name; a date or time written out becomes the value it is."""
+    """Return a cast to the type, named by its canonical name; a date or timestamp in text becomes a constant."""
     type_ = type_named(type_name)
     match operand:
         case Literal(str() as written) if not lenient:
@@ -80,6 +81,7 @@ def cast(operand: Expr, type_name: str, lenient: bool) -> Expr:
 
 
 def _date_or_time(written: str, type_: pa.DataType) -> date | datetime | None:
+    """Return the date or timestamp that the text spells, or None if it spells neither."""
     try:
         if pa.types.is_date(type_) and _DATE.fullmatch(written):
             return date.fromisoformat(written)
@@ -93,7 +95,8 @@ def _date_or_time(written: str, type_: pa.DataType) -> date | datetime | None:
 
 
 def interval(amount: str, unit: str = "") -> timedelta:
-    """The span `amount` of `unit`; without a unit the amount names its own, as in `1 day 6 hours`."""
+    """Return the length of an interval: `amount` in `unit`; without a unit the amount has units, as in `1 day 6
+    hours`."""
     written = f"{amount} {unit}".strip()
     total, at = Fraction(0), 0
     while at < len(written) or not written:
@@ -105,11 +108,12 @@ def interval(amount: str, unit: str = "") -> timedelta:
 
 
 def microseconds(span: timedelta) -> int:
+    """Return the length of the interval in whole microseconds."""
     return span // timedelta(microseconds=1)
 
 
 def is_unit(word: str) -> bool:
-    """Whether the word is a unit of time, of fixed length or of the calendar."""
+    """Return whether the word is a unit of time, of fixed length or of the calendar."""
     singular = _singular(word.upper())
     return singular in _UNITS or singular in _CALENDAR
 
@@ -120,6 +124,7 @@ def _singular(unit: str) -> str:
 
 
 def _microseconds(unit: str) -> int:
+    """Return the length of a unit in microseconds; units of the calendar have none and are refused."""
     singular = _singular(unit.upper())
     if singular in _UNITS:
         return _UNITS[singular]
@@ -133,6 +138,7 @@ def _microseconds(unit: str) -> int:
 
 
 def _span(total: Fraction, written: str) -> timedelta:
+    """Return microseconds as a timedelta; `written` is the interval in the text, for errors."""
     if total.denominator != 1:
         raise QueryError(f"the interval `{written}` is finer than a microsecond", hint="use whole microseconds")
     try:
@@ -151,10 +157,10 @@ def _unreadable(written: str) -> QueryError:
 
 
 def type_named(written: str) -> pa.DataType:
-    """The type a user wrote."""
+    """Return the Arrow type of an SQL type name."""
     try:
         return arrow_type(written)
-    except ValueError as error:  # a DECIMAL of impossible width
+    except ValueError as error:  # a DECIMAL with an invalid precision or scale
         raise QueryError(
             f"the type {written} is impossible",
             detail=str(error),

@@ -1,4 +1,4 @@
-"""`WITH (key = value, ...)` and `SET key = value`."""
+"""Parse `WITH (key = value, ...)` and `SET key = value`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a WITH clause, as text. `places`: where in the script each of them stands."""
+    """The options of a WITH clause, as text. `places` are the offsets of the keys in the script."""
 
     values: Mapping[str, str]
     places: Mapping[str, int]
 
     def without(self, names: Collection[str]) -> Options:
+        """Return the options except those with the given names."""
         return Options({name: value for name, value in self.values.items() if name not in names}, self.places)
 
 
 def with_options(cursor: Cursor) -> Options:
+    """Parse a WITH clause; each key may occur once."""
     cursor.expect("WITH", hint="say what to connect to, as in WITH (connector = 'files', path = 'calls/*.parquet')")
     values: dict[str, str] = {}
     places: dict[str, int] = {}
@@ -38,7 +40,7 @@ def with_options(cursor: Cursor) -> Options:
 
 
 def flag(name: str, told: str) -> bool:
-    """Read an option that is true or false."""
+    """Return the value of an option that is true or false."""
     try:
         return yes_or_no(told)
     except ConfigError as error:
@@ -46,7 +48,7 @@ def flag(name: str, told: str) -> bool:
 
 
 def setting(cursor: Cursor) -> tuple[str, Value]:
-    """The rest of a SET statement."""
+    """Parse a SET statement after the word SET; return its key and value."""
     key = _key(cursor)
     if not cursor.skip("TO"):
         cursor.expect("=")
@@ -62,7 +64,7 @@ def _option(cursor: Cursor) -> tuple[int, str, str | bool]:
 
 
 def _key(cursor: Cursor) -> str:
-    """A key such as `path`, `kafka.group.id` or `'path'`; without quotes its case does not matter."""
+    """Parse a key such as `path`, `kafka.group.id` or `'path'`; unquoted keys become lower case."""
     token = cursor.peek
     if token is not None and token.token_type == TokenType.STRING:
         return str(cursor.take().text)
@@ -79,7 +81,7 @@ def _word(cursor: Cursor) -> str:
 
 
 def _value(cursor: Cursor) -> str | bool:
-    """A string, a number as it is written, or a boolean."""
+    """Parse a string, a boolean, or a number, which stays as it is written."""
     sign = "-" if cursor.skip("-") else ""
     token = cursor.take()
     match token.token_type:
@@ -93,6 +95,7 @@ def _value(cursor: Cursor) -> str | bool:
 
 
 def _number_or_text(cursor: Cursor) -> Value:
+    """Parse the value of SET: numbers become int or float, a bare word is a string."""
     token = cursor.peek
     if token is not None and is_name(token) and token.token_type not in (TokenType.TRUE, TokenType.FALSE):
         return str(cursor.take().text)
@@ -103,5 +106,6 @@ def _number_or_text(cursor: Cursor) -> Value:
 
 
 def _not_a_value(cursor: Cursor, token: Token) -> Exception:
+    """Return the error at `token`, which is the token just taken."""
     cursor.at -= 1
     return cursor.error(f"`{token.text}` is not a value", "a value is a string in '...', a number, true or false")

@@ -1,4 +1,4 @@
-"""Where in the text something stands, and errors that show it."""
+"""Offsets in the text of a script, and errors and warnings that show the line with a caret."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ LOOK_AROUND = "look for a word, a comma or a parenthesis that is missing or too 
 
 
 class PlacedError(QueryError):
-    """A query error whose detail shows where in the text it is."""
+    """A query error whose detail shows its place in the text."""
 
 
 @dataclass(frozen=True)
 class ScriptText:
-    """The text of a script. Places in it are offsets from its start. `warnings` are what was noted while reading it."""
+    """The text of a script. Places are offsets from its start. `warnings` collects the warnings found while
+    planning."""
 
     text: str
     name: str = "script"
     warnings: list[PenstockWarning] = field(default_factory=list, compare=False)
 
     def show(self, offset: int) -> str:
-        """The place in words, and the line it is in with a caret under it."""
+        """Return line and column of the offset, and the line with a caret below it."""
         offset = max(0, min(offset, len(self.text)))
         start = self.text.rfind("\n", 0, offset) + 1
         end = self.text.find("\n", offset)
@@ -34,18 +35,18 @@ class ScriptText:
         return f"{self.name}, line {number}, column {offset - start + 1}\n{_with_caret(line, offset - start)}"
 
     def error(self, what: str, offset: int, *, detail: str = "", hint: str = "") -> QueryError:
-        """An error about what stands at `offset`."""
+        """Return an error at `offset`."""
         return PlacedError(what, detail=_joined(detail, self.show(offset)), hint=hint)
 
     def warn(self, warning: PenstockWarning, offset: int) -> None:
-        """Note a warning about what stands at `offset`; once, however often that is read."""
+        """Record a warning at `offset`, once even if that part is planned several times."""
         placed = PenstockWarning(warning.what, detail=_joined(warning.detail, self.show(offset)), hint=warning.hint)
         if str(placed) not in map(str, self.warnings):
             self.warnings.append(placed)
 
     @contextmanager
     def placing(self, offset: Callable[[], int]) -> Iterator[None]:
-        """Errors from inside say where they are; those that say so already stay as they are."""
+        """Add the place to errors raised inside, unless they have one. `offset` is only called for an error."""
         try:
             yield
         except PlacedError:
@@ -60,7 +61,7 @@ def _joined(detail: str, shown: str) -> str:
 
 
 def _with_caret(line: str, column: int) -> str:
-    """The part of the line around the column, and below it the caret; tabs stay tabs so that the two line up."""
+    """Return the part of the line around the column, and a caret below; tabs stay tabs so that the caret lines up."""
     first = max(0, column - _LINE_SHOWN // 2)
     shown = line[first : first + _LINE_SHOWN]
     indent = "".join("\t" if c == "\t" else " " for c in shown[: column - first])

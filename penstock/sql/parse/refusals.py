@@ -1,4 +1,4 @@
-"""The parts of SQL that have no plan, each with what to do instead."""
+"""Refuse the clauses of SQL that have no plan, each with an alternative."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _IN_UNION = ("this", "expression", "distinct", "with_")
 
 
 def check_set_operation(query: exp.SetOperation, text: ScriptText) -> None:
-    """Refuse all but UNION and UNION ALL by position."""
+    """Refuse set operations other than UNION and UNION ALL by position."""
     if type(query) in _NO_SET_OPERATION:
         what, hint = _NO_SET_OPERATION[type(query)]
         raise text.error(what, place_of(query.expression), hint=hint)
@@ -46,11 +46,13 @@ def check_clauses(select: exp.Select, text: ScriptText) -> None:
 
 
 def check_distinct(clause: exp.Distinct) -> None:
+    """Refuse DISTINCT ON."""
     if any(extra_parts(clause, ())):
         raise QueryError("DISTINCT ON is not supported", hint=_TOP)
 
 
 def _place(select: exp.Expr, part: str) -> int:
+    """Return the offset of a clause, or of the SELECT if the clause has none."""
     value = select.args[part]
     first = value[0] if isinstance(value, list) else value
     inside = offset_of(first) if isinstance(first, exp.Expr) else -1
@@ -58,5 +60,5 @@ def _place(select: exp.Expr, part: str) -> int:
 
 
 def not_a_select(node: exp.Expr, text: ScriptText) -> QueryError:
-    """The error for a statement or subquery that is not a SELECT."""
+    """Return the error for a statement or subquery that is not a SELECT."""
     return text.error("a SELECT was expected here", place_of(node), hint="write SELECT ... FROM ...")

@@ -1,8 +1,8 @@
-"""From tokens to statements: the text is cut at `;`, each statement is recognised by its first words.
+"""Split the tokens at `;` into statements and parse each by its first words.
 
-`WATERMARK FOR ts AS ts - INTERVAL '2' SECOND`: which column tells a stream's time, and how far rows may be late.
-`WATERMARK FOR ts BY PUNCTUATION WHERE kind = 'mark'`: rows for which this holds tell how far the stream has come; they
-are no rows of the stream, unless KEEP ROWS follows.
+`WATERMARK FOR ts AS ts - INTERVAL '2' SECOND` declares the time column and the greatest lateness of a row. `WATERMARK
+FOR ts BY PUNCTUATION WHERE kind = 'mark'` declares punctuation: rows that match the condition advance the watermark and
+are not rows of the stream, unless KEEP ROWS follows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _STATEMENTS = "a script has CREATE SOURCE, CREATE SINK, CREATE VIEW, SELECT and 
 
 @dataclass(frozen=True)
 class Punctuation:
-    """Rows that tell the progress, before the columns are known. Invariant: there is at least one token."""
+    """The condition of punctuation rows, before the columns are known. Invariant: `predicate` has at least one
+    token."""
 
     predicate: tuple[Token, ...]
     keep: bool
@@ -38,8 +39,10 @@ class Punctuation:
 
 @dataclass(frozen=True)
 class Watermark:
-    """What the clause says, before the type of the column is known. `told` is the slack, which is empty where rows come
-    in order, or by which rows it is told."""
+    """A WATERMARK clause, before the type of its column is known.
+
+    `told` is the slack as tokens, empty if rows arrive in order, or the punctuation.
+    """
 
     column: str
     told: tuple[Token, ...] | Punctuation
@@ -48,7 +51,7 @@ class Watermark:
 
 @dataclass(frozen=True)
 class CreateSource:
-    """`schema` is None where no columns are declared, and `watermark` where the clause is missing."""
+    """A CREATE SOURCE statement. `schema` is None if no columns are declared, `watermark` if the clause is missing."""
 
     name: str
     offset: int
@@ -60,6 +63,8 @@ class CreateSource:
 
 @dataclass(frozen=True)
 class CreateView:
+    """A CREATE VIEW statement with the tokens of its query."""
+
     name: str
     offset: int
     if_new: bool
@@ -68,7 +73,7 @@ class CreateView:
 
 @dataclass(frozen=True)
 class CreateSink:
-    """A sink of a query, or of a source or view by name."""
+    """A CREATE SINK statement over the tokens of a query, or over a source or view by name."""
 
     name: str
     offset: int
@@ -79,11 +84,15 @@ class CreateSink:
 
 @dataclass(frozen=True)
 class Select:
+    """A query without a name: its tokens."""
+
     query: Sequence[Token]
 
 
 @dataclass(frozen=True)
 class Set:
+    """A SET statement."""
+
     key: str
     value: Value
 
@@ -92,7 +101,7 @@ Statement = CreateSource | CreateView | CreateSink | Select | Set
 
 
 def statements(tokens: Sequence[Token], text: ScriptText) -> Iterator[Statement]:
-    """The statements of a script, in order."""
+    """Yield the statements of a script, in order; empty ones are skipped."""
     start = 0
     for end in (*(i for i, t in enumerate(tokens) if t.token_type == TokenType.SEMICOLON), len(tokens)):
         if end > start:
@@ -121,7 +130,7 @@ def _create(cursor: Cursor) -> Statement:
 
 
 def _head(cursor: Cursor, kind: str) -> tuple[str, int, bool]:
-    """The name of what is created, its place, and whether it is left alone if it is there already."""
+    """Parse the name after CREATE kind; return the name, its offset, and whether IF NOT EXISTS is written."""
     if_new = cursor.skip("IF", "NOT", "EXISTS")
     offset = cursor.offset
     return cursor.name(f"the name of the {kind}"), offset, if_new
@@ -134,7 +143,7 @@ def _view(cursor: Cursor) -> CreateView:
 
 
 def _sink(cursor: Cursor) -> CreateSink:
-    """The WITH clause stands before AS, or behind the query; behind it where the sink is FROM a view."""
+    """Parse CREATE SINK. WITH comes before AS or after the query; with FROM it comes last."""
     head = _head(cursor, "sink")
     if cursor.skip("FROM"):
         return CreateSink(*head, cursor.name("the name of a view or source"), _trailing(cursor))
@@ -150,12 +159,13 @@ def _sink(cursor: Cursor) -> CreateSink:
 
 
 def _start_of_options(tokens: Sequence[Token]) -> int:
-    """Where the last `WITH (` stands, or the end of the tokens."""
+    """Return the index of the last `WITH (`, or the number of tokens."""
     pairs = pairwise(tokens)
     return max((i for i, (t, u) in enumerate(pairs) if is_word(t, "WITH") and is_word(u, "(")), default=len(tokens))
 
 
 def _trailing(cursor: Cursor) -> Options:
+    """Parse the WITH clause that ends a statement."""
     options = with_options(cursor)
     cursor.end()
     return options
@@ -178,6 +188,7 @@ def _source(cursor: Cursor) -> CreateSource:
 
 
 def _check_once(text: ScriptText, offset: int, names: list[str], marks: int) -> None:
+    """Refuse a column name that is declared twice, and more than one WATERMARK."""
     twice = next((n for i, n in enumerate(names) if n.lower() in (m.lower() for m in names[:i])), None)
     if twice is not None:
         raise text.error(
@@ -188,6 +199,7 @@ def _check_once(text: ScriptText, offset: int, names: list[str], marks: int) -> 
 
 
 def _column(cursor: Cursor) -> pa.Field | Watermark:
+    """Parse one entry of a column list: a column with its type, or the WATERMARK clause."""
     if cursor.skip("WATERMARK"):
         return _watermark(cursor)
     name, offset = cursor.dotted_name("the name of a column"), cursor.offset
@@ -202,7 +214,7 @@ def _column(cursor: Cursor) -> pa.Field | Watermark:
 
 
 def _outside_brackets(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens of a type that are not the types or names of its fields."""
+    """Yield the tokens of a type outside parentheses and angle brackets, which hold the types and names of fields."""
     depth = 0
     for token in tokens:
         depth -= token.text.count(")") + token.text.count(">")
@@ -212,7 +224,7 @@ def _outside_brackets(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _watermark(cursor: Cursor) -> Watermark:
-    """The clause behind the word WATERMARK."""
+    """Parse a WATERMARK clause after the word WATERMARK."""
     offset = cursor.offset
     cursor.expect("FOR", hint=HOW_WATERMARK)
     column = cursor.dotted_name("the time column")
@@ -231,6 +243,7 @@ def _watermark(cursor: Cursor) -> Watermark:
 
 
 def _punctuation(cursor: Cursor) -> Punctuation:
+    """Parse the clause after BY: `PUNCTUATION WHERE condition [KEEP ROWS]`."""
     cursor.expect("PUNCTUATION", "WHERE", hint=HOW_PUNCTUATED)
     tokens = tuple(cursor.until_comma())
     keep = len(tokens) > 2 and is_word(tokens[-2], "KEEP") and is_word(tokens[-1], "ROWS")

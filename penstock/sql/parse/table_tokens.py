@@ -1,7 +1,7 @@
-"""Forms of FROM that only this system or Flink has, brought to calls on the tokens, before the query is parsed.
+"""Rewrite forms of FROM that sqlglot does not know into calls, on the tokens, before the query is parsed.
 
-`TABLE(HOP(TABLE calls, DESCRIPTOR(ts), ...))`, the form of Flink, loses the words TABLE; `calls PARTITION BY k` as an
-argument becomes two. `FROM a UNION b`, the unions of the papers, becomes a call of `UNION`.
+Flink's `TABLE(HOP(TABLE calls, DESCRIPTOR(ts), ...))` loses the words TABLE; `calls PARTITION BY k` as an argument
+becomes two arguments. `FROM a UNION b` becomes a call of `UNION`. New tokens keep the offsets of the old ones.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from sqlglot.tokens import Token, TokenType
 
 from penstock.sql.parse.cursor import is_name, is_word
 
-PARTITION, UNION = "[partition]", "[union]"  # no word of the text can be these, so no user can call them by name
+PARTITION, UNION = "[partition]", "[union]"  # not words of SQL, so no user can call them
 BEFORE_STREAM = ("FROM", "JOIN", ",")
 _NO_STREAM = ("SELECT", "FROM", "VALUES", "WITH", "TABLE", "ALL", "DISTINCT", "BY")
 _CLAUSES = ("SELECT", "FROM", "JOIN", "WHERE", "GROUP BY", "HAVING", "QUALIFY", "ORDER BY", "WITH")
 
 
 def plain_tables(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with streams written as names, queries and calls."""
+    """Return the tokens with every stream of FROM written as a name, a query or a call."""
     dropped = set(_table_words(tokens))
     return _unions(_partitions([_plain_word(token) for i, token in enumerate(tokens) if i not in dropped]))
 
 
 def _plain_word(token: Token) -> Token:
-    """SESSION is a keyword to the parser, which cannot be called."""
+    """Return SESSION as a plain word: sqlglot's keyword cannot be called."""
     return token_at(token, TokenType.VAR, token.text) if token.token_type == TokenType.SESSION else token
 
 
 def _table_words(tokens: Sequence[Token]) -> Iterator[int]:
-    """The places of `TABLE` before a name in a list of arguments, and of `TABLE ( ... )` around a call in FROM."""
+    """Yield the indexes of TABLE before a name in an argument list, and of `TABLE (` and `)` around a call in FROM."""
     for i in range(1, len(tokens) - 2):
         if not is_word(tokens[i], "TABLE"):
             continue
@@ -41,7 +41,8 @@ def _table_words(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _partitions(tokens: Sequence[Token]) -> list[Token]:
-    """`SESSION(calls PARTITION BY k, ...)` as `SESSION(calls, PARTITION(k), ...)`; several in parentheses."""
+    """Rewrite `SESSION(calls PARTITION BY k, ...)` to `SESSION(calls, PARTITION(k), ...)`; several keys are in
+    parentheses."""
     result: list[Token] = []
     cursor = 0
     while cursor < len(tokens):
@@ -58,22 +59,24 @@ def _partitions(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _is_argument(tokens: Sequence[Token], at: int) -> bool:
-    """Whether PARTITION BY stands behind a stream that is the first argument of a call."""
+    """Return whether PARTITION BY follows a name that is the first argument of a call."""
     return at >= 2 and is_name(tokens[at - 1]) and is_word(tokens[at - 2], "(", "=>")
 
 
 def _end_of_argument(tokens: Sequence[Token], start: int) -> int:
+    """Return the index after the key, or after the parentheses around several keys."""
     if start < len(tokens) and is_word(tokens[start], "("):
         return min(closing(tokens, start) + 1, len(tokens))
     return min(start + 1, len(tokens))
 
 
 def _inside(tokens: Sequence[Token]) -> Sequence[Token]:
+    """Return the tokens without enclosing parentheses."""
     return tokens[1:-1] if tokens and is_word(tokens[0], "(") else tokens
 
 
 def _unions(tokens: list[Token]) -> list[Token]:
-    """`a UNION b UNION ALL c` in FROM as `UNION(a, b, c)`."""
+    """Rewrite `a UNION b UNION ALL c` in FROM to `UNION(a, b, c)`."""
     result: list[Token] = []
     i = 0
     while i < len(tokens):
@@ -88,7 +91,7 @@ def _unions(tokens: list[Token]) -> list[Token]:
 
 
 def _union_at(tokens: Sequence[Token], at: int) -> tuple[list[Token], int]:
-    """The names of a union that begins here, and the place behind it."""
+    """Return the names of the union that begins at index `at`, and the index after it."""
     names = [tokens[at]] if is_stream_name(tokens[at]) else []
     after = at + 1
     while names and after < len(tokens) and tokens[after].token_type == TokenType.UNION:
@@ -101,11 +104,12 @@ def _union_at(tokens: Sequence[Token], at: int) -> tuple[list[Token], int]:
 
 
 def is_stream_name(token: Token) -> bool:
+    """Return whether the token can name a stream of FROM."""
     return is_name(token) and not is_word(token, *_NO_STREAM)
 
 
 def _begins_stream(before: Sequence[Token]) -> bool:
-    """Whether a stream of FROM may begin behind these tokens."""
+    """Return whether a stream of FROM can begin after these tokens."""
     outside = list(before)
     while outside and is_word(outside[-1], "("):
         outside.pop()
@@ -113,7 +117,7 @@ def _begins_stream(before: Sequence[Token]) -> bool:
 
 
 def clause_of(tokens: Sequence[Token]) -> str:
-    """The clause that these tokens end in."""
+    """Return the first word of the clause in which the tokens end, at the current depth of parentheses; or ""."""
     depth = 0
     for token in reversed(tokens):
         depth += is_word(token, ")") - is_word(token, "(")
@@ -125,7 +129,7 @@ def clause_of(tokens: Sequence[Token]) -> str:
 
 
 def closing(tokens: Sequence[Token], opening: int) -> int:
-    """The place of the parenthesis that closes the one at `opening`; past the end where there is none."""
+    """Return the index of the parenthesis that closes the one at `opening`, or the number of tokens."""
     depth = 0
     for i in range(opening, len(tokens)):
         depth += is_word(tokens[i], "(") - is_word(tokens[i], ")")
@@ -135,7 +139,7 @@ def closing(tokens: Sequence[Token], opening: int) -> int:
 
 
 def call(at: Token, name: str, arguments: Sequence[Sequence[Token]]) -> list[Token]:
-    """The tokens of a call, which keep the place of what they stand for."""
+    """Return the tokens of a call of `name`; new tokens have the offset of `at`."""
     comma = token_at(at, TokenType.COMMA, ",")
     inside = [token for i, argument in enumerate(arguments) for token in ([comma] if i else []) + list(argument)]
     opening, end = token_at(at, TokenType.L_PAREN, "("), token_at(at, TokenType.R_PAREN, ")")
@@ -143,4 +147,5 @@ def call(at: Token, name: str, arguments: Sequence[Sequence[Token]]) -> list[Tok
 
 
 def token_at(at: Token, kind: TokenType, text: str) -> Token:
+    """Return a new token with the offset of `at`."""
     return Token(kind, text, line=at.line, col=at.col, start=at.start, end=at.end)

@@ -1,4 +1,4 @@
-"""Small questions to a sqlglot tree: where it stands in the text, how deep it is, what it carries."""
+"""Read properties of a sqlglot tree: its place in the text, its depth, its parts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from penstock.sql.parse.place import ScriptText
 
 
 def offset_of(node: exp.Expr) -> int:
-    """Where a tree starts: the first place known of it or anything below it. The parser records those of names."""
+    """Return the lowest known offset of the tree and its descendants, or -1. sqlglot records offsets of names only."""
     return min((int(n.meta["start"]) for n in node.walk() if "start" in n.meta), default=-1)
 
 
 def place_of(node: exp.Expr) -> int:
-    """Where a tree stands: its start, or that of the nearest thing around it whose place is known."""
+    """Return the offset of the tree, or of its nearest ancestor with a known offset, or 0."""
     around: exp.Expr | None = node
     while around is not None:
         if (offset := offset_of(around)) >= 0:
@@ -27,23 +27,24 @@ def place_of(node: exp.Expr) -> int:
 
 
 def placing(node: exp.Expr, text: ScriptText) -> AbstractContextManager[None]:
-    """Errors from inside say where in the text the tree stands."""
+    """Add the place of the tree to errors raised inside."""
     return text.placing(lambda: place_of(node))
 
 
 def extra_parts(node: exp.Expr, known: Collection[str]) -> Iterator[str]:
-    """The parts of a tree that are there and not among those known."""
+    """Yield the names of the parts of a tree that are set and not in `known`."""
     return (part for part, value in node.args.items() if value and part not in known)
 
 
 def without_parentheses(node: exp.Expr) -> exp.Expr:
+    """Return the tree without enclosing parentheses."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
 def dotted_names(column: exp.Column) -> list[str]:
-    """The names of a column with dots between them, from left to right."""
+    """Return the names of a column reference such as `a.b.c`, from left to right."""
     return [part for key in ("catalog", "db", "table") if (part := column.text(key))] + [str(column.name)]
 
 

@@ -1,10 +1,9 @@
-"""Windows in brackets, brought to calls on the tokens, before the query is parsed.
+"""Rewrite bracket windows into calls, on the tokens, before the query is parsed.
 
-`FROM calls [RANGE 1 MINUTE SLIDE 10 SECONDS WA ts]`, the windows of the papers, becomes a call of `BRACKET` with the
-arguments of HOP; an omitted time column is NULL, and the last argument says whether GAPS is written. `[ROWS 100 SLIDE
-10]` becomes a call of `ROWS`. Behind a select list, as in `SELECT count(*) [RANGE 1 MINUTE] FROM calls`, they become
-its last item, a call without a stream. New tokens keep the places of the old ones, so that messages still point into
-the text.
+`FROM calls [RANGE 1 MINUTE SLIDE 10 SECONDS WA ts]` becomes a call of `BRACKET` with the arguments of HOP; a missing
+time column is NULL, and the last argument says whether GAPS is written. `[ROWS 100 SLIDE 10]` becomes a call of `ROWS`.
+After a select list, as in `SELECT count(*) [RANGE 1 MINUTE] FROM calls`, the window becomes the last item: a call
+without a stream. New tokens keep the offsets of the old ones, so that messages point into the text.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from penstock.sql.parse.table_tokens import (
     token_at,
 )
 
-BRACKET, ROWS = "[window]", "[rows]"  # no word of the text can be these, so no user can call them by name
+BRACKET, ROWS = "[window]", "[rows]"  # not words of SQL, so no user can call them
 _KEYWORDS = ("RANGE", "SLIDE", "WA", "ROWS", "GAPS")
 _HOW = "write [RANGE 1 MINUTE SLIDE 10 SECONDS WA ts], where SLIDE and WA may be left out, or [ROWS 100 SLIDE 10]"
 
@@ -34,7 +33,7 @@ Parts = dict[str, list[Token]]
 
 
 def plain_windows(tokens: Sequence[Token], text: ScriptText) -> list[Token]:
-    """The tokens with all windows written as calls."""
+    """Return the tokens with every bracket window written as a call."""
     result: list[Token] = []
     cursor = Cursor(plain_tables(tokens), text)
     while (token := cursor.peek) is not None:
@@ -45,7 +44,8 @@ def plain_windows(tokens: Sequence[Token], text: ScriptText) -> list[Token]:
 
 
 def _take_window(result: list[Token], cursor: Cursor) -> bool:
-    """Put a call in the place of a stream and the window behind it, or of a window behind a select list."""
+    """Replace a stream and its window, or a window after a select list, by a call; return whether a window was
+    there."""
     token = cursor.tokens[cursor.at]
     if (found := _stream_before(result)) is not None:
         start, end = found
@@ -59,14 +59,17 @@ def _take_window(result: list[Token], cursor: Cursor) -> bool:
 
 
 def _opens_window(cursor: Cursor) -> bool:
+    """Return whether a bracket window begins here, rather than an array or an index such as `a[rows]`."""
     following = cursor.tokens[cursor.at : cursor.at + 3]
     is_window = len(following) == 3 and is_word(following[0], "[") and is_word(following[1], *_KEYWORDS)
     return is_window and not is_word(following[2], "]")
 
 
 def _stream_before(tokens: Sequence[Token]) -> tuple[int, int] | None:
-    """From where to where the stream goes that a bracket stands behind: a name, a query in parentheses or a union, with
-    or without an alias, in FROM."""
+    """Return start and end of the stream in FROM that the tokens end with, without its alias; None if there is none.
+
+    A stream is a name, a query in parentheses or a union.
+    """
     if clause_of(tokens) not in ("FROM", "JOIN"):
         return None
     for end in (len(tokens), _before_alias(tokens)):
@@ -77,14 +80,14 @@ def _stream_before(tokens: Sequence[Token]) -> tuple[int, int] | None:
 
 
 def _before_alias(tokens: Sequence[Token]) -> int:
-    """Where a stream ends if the last token is its alias."""
+    """Return the index where a stream ends if the last token is its alias; 0 if it cannot be an alias."""
     if len(tokens) < 2 or not is_stream_name(tokens[-1]):
         return 0
     return len(tokens) - (2 if is_word(tokens[-2], "AS") else 1)
 
 
 def _start(tokens: Sequence[Token], end: int) -> int:
-    """Where the stream starts that ends at `end`; 0 where there is none."""
+    """Return the index where the stream that ends at `end` starts; 0 if there is none."""
     if end < 1:
         return 0
     if is_word(tokens[end - 1], ")"):
@@ -94,7 +97,7 @@ def _start(tokens: Sequence[Token], end: int) -> int:
 
 
 def _opening(tokens: Sequence[Token], closing: int) -> int:
-    """The place of the parenthesis that the one at `closing` closes, or 0."""
+    """Return the index of the parenthesis that the one at `closing` closes, or 0."""
     depth = 0
     for i in range(closing, -1, -1):
         depth += is_word(tokens[i], ")") - is_word(tokens[i], "(")
@@ -104,7 +107,7 @@ def _opening(tokens: Sequence[Token], closing: int) -> int:
 
 
 def _bracket(cursor: Cursor) -> Parts:
-    """The tokens behind each keyword of a bracket, which are in any order, with or without commas between them."""
+    """Parse a bracket; return the tokens after each keyword. Keywords come in any order, commas are optional."""
     cursor.expect("[")
     parts: Parts = {}
     while not cursor.skip("]"):
@@ -123,6 +126,7 @@ def _bracket(cursor: Cursor) -> Parts:
 
 
 def _part(keyword: str, word: Token, cursor: Cursor) -> list[Token]:
+    """Parse the tokens that belong to one keyword."""
     match keyword:
         case "WA":
             return _time_name(cursor)
@@ -132,7 +136,7 @@ def _part(keyword: str, word: Token, cursor: Cursor) -> list[Token]:
 
 
 def _time_name(cursor: Cursor) -> list[Token]:
-    """`ts` or `calls.ts`."""
+    """Parse `ts` or `calls.ts`."""
     start = cursor.at
     cursor.name("the time column")
     if cursor.skip("."):
@@ -141,7 +145,8 @@ def _time_name(cursor: Cursor) -> list[Token]:
 
 
 def _span(cursor: Cursor) -> list[Token]:
-    """A number with a unit becomes an INTERVAL; without one it stays a number, for a BIGINT time or for rows."""
+    """Parse a length: a number with a unit becomes an INTERVAL, without one it stays a number (BIGINT time, or
+    rows)."""
     cursor.skip("INTERVAL")
     amount = cursor.take()
     if amount.token_type not in (TokenType.NUMBER, TokenType.STRING):
@@ -154,7 +159,7 @@ def _span(cursor: Cursor) -> list[Token]:
 
 
 def _call(at: Token, stream: list[list[Token]], parts: Parts) -> list[Token]:
-    """`BRACKET(stream, time or NULL, slide, size, gaps)` or `ROWS(stream, slide, size)`."""
+    """Return `BRACKET(stream, time or NULL, slide, size, gaps)` or `ROWS(stream, slide, size)` as tokens."""
     if "ROWS" in parts:
         return call(at, ROWS, [*stream, parts.get("SLIDE", parts["ROWS"]), parts["ROWS"]])
     time = parts.get("WA", [token_at(at, TokenType.NULL, "NULL")])

@@ -1,7 +1,7 @@
-"""Reading FROM and its joins.
+"""Read FROM and its joins into a tree.
 
-A comma binds less tightly than JOIN. A column keeps its name in the rows of the query, unless a stream before it has
-one of that name: then it is called as its stream and itself, `b_ts`.
+A comma binds less tightly than JOIN. A column keeps its name in the rows of the query, unless an earlier stream has a
+column of that name: then it is prefixed with its stream, as in `b_ts`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KNOWN = "there are inner, LEFT, RIGHT, FULL, SEMI and ANTI joins, with ON or US
 
 
 def read_from(select: exp.Select, context: Context) -> From:
-    """The FROM clause of a SELECT."""
+    """Read the FROM clause of a SELECT."""
     clause = select.args.get("from_")
     if clause is None:
         raise context.text.error("the query has no FROM", place_of(select), hint="say which source it reads")
@@ -49,22 +49,22 @@ def read_from(select: exp.Select, context: Context) -> From:
 
 
 def _is_group(table: exp.Expr) -> bool:
-    """Whether there are joins inside an item of FROM."""
+    """Return whether the item of FROM contains joins."""
     inner = table.this if isinstance(table, exp.Subquery) else None
     return bool(table.args.get("joins")) or (isinstance(inner, exp.Table | exp.Subquery) and _is_group(inner))
 
 
 @dataclass
 class _Reader:
-    """Reads from left to right. `joining`: there is more than one stream. `taken` are the names, in small letters, that
-    columns have got so far."""
+    """Reads FROM from left to right. `joining`: there is more than one stream. `taken` has the column names used so
+    far, in lower case."""
 
     context: Context
     joining: bool
     taken: set[str] = field(default_factory=set)
 
     def chain(self, table: exp.Expr, joins: Sequence[exp.Join]) -> From:
-        """A table and what is joined to it; commas begin a new chain, and the chains are joined last."""
+        """Read a table and its joins. A comma starts a new chain; the chains are joined last."""
         chains = [self._item(table)]
         for join in (*(table.args.get("joins") or ()), *joins):
             item = self._item(join.this)
@@ -72,8 +72,10 @@ class _Reader:
         return reduce(self._product, chains)
 
     def _extended(self, chains: list[From], item: From, join: exp.Join) -> list[From]:
-        """The chains with something joined to the last, or to all of them where ON reads the others too. That is the
-        same, unless all rows of the item are kept."""
+        """Join the item to the last chain, or to the product of all chains if ON reads earlier ones.
+
+        Both give the same rows, unless the join keeps all rows of the item (RIGHT, FULL).
+        """
         try:
             return [*chains[:-1], self._joined(chains[-1], item, join)]
         except QueryError:
@@ -82,6 +84,7 @@ class _Reader:
             return [self._joined(reduce(self._product, chains), item, join)]
 
     def _item(self, table: exp.Expr) -> From:
+        """Read one item of FROM with its alias, or a chain of joins in parentheses."""
         if any(extra_parts(table, ("this", "alias", "joins"))):
             raise self.context.text.error(ITEMS, place_of(table), hint="and an alias")
         in_parentheses = isinstance(table, exp.Subquery) and isinstance(table.this, exp.Table)
@@ -93,13 +96,14 @@ class _Reader:
             return self._leaf(join_input(stream) if self.joining else stream, place_of(table))
 
     def _leaf(self, stream: Stream, offset: int) -> From:
+        """Return a stream with its columns named for the rows of the query."""
         own = columns_of_node(stream.node)
         names = tuple(self._name(name, stream.name) for name in own)
         part = Part(stream.name, dict(zip(own, names, strict=True)))
         return From(Leaf(stream, names, offset), Scope(self.context.text, (part,)))
 
     def _name(self, own: str, stream: str) -> str:
-        """The name of a column in the rows; it differs from the others also where case does not matter."""
+        """Return the name of a column in the rows, which differs from all others even without regard to case."""
         if not self.joining:
             return own
         longer = f"{stream or 'other'}_{own}"
@@ -109,6 +113,7 @@ class _Reader:
         return name
 
     def _joined(self, left: From, right: From, join: exp.Join) -> From:
+        """Join two parts of FROM by a JOIN clause."""
         with placing(join.this, self.context.text):
             kind = _kind_of(join)
             both = _both_scopes(left.scope, right.scope, place_of(join.this))
@@ -119,6 +124,7 @@ class _Reader:
             return From(_tree(kind, (left, right), (*equal, *on), place_of(join.this)), scope)
 
     def _product(self, left: From, right: From) -> From:
+        """Join two parts of FROM that a comma separates."""
         offset = next(leaves_of(right.tree)).offset
         with self.context.text.placing(lambda: offset):
             return From(_tree("inner", (left, right), (), offset), _both_scopes(left.scope, right.scope, offset))
@@ -138,7 +144,7 @@ def _alias(table: exp.Expr, text: ScriptText) -> str:
 
 
 def _kind_of(join: exp.Join) -> str:
-    """Which of the plan's kinds of join this is."""
+    """Return the plan's kind of the join."""
     written = join.text("side").upper(), join.text("kind").upper()
     if (method := join.text("method")) or written not in _KINDS:
         name = " ".join(filter(None, (method.upper(), *written)))
@@ -152,13 +158,13 @@ def _kind_of(join: exp.Join) -> str:
 
 
 def _is_comma(join: exp.Join) -> bool:
-    """Whether the item stands behind a comma, or behind a JOIN that says as little."""
+    """Return whether the item follows a comma, or a JOIN without kind and condition, which means the same."""
     return not any(extra_parts(join, ("this",)))
 
 
 @dataclass(frozen=True)
 class _Shared:
-    """A column of USING: its name, and what it is on each side."""
+    """A column of USING: its name and its value on each side."""
 
     name: str
     left: Expr
@@ -169,7 +175,8 @@ class _Shared:
         return Call("=", (self.left, self.right))
 
     def value(self, kind: str) -> Expr:
-        """The value behind a join: of the side that is there."""
+        """Return the value after the join, from the side that is never null-padded; of a full join the first that is
+        not null."""
         match kind:
             case "right":
                 return self.right
@@ -179,7 +186,7 @@ class _Shared:
 
 
 def _shared_columns(using: Sequence[exp.Expr], left: Scope, right: Scope) -> list[_Shared]:
-    """The columns of USING."""
+    """Return the columns of USING."""
     return [
         _Shared(name.name, left.column([name.name], place_of(name)), right.column([name.name], place_of(name)))
         for name in using
@@ -187,7 +194,7 @@ def _shared_columns(using: Sequence[exp.Expr], left: Scope, right: Scope) -> lis
 
 
 def _both_scopes(left: Scope, right: Scope, offset: int) -> Scope:
-    """The streams of both sides."""
+    """Return the scope of both sides; two streams of one name are refused."""
     names = {part.name.lower() for part in left.parts if part.name}
     twice = next((part.name for part in right.parts if part.name.lower() in names), None)
     if twice is not None:
@@ -196,7 +203,7 @@ def _both_scopes(left: Scope, right: Scope, offset: int) -> Scope:
 
 
 def _visible_scope(kind: str, left: Scope, both: Scope, shared: Sequence[_Shared]) -> Scope:
-    """What can be read behind a join; of a semi or an anti join that is the first side only."""
+    """Return the scope after a join; of a semi or anti join it is the left side's."""
     if kind in ("semi", "anti"):
         return left
     return replace(both, merged={**both.merged, **{column.name: column.value(kind) for column in shared}})

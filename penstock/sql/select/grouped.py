@@ -1,4 +1,4 @@
-"""A SELECT with GROUP BY or aggregates: Aggregate -> [Filter (HAVING)], and the columns over it.
+"""Plan a SELECT with GROUP BY or aggregates: Aggregate -> [Filter (HAVING)], and the columns over it.
 
 GROUP BY takes expressions, positions and aliases of the select list, and the columns of the window.
 """
@@ -47,12 +47,13 @@ _NO_AGGREGATE = "an aggregate cannot be grouped by"
 
 @dataclass
 class _Aggregates:
-    """The distinct aggregates of a query, in the order in which they are met."""
+    """The distinct aggregates of a query, in the order of their first occurrence."""
 
     rows: Scope
     calls: dict[str, AggregateCall] = field(default_factory=dict)
 
     def take(self, node: exp.Expr) -> Expr:
+        """Register an aggregate call and return the slot of its result."""
         call = aggregate_call(node, self.rows)
         key = repr(call)
         self.calls.setdefault(key, call)
@@ -62,7 +63,7 @@ class _Aggregates:
 
 @dataclass(frozen=True)
 class _Names:
-    """What keys and aggregates are called in the Aggregate; all names in it are different."""
+    """The column names of keys and aggregates in the Aggregate. Invariant: all are different."""
 
     keys: tuple[str, ...]
     aggregates: tuple[str, ...]
@@ -70,7 +71,7 @@ class _Names:
 
 @dataclass(frozen=True)
 class _Read:
-    """What a grouped SELECT says, over the columns of its input and slots for what only the result has."""
+    """A grouped SELECT, over the columns of its input and slots for values that only the result has."""
 
     items: tuple[Item, ...]
     groups: _Groups
@@ -81,7 +82,7 @@ class _Read:
 
 
 def grouped(select: exp.Select, rows: Rows, numbering: Numbering) -> Shaped:
-    """The groups of a SELECT, and the columns it computes from them."""
+    """Plan the groups of a SELECT and the columns computed from them."""
     read = _read(select, rows, numbering)
     names = _names(read.groups, read.calls, read.items, rows.scope)
     to_result = _to_result(read.groups, names)
@@ -94,7 +95,7 @@ def grouped(select: exp.Select, rows: Rows, numbering: Numbering) -> Shaped:
 
 
 def _read(select: exp.Select, rows: Rows, numbering: Numbering) -> _Read:
-    """Everything is read before the aggregates are known: each part may bring some."""
+    """Read all clauses before the Aggregate is built: each of them can contain aggregates."""
     aggregates = _Aggregates(rows.scope)
     borders = rows.scope if rows.window is None else replace(rows.scope, computed=WINDOW_SCOPE)
     scope = replace(borders, on_aggregate=aggregates.take, on_over=numbering.take)
@@ -102,7 +103,7 @@ def _read(select: exp.Select, rows: Rows, numbering: Numbering) -> _Read:
     groups = _groups_of(select, rows, _keys_of(select.args.get("group"), items, borders))
     having = _having(select.args.get("having"), items, scope)
     qualify, over = qualify_of(select, items, scope), numbering.over(scope)
-    calls = tuple(aggregates.calls.values()) or (AggregateCall("count", None),)  # groups alone are counted unseen
+    calls = tuple(aggregates.calls.values()) or (AggregateCall("count", None),)  # an Aggregate needs at least one
     return _Read(items, groups, having, qualify, over, calls)
 
 
@@ -114,7 +115,7 @@ def _items(select: exp.Select, scope: Scope) -> tuple[Item, ...]:
 
 
 def _having(clause: exp.Expr | None, items: Sequence[Item], scope: Scope) -> tuple[Expr, exp.Expr] | None:
-    """The predicate, which may also use the aliases of the select list, and its tree."""
+    """Return the predicate of HAVING, which can use aliases of the select list, and its tree; None without HAVING."""
     if clause is None:
         return None
     aliases = {item.alias: item.expression for item in items if item.alias}
@@ -123,6 +124,7 @@ def _having(clause: exp.Expr | None, items: Sequence[Item], scope: Scope) -> tup
 
 
 def _names(groups: _Groups, calls: Sequence[AggregateCall], items: Sequence[Item], scope: Scope) -> _Names:
+    """Choose the column names of the Aggregate, preferring those that the select list gives."""
     taken = set(groups.borders)
     aliases = {same(item.expression): item.alias for item in reversed(items) if item.alias}
     keys: list[str] = []
@@ -139,7 +141,7 @@ def _names(groups: _Groups, calls: Sequence[AggregateCall], items: Sequence[Item
 
 
 def _chosen_name(index: int, call: AggregateCall, items: Sequence[Item]) -> str:
-    """The name of an aggregate that is a whole item of the select list; empty where it is only part of one."""
+    """Return the name of an aggregate that is an item of the select list; "" if it is only part of an item."""
     whole = [i for i in items if isinstance(i.expression, AggregateSlot) and i.expression.index == index]
     if not whole:
         return ""
@@ -153,6 +155,7 @@ def _aggregate(below: Node, groups: _Groups, calls: Sequence[AggregateCall], nam
 
 
 def _to_result(groups: _Groups, names: _Names) -> _ToResult:
+    """Return a function that rewrites an expression over the input to the columns of the Aggregate."""
     known = dict(zip(map(same, groups.keys), names.keys, strict=True))
     if isinstance(groups.window, Moments):
         known |= {same(Column(time)): time for time in groups.window.times}
@@ -175,7 +178,8 @@ def _placed(to_result: _ToResult, expression: Expr, node: exp.Expr, scope: Scope
 
 
 def _default_names(item: Item, expression: Expr) -> tuple[str, ...]:
-    """A column goes by its name, a whole aggregate or key by that in the Aggregate, anything else by its text."""
+    """Return the name of an item without an alias: of a column its own, of a key or aggregate that of the Aggregate,
+    else its text."""
     if item.names and (type(item.expression) is Column or isinstance(item.expression, NumberSlot)):
         return item.names
     return (expression.name,) if isinstance(expression, Column) else (default_name(as_written(item.expression)),)
@@ -183,7 +187,7 @@ def _default_names(item: Item, expression: Expr) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Groups:
-    """`borders` are the columns that the result has for the window, or for the times."""
+    """The keys and the window of a grouped SELECT. `borders` are the window's, or the time, columns of the result."""
 
     keys: tuple[Expr, ...]
     window: Window | Session | RowWindow | Moments
@@ -191,7 +195,7 @@ class _Groups:
 
 
 def _groups_of(select: exp.Select, rows: Rows, keys: _Keys) -> _Groups:
-    """The groups of a SELECT."""
+    """Return the groups of a SELECT."""
     if rows.window is None:
         return _moments(select, rows, keys)
     if not (keys.windowed or rows.implied):
@@ -204,7 +208,8 @@ def _groups_of(select: exp.Select, rows: Rows, keys: _Keys) -> _Groups:
 
 
 def _moments(select: exp.Select, rows: Rows, keys: _Keys) -> _Groups:
-    """Without a window, groups are complete when the times they are grouped by have passed."""
+    """Group by equal times: without a window, a group is complete when the watermark passes the times it is grouped
+    by."""
     known = times_of(rows.node)
     times = tuple(key.name for key in keys.expressions if isinstance(key, Column) and key.name in known)
     if not times:
@@ -229,6 +234,7 @@ def _window_not_grouped(select: exp.Select, rows: Rows) -> QueryError:
 
 
 def _check_numbered(select: exp.Select, rows: Rows) -> None:
+    """Refuse a window of rows unless its rows come straight from a source."""
     node: Node = rows.node
     while isinstance(node, Filter | Project):
         node = node.input
@@ -242,6 +248,7 @@ def _check_numbered(select: exp.Select, rows: Rows) -> None:
 
 
 def _check_partition(select: exp.Select, rows: Rows, keys: _Keys) -> None:
+    """Refuse a GROUP BY that differs from the PARTITION BY of the session."""
     grouped = {key.name for key in keys.expressions if isinstance(key, Column)}
     partition: Sequence[str] = rows.partition or ()
     if grouped != set(partition) or len(grouped) != len(keys.expressions):
@@ -254,18 +261,18 @@ def _check_partition(select: exp.Select, rows: Rows, keys: _Keys) -> None:
 
 @dataclass(frozen=True)
 class _Keys:
-    """The keys without repeats, and whether the window was among what is grouped by."""
+    """The distinct keys of GROUP BY, and whether it names the window."""
 
     expressions: tuple[Expr, ...]
     windowed: bool
 
     def without(self, times: Sequence[str]) -> tuple[Expr, ...]:
-        """The keys that are none of these columns."""
+        """Return the keys that are none of these time columns."""
         return tuple(key for key in self.expressions if not (isinstance(key, Column) and key.name in times))
 
 
 def _keys_of(group: exp.Expr | None, items: Sequence[Item], scope: Scope) -> _Keys:
-    """What GROUP BY says; `scope` is that of the input, with the borders of the window if there is one."""
+    """Read GROUP BY; `scope` is that of the input, with window_start and window_end if there is a window."""
     if group is None:
         return _Keys((), False)
     if any(extra_parts(group, ("expressions",))):
@@ -284,7 +291,7 @@ def _key(node: exp.Expr, items: Sequence[Item], scope: Scope) -> Expr:
 
 
 def _position(node: exp.Expr, items: Sequence[Item]) -> Expr | None:
-    """The item a number stands for."""
+    """Return the item that a number in GROUP BY stands for; None if the tree is not a number."""
     node = without_parentheses(node)
     if not isinstance(node, exp.Literal) or node.is_string:
         return None
@@ -296,6 +303,7 @@ def _position(node: exp.Expr, items: Sequence[Item]) -> Expr | None:
 
 
 def _plain(key: Expr) -> Expr:
+    """Return the key; refuse aggregates, row numbers and expressions over window columns in it."""
     for column in columns_in(key):
         if isinstance(column, AggregateSlot):
             raise QueryError(_NO_AGGREGATE, hint="group by columns, and filter by aggregates in HAVING")

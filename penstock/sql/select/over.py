@@ -22,17 +22,18 @@ _RANKS = ("rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
 
 @dataclass(frozen=True)
 class Over:
-    """What stands behind OVER."""
+    """The PARTITION BY and ORDER BY of an OVER clause."""
 
     partition: tuple[Expr, ...]
     order: tuple[Order, ...]
 
     def mapped(self, change: Callable[[Expr], Expr]) -> Over:
+        """Return the clause with `change` applied to all its expressions."""
         order = tuple(replace(part, expression=change(part.expression)) for part in self.order)
         return Over(tuple(map(change, self.partition)), order)
 
     def ranking(self, times: Sequence[str]) -> Ranking:
-        """A progressing attribute in PARTITION BY tells when a group is complete; the others are keys."""
+        """Return the ranking: the first progressing attribute in PARTITION BY completes groups, the others are keys."""
         time = next((key.name for key in self.partition if isinstance(key, Column) and key.name in times), None)
         keys = tuple(key for key in self.partition if not (isinstance(key, Column) and key.name == time))
         return Ranking(keys, time, self.order)
@@ -40,11 +41,12 @@ class Over:
 
 @dataclass
 class Numbering:
-    """Takes in the ROW_NUMBER() of a query; it may stand in it more than once, but always the same."""
+    """Collects the ROW_NUMBER() of a query. It can occur several times; all occurrences must be equal."""
 
     node: exp.Window | None = None
 
     def take(self, node: exp.Expr) -> Expr:
+        """Register a call with OVER and return the slot of the row number."""
         over = _row_number(node)
         if self.node is not None and self.node != over:
             raise QueryError("a query can number its rows in one way only", hint="write one query inside another")
@@ -52,7 +54,7 @@ class Numbering:
         return NUMBER
 
     def over(self, scope: Scope) -> Over | None:
-        """What is numbered together and in which order; None where no rows are numbered."""
+        """Return the OVER clause translated in `scope`; None if the query numbers no rows."""
         if self.node is None:
             return None
         inner = replace(scope, on_over=None)
@@ -61,6 +63,7 @@ class Numbering:
 
 
 def _row_number(node: exp.Expr) -> exp.Window:
+    """Return the call if it is a ROW_NUMBER() that has a plan; refuse all other calls with OVER."""
     call = without_parentheses(node.this)
     name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
     if name in _RANKS:
@@ -77,6 +80,7 @@ def _row_number(node: exp.Expr) -> exp.Window:
 
 
 def _order(node: exp.Expr, scope: Scope) -> Order:
+    """Translate one ORDER BY item."""
     if not isinstance(node, exp.Ordered):
         return Order(translate(node, scope))
     if any(extra_parts(node, ("this", "desc", "nulls_first"))):

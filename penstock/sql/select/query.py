@@ -1,4 +1,4 @@
-"""From the tree of a query to a plan.
+"""Plan a query from its tree.
 
 rows of FROM and WHERE -> [Aggregate -> [Filter (HAVING)]] -> [TopN -> [Filter (QUALIFY)]] -> [Project] -> [Distinct]
 """
@@ -29,13 +29,13 @@ from penstock.sql.streams.union import once, plan_union
 
 
 def plan_whole(query: exp.Expr, context: Context) -> Node:
-    """The plan of a query that stands alone."""
+    """Plan a query that is not inside another one: nothing around it can bound its ROW_NUMBER()."""
     with placing(query, context.text):
         return whole(stream_of_plan(plan_query(query, context), "")).node
 
 
 def plan_query(query: exp.Expr, context: Context) -> Planned:
-    """The plan of a query, or of one whose rows are numbered but not yet bounded."""
+    """Plan a query; the result is Ranked if its rows are numbered and not bounded yet."""
     while isinstance(query, exp.Subquery | exp.Paren) and not any(extra_parts(query, ("this",))):
         query = query.this
     if isinstance(query, exp.Select | exp.SetOperation):
@@ -71,7 +71,7 @@ def _is_grouped(select: exp.Select) -> bool:
 
 
 def _is_all(select: exp.Select, shaped: Shaped, rows: Rows) -> bool:
-    """Whether the query selects all columns as they are."""
+    """Return whether the query selects all columns unchanged, so that no Project is needed."""
     is_only_star = len(select.expressions) == 1 and is_star(select.expressions[0], rows.scope)
     return is_only_star and shaped.columns == _identity(shaped.node)
 
@@ -81,7 +81,7 @@ def _identity(node: Node) -> tuple[Named, ...]:
 
 
 def _plain(select: exp.Select, rows: Rows, numbering: Numbering) -> Shaped:
-    """A query that computes columns row by row."""
+    """Read a SELECT that computes columns row by row."""
     scope = replace(rows.scope, on_over=numbering.take)
     items = items_of(select, scope)
     names = output_names(items, [item.names for item in items], scope)
@@ -91,7 +91,7 @@ def _plain(select: exp.Select, rows: Rows, numbering: Numbering) -> Shaped:
 
 
 def _numbered(select: exp.Select, shaped: Shaped) -> Planned:
-    """The numbered rows: as many of each group as QUALIFY says, or to be bounded by the query around this one."""
+    """Plan numbered rows: bounded by QUALIFY, or to be bounded by the enclosing query."""
     if shaped.over is None:
         raise QueryError("QUALIFY needs a ROW_NUMBER()", hint="filter with WHERE or HAVING")
     if select.args.get("distinct"):
@@ -107,6 +107,7 @@ def _numbered(select: exp.Select, shaped: Shaped) -> Planned:
 
 
 def _ranked(shaped: Shaped) -> Ranked:
+    """Return the numbered rows with a name for the number that no column has."""
     assert shaped.over is not None
     of_number = [named.name for named in shaped.columns if named.expression == NUMBER]
     column = of_number[0] if of_number else NUMBER_NAME
@@ -120,7 +121,7 @@ def _with_number(expression: Expr, number: str) -> Expr:
 
 
 def _distinct(shaped: Shaped, per_window: bool) -> Node:
-    """Equal rows once; of a window in brackets, once in each window, also where its borders are not selected."""
+    """Remove duplicate rows; with `per_window`, within each window even if its columns are not selected."""
     project = Project(shaped.node, shaped.columns)
     hint = "select the time, or window_start of a window in FROM, as it is"
     read = {name for named in shaped.columns for name in columns_of(named.expression)}
@@ -132,7 +133,7 @@ def _distinct(shaped: Shaped, per_window: bool) -> Node:
 
 
 def _with_names(query: exp.Expr, context: Context) -> Context:
-    """The context in which the query behind a WITH is read; its names hide those of sources and views."""
+    """Return the context with the queries of WITH added; they hide sources and views of the same name."""
     clause = query.args.get("with_")
     if clause is None:
         return context

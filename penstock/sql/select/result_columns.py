@@ -1,4 +1,4 @@
-"""Select lists: what each item computes and what it is called."""
+"""Select lists: the expression and the name of each result column."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from penstock.sql.select.slots import NUMBER_NAME, NumberSlot
 
 @dataclass(frozen=True)
 class Item:
-    """An item of a select list; `alias` is empty where the user gave none. `names` are what it may be called without
-    one, best first."""
+    """An item of a select list. `alias` is empty if there is none; `names` are then its candidate names, best first."""
 
     alias: str
     expression: Expr
@@ -28,7 +27,7 @@ class Item:
 
 
 def items_of(select: exp.Select, scope: Scope) -> tuple[Item, ...]:
-    """The items of a SELECT; a `*` is one item for each column."""
+    """Return the items of a SELECT; a `*` becomes one item for each column."""
     if not select.expressions:
         raise scope.text.error("the query selects nothing", place_of(select), hint="write SELECT * for all columns")
     return tuple(item for node in select.expressions for item in _items(node, scope))
@@ -44,14 +43,14 @@ def _items(node: exp.Expr, scope: Scope) -> tuple[Item, ...]:
 
 
 def require_name(node: exp.Alias, text: ScriptText) -> str:
-    """The name behind AS, which must not be empty."""
+    """Return the name after AS; an empty one is refused."""
     if not node.alias:
         raise text.error("a column cannot have an empty name", place_of(node), hint="write a name behind AS")
     return str(node.alias)
 
 
 def names_of(expression: Expr, scope: Scope) -> tuple[str, ...]:
-    """What an expression without an alias may be called."""
+    """Return the candidate names of an expression without an alias, best first."""
     if isinstance(expression, NumberSlot):
         return (NUMBER_NAME,)
     if merged := [name for name, value in scope.merged.items() if value is expression]:
@@ -66,7 +65,7 @@ def _starred(node: exp.Expr, scope: Scope) -> list[tuple[str, Expr]]:
 
 
 def is_star(node: exp.Expr, scope: Scope) -> bool:
-    """Whether the item is `*` or `stream.*`."""
+    """Return whether the item is `*` or `stream.*`; `*` with EXCLUDE and the like is refused."""
     star = node.this if isinstance(node, exp.Column) else node
     if not isinstance(star, exp.Star):
         return False
@@ -76,8 +75,7 @@ def is_star(node: exp.Expr, scope: Scope) -> bool:
 
 
 def output_names(items: Sequence[Item], names: Sequence[tuple[str, ...]], scope: Scope) -> tuple[str, ...]:
-    """The names of the result's columns: aliases as they are, the others made unique. `names` are what each may be
-    called."""
+    """Return the names of the result's columns: aliases unchanged, others made unique from their candidate `names`."""
     taken: set[str] = set()
     for item in items:
         if item.alias and item.alias in taken:
@@ -92,5 +90,5 @@ def output_names(items: Sequence[Item], names: Sequence[tuple[str, ...]], scope:
 
 
 def free_name(options: Sequence[str], taken: set[str]) -> str:
-    """The first name that is not taken, or the last with a number."""
+    """Return the first name that is not taken, or the last one with a number appended."""
     return next((name for name in options if name not in taken), None) or unique_name(options[-1], taken)

@@ -1,4 +1,4 @@
-"""What a SELECT computes over: the rows of FROM and WHERE, the window on them, and what names mean."""
+"""The input of a SELECT: the rows of FROM and WHERE, the window over them, and their scope."""
 
 from __future__ import annotations
 
@@ -33,8 +33,11 @@ _NO_AGGREGATE = "WHERE is about rows, so an aggregate belongs in HAVING"
 
 @dataclass(frozen=True)
 class Rows:
-    """`window` is on the rows, which are not in it yet; `implied`: GROUP BY need not name it. `partition` are the keys
-    of a session, where FROM says them."""
+    """The input of a SELECT. `window` is not applied to `node` yet.
+
+    `implied`: GROUP BY need not name the window. `partition` are the PARTITION BY columns of a session, None without
+    one.
+    """
 
     node: Node
     scope: Scope
@@ -44,7 +47,7 @@ class Rows:
 
 
 def rows_of(select: exp.Select, context: Context, is_grouped: bool) -> Rows:
-    """The rows that a SELECT computes over. Where it does not group them, they are already in their windows."""
+    """Return the input of a SELECT; if it does not group, the rows are already assigned to their windows."""
     bracket = _pop_bracket(select)
     read = read_from(select, context)
     where = select.args.get("where")
@@ -57,7 +60,7 @@ def rows_of(select: exp.Select, context: Context, is_grouped: bool) -> Rows:
 
 
 def _pop_bracket(select: exp.Select) -> exp.Anonymous | None:
-    """The window behind the select list."""
+    """Remove the window after the select list from the select list and return it; None if there is none."""
     last = select.expressions[-1] if select.expressions else None
     if not isinstance(last, exp.Anonymous) or last.name not in (BRACKET, ROWS):
         return None
@@ -66,6 +69,7 @@ def _pop_bracket(select: exp.Select) -> exp.Anonymous | None:
 
 
 def _single(leaf: Leaf, where: exp.Expr | None, context: Context, is_grouped: bool) -> Rows:
+    """Return the rows of one stream. WHERE is applied after windowing only if it reads window columns."""
     stream = leaf.stream
     rows = Rows(stream.node, _scope(stream, context), stream.window, stream.implied, stream.partition)
     if stream.ranked is not None:
@@ -77,7 +81,7 @@ def _single(leaf: Leaf, where: exp.Expr | None, context: Context, is_grouped: bo
 
 
 def _scope(stream: Stream, context: Context) -> Scope:
-    """The columns of a stream; those that are called like the borders of its window are hidden by them."""
+    """Return the scope of a stream; window_start and window_end of its window hide columns of those names."""
     hidden = WINDOW_COLUMNS if stream.window is not None else ()
     shown = [name for name in columns_of_node(stream.node) if name.lower() not in hidden]
     return stream_scope(context.text, stream.name, shown)
@@ -99,7 +103,7 @@ def _condition(where: exp.Expr, scope: Scope, is_windowed: bool) -> Expr:
 
 
 def _first_rows(rows: Rows, ranked: Ranked, where: exp.Expr | None, offset: int) -> Rows:
-    """The numbered rows of a query in FROM that WHERE bounds; what else WHERE says is about its result."""
+    """Return the first rows of a ROW_NUMBER() subquery, bounded by WHERE; its other conditions filter the result."""
     with rows.scope.text.placing(lambda: offset):
         conjuncts = conjuncts_of(_condition(where, rows.scope, False)) if where is not None else ()
         found = bounded(conjuncts, Column(ranked.column))
@@ -116,7 +120,7 @@ def _joined(read: From, where: exp.Expr | None) -> Rows:
 
 
 def _in_windows(rows: Rows) -> Rows:
-    """Each row once for every window it is in, with the borders of the window among its columns."""
+    """Return each row once for every window it belongs to, with window_start and window_end as columns."""
     match rows.window:
         case None:
             return rows
@@ -129,6 +133,7 @@ def _in_windows(rows: Rows) -> Rows:
 
 
 def _with_borders(scope: Scope, renamed: Mapping[str, str]) -> Scope:
+    """Return the scope with the window columns added; `renamed` maps old to new names of the rows."""
     borders = {name: name for name in WINDOW_COLUMNS}
     if len(scope.parts) == 1:
         columns = {name: name for name in renamed.values()}
@@ -138,7 +143,7 @@ def _with_borders(scope: Scope, renamed: Mapping[str, str]) -> Scope:
 
 
 def _with_bracket(rows: Rows, bracket: exp.Anonymous) -> Rows:
-    """The rows with the window that stands behind the select list."""
+    """Return the rows with the window that follows the select list."""
     if rows.window is not None:
         raise QueryError("the query has two windows", hint="write one, in FROM or behind the select list")
     text = rows.scope.text
@@ -154,7 +159,7 @@ def _with_bracket(rows: Rows, bracket: exp.Anonymous) -> Rows:
 
 
 def _bracket_time(node: exp.Expr, rows: Rows) -> str:
-    """The column behind WA, or the usual time."""
+    """Return the time column after WA, or the default one."""
     column = translate(without_parentheses(node), rows.scope)
     if isinstance(column, Column):
         return progressing(column.name, rows.node, "")

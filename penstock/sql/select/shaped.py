@@ -1,4 +1,4 @@
-"""What a SELECT gives before its rows are numbered and duplicates are removed."""
+"""The plan of a SELECT before rows are numbered and duplicates are removed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from penstock.sql.select.result_columns import Item
 
 @dataclass(frozen=True)
 class Shaped:
-    """`columns`, `over` and `qualify`, the conditions of QUALIFY, are over the rows of `node`; in all of them NUMBER
-    stands for the number of a row."""
+    """A SELECT whose `columns`, `over` and `qualify` (the conjuncts of QUALIFY) read the rows of `node`.
+
+    In all of them the slot NUMBER stands for the row number.
+    """
 
     node: Node
     columns: tuple[Named, ...]
@@ -27,7 +29,7 @@ class Shaped:
 
 
 def qualify_of(select: exp.Select, items: tuple[Item, ...], scope: Scope) -> tuple[Expr, ...]:
-    """The conditions of QUALIFY, which may also use the aliases of the select list."""
+    """Return the conjuncts of QUALIFY, which can use the aliases of the select list."""
     clause = select.args.get("qualify")
     if clause is None:
         return ()

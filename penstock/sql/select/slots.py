@@ -17,12 +17,12 @@ from penstock.plan.schema import WINDOW_COLUMNS
 
 @dataclass(frozen=True)
 class WindowColumn(Column):
-    """`window_start` or `window_end`."""
+    """`window_start` or `window_end` of the result."""
 
 
 @dataclass(frozen=True)
 class AggregateSlot(Column):
-    """The result of the aggregate with this index, before it has its name; `name` is that of its function."""
+    """The result of the aggregate with this index, before it has a column name; `name` is its function."""
 
     index: int
     call: Call
@@ -30,7 +30,7 @@ class AggregateSlot(Column):
 
 @dataclass(frozen=True)
 class NumberSlot(Column):
-    """The number of a row, before it has its name."""
+    """The number of a row, before it has a column name."""
 
 
 NUMBER = NumberSlot("#row_number")  # no column can be called so
@@ -39,12 +39,15 @@ WINDOW_SCOPE: dict[str, Expr] = {name: WindowColumn(name) for name in WINDOW_COL
 
 
 def same(expression: Expr) -> str:
-    """Equal for the same expression. Python takes 1, 1.0 and TRUE for equal; a query does not."""
+    """Return a key that is equal for equal expressions. Python takes 1, 1.0 and TRUE for equal; a query does not."""
     return repr(expression)
 
 
 def over_result(expression: Expr, keys: Mapping[str, str], aggregates: tuple[str, ...]) -> Expr:
-    """The expression over the result's columns; `keys` maps `same(key)` to its name, `aggregates` are names by slot."""
+    """Rewrite the expression to the result's columns; a column that is not grouped is an error.
+
+    `keys` maps `same(key)` to its column, `aggregates` has the column of each slot.
+    """
 
     def in_result(part: Expr) -> Expr | None:
         if (key := keys.get(same(part))) is not None:
@@ -64,11 +67,12 @@ def over_result(expression: Expr, keys: Mapping[str, str], aggregates: tuple[str
 
 
 def as_written(expression: Expr) -> Expr:
-    """The expression with the aggregates as calls again, to be shown; `count(*)` is `count()`, as in DuckDB."""
+    """Return the expression with aggregates as calls, for display; `count(*)` is `count()`, as in DuckDB."""
     return _replaced(expression, lambda part: part.call if isinstance(part, AggregateSlot) else None)
 
 
 def _not_grouped(column: str) -> QueryError:
+    """Return the error for a column outside GROUP BY and aggregates."""
     return QueryError(
         f"column `{column}` is neither in GROUP BY nor inside an aggregate",
         hint=f"add `{column}` to GROUP BY, or say which of its values, as in first({column}) or max({column})",
@@ -76,7 +80,7 @@ def _not_grouped(column: str) -> QueryError:
 
 
 def _replaced(expression: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
-    """The expression with each part for which `rule` gives something replaced, from the root downwards."""
+    """Replace each part for which `rule` returns an expression, from the root downwards."""
     if (other := rule(expression)) is not None:
         return other
     match expression:
@@ -90,7 +94,7 @@ def _replaced(expression: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def columns_in(expression: Expr) -> Iterator[Column]:
-    """The columns an expression reads, of all kinds."""
+    """Yield the columns that an expression reads, of all kinds, with repeats."""
     match expression:
         case Column():
             yield expression

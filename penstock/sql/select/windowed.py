@@ -1,5 +1,5 @@
-"""Windows whose rows are not aggregated: rows with the windows they are in, and windows on the inputs of a join, as in
-`FROM a [RANGE 3 MINUTES], b [RANGE 2 MINUTES]` or `FROM a [ROWS 10], b [ROWS 10]`."""
+"""Windows without aggregates: rows with the windows they belong to, and windows on the inputs of a join, as in `FROM a
+[RANGE 3 MINUTES], b [RANGE 2 MINUTES]` or `FROM a [ROWS 10], b [ROWS 10]`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BEHIND = "the window of an aggregate over a join stands behind the select list"
 
 
 def join_input(stream: Stream) -> Stream:
-    """A stream as an input of a join: TUMBLE and HOP give their rows with window_start and window_end."""
+    """Return the stream as an input of a join: TUMBLE and HOP add window_start and window_end to its rows."""
     stream = whole(stream)
     match stream.window:
         case Session():
@@ -37,7 +37,7 @@ def join_input(stream: Stream) -> Stream:
 
 
 def window_conjuncts(left: Tree, right: Tree) -> Iterator[Expr]:
-    """How far the times of two sides may lie apart by the windows of their streams."""
+    """Yield the conditions on the times of both sides that follow from the windows of their streams."""
     for one in leaves_of(left):
         for other in leaves_of(right):
             windows = one.stream.window, other.stream.window
@@ -60,7 +60,7 @@ def _has_timestamps(leaf: Leaf) -> bool:
 
 
 def last_rows(kind: str, left: Tree, right: Tree) -> tuple[int, int] | None:
-    """The sizes of the windows of rows of two streams; None where there are none."""
+    """Return the sizes of the row windows of two streams; None if there are none."""
     windows = [leaf.stream.window for side in (left, right) for leaf in leaves_of(side)]
     sizes = [window.size for window in windows if isinstance(window, RowWindow)]
     if not sizes:
@@ -73,7 +73,7 @@ def last_rows(kind: str, left: Tree, right: Tree) -> tuple[int, int] | None:
 
 
 def windowed(node: Node, window: Window) -> Windows:
-    """The rows of each window. Columns that are called like its borders get `input_` before their names."""
+    """Assign rows to windows. Columns named window_start or window_end get the prefix `input_`."""
     columns = columns_of_node(node)
     clashing = [name for name in columns if name.lower() in WINDOW_COLUMNS]
     if not clashing:

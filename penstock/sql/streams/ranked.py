@@ -1,4 +1,4 @@
-"""Rows that are numbered by ROW_NUMBER(): the first n of each group, once a bound says what n is."""
+"""Queries with ROW_NUMBER(), which keep the first n rows of each group once a condition sets n."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "=": "="}
 
 @dataclass(frozen=True)
 class Ranking:
-    """Which rows are numbered together and in which order, over the columns of the rows."""
+    """The PARTITION BY keys, the time column among them if any, and the ORDER BY of ROW_NUMBER(), over the input
+    rows."""
 
     keys: tuple[Expr, ...]
     time: str | None
@@ -26,9 +27,9 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A query that numbers its rows, before it is known how many are wanted.
+    """A query that numbers its rows and has no bound yet on how many to keep.
 
-    `number` is what the number is called behind the columns of `rows`, `column` what it is called in the result.
+    `number` is the column that TopN adds to the columns of `rows`; `column` is its name in the result.
     """
 
     rows: Node
@@ -38,7 +39,10 @@ class Ranked:
     column: str
 
     def first(self, n: int, conditions: Sequence[Expr] = ()) -> Node:
-        """The first n rows of each group, of which the conditions hold; they are about the rows and their number."""
+        """Return the plan that keeps the first n rows of each group, then those that satisfy the conditions.
+
+        The conditions read the columns of `rows` and `number`; TopN adds `number` only if it is read.
+        """
         used = any(self.number in columns_of(e) for e in (*conditions, *(c.expression for c in self.columns)))
         ranking, number = self.ranking, self.number if used else None
         node: Node = TopN(self.rows, ranking.keys, ranking.time, ranking.order, n, number)
@@ -48,13 +52,16 @@ class Ranked:
 
 
 def require_time(ranked: Ranked) -> None:
-    """Refuse numbers over all rows of a stream that has no end."""
+    """Refuse ROW_NUMBER() over all rows of an unbounded stream."""
     if ranked.ranking.time is None:
         require_end(ranked.rows, "ROW_NUMBER()", _PARTITION)
 
 
 def bounded(conjuncts: Sequence[Expr], number: Expr) -> tuple[int, list[Expr]] | None:
-    """How many rows the conditions on the number let through, and what else they say; None where they set no bound."""
+    """Return n, the greatest row number that the conjuncts allow, and the conjuncts that this bound does not imply.
+
+    Returns None if no conjunct bounds the number from above.
+    """
     bounds = [(bound, conjunct) for conjunct in conjuncts if (bound := _bound(conjunct, number)) is not None]
     if not bounds:
         return None
@@ -66,7 +73,7 @@ def bounded(conjuncts: Sequence[Expr], number: Expr) -> tuple[int, list[Expr]] |
 
 
 def _says_no_more(conjunct: Expr, bound: int) -> bool:
-    """Whether it is only an upper bound, for numbers from 1."""
+    """Return whether the conjunct is equivalent to `number <= bound`, for numbers from 1."""
     match conjunct:
         case Call("=", _):
             return bound == 1
@@ -76,7 +83,7 @@ def _says_no_more(conjunct: Expr, bound: int) -> bool:
 
 
 def _bound(conjunct: Expr, number: Expr) -> int | None:
-    """The greatest number for which a comparison with a constant can hold."""
+    """Return the greatest number for which a comparison with a constant can hold; None if it sets no upper bound."""
     match conjunct:
         case Call("between", (operand, _, Literal(int() as most))) if operand == number:
             return most

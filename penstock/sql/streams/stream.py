@@ -1,4 +1,4 @@
-"""One item of FROM: a source, a view, a query in parentheses, or a window over one of them."""
+"""The stream of one item of FROM: a source, a view, a subquery, or a window over one of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Planned = Node | Ranked
 
 @dataclass(frozen=True)
 class Context:
-    """What a query is read in: the text, the streams by name, and how a query inside it is planned."""
+    """The environment of a query: the text, the streams by name, and the function that plans subqueries."""
 
     text: ScriptText
     streams: Mapping[str, Planned]
@@ -31,10 +31,11 @@ class Context:
 
 @dataclass(frozen=True)
 class Stream:
-    """What an item of FROM gives, under its alias.
+    """The stream of an item of FROM, under its alias.
 
-    `implied`: the window belongs to the stream, so GROUP BY need not name it. `partition` are the keys of a session, as
-    far as they are said here. `ranked`: the rows are still to be bounded by their number; `node` has the columns then.
+    `implied`: the window is a bracket window, which GROUP BY need not name. `partition` are the PARTITION BY columns of
+    a session, None if there is no such clause. `ranked` is set while the bound on ROW_NUMBER() is not known; `node`
+    then has the right columns only.
     """
 
     node: Node
@@ -49,7 +50,7 @@ WindowReader = Callable[[exp.Anonymous, Context], Stream]
 
 
 def stream_of(table: exp.Expr, context: Context, read_call: WindowReader) -> Stream:
-    """The stream of an item of FROM, without its alias."""
+    """Return the stream of an item of FROM, without its alias; `read_call` reads windows and other calls."""
     match table:
         case exp.Table() if isinstance(table.this, exp.Anonymous):
             return read_call(table.this, context)
@@ -61,7 +62,7 @@ def stream_of(table: exp.Expr, context: Context, read_call: WindowReader) -> Str
 
 
 def find_stream(name: str, offset: int, context: Context) -> Stream:
-    """A source or a view, by name."""
+    """Return the stream of a source or view by name; `offset` is the place of the name."""
     found = spelled(name, context.streams)
     if found is None:
         hint = did_you_mean(name, context.streams) or "declare it first, with CREATE SOURCE"
@@ -70,19 +71,21 @@ def find_stream(name: str, offset: int, context: Context) -> Stream:
 
 
 def stream_of_plan(planned: Planned, name: str) -> Stream:
+    """Return the stream of a planned query."""
     if isinstance(planned, Ranked):
         return Stream(planned.first(1), name, ranked=planned)
     return Stream(planned, name)
 
 
 def whole(stream: Stream) -> Stream:
-    """The stream itself, which must not wait for a bound on the number of its rows."""
+    """Return the stream; refuse one whose ROW_NUMBER() has no bound."""
     if stream.ranked is not None:
         raise unbounded(stream.ranked)
     return stream
 
 
 def unbounded(ranked: Ranked) -> QueryError:
+    """Return the error for a ROW_NUMBER() without a bound."""
     return QueryError(
         "ROW_NUMBER() needs a bound: how many rows of each group are wanted",
         hint=f"write SELECT * FROM (...) WHERE {ranked.column} <= 3 around it, or QUALIFY ROW_NUMBER() OVER (...) <= 3",

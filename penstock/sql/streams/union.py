@@ -1,4 +1,4 @@
-"""UNION: all rows of several queries, columns by position."""
+"""UNION and UNION ALL: all rows of several queries, with columns matched by position."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.sql.streams.stream import Context, stream_of_plan, whole
 
 
 def plan_union(query: exp.SetOperation, context: Context) -> Node:
-    """The plan of UNION ALL, or of UNION, which gives equal rows once."""
+    """Plan UNION ALL, or UNION, which removes duplicate rows."""
     check_set_operation(query, context.text)
     distinct = bool(query.args.get("distinct"))
     parts = list(_parts(query, distinct))
@@ -30,7 +30,7 @@ def plan_union(query: exp.SetOperation, context: Context) -> Node:
 
 
 def _parts(query: exp.Expr, distinct: bool) -> Iterator[exp.Expr]:
-    """The queries of a chain of unions of one kind."""
+    """Yield the queries of a chain of unions of the same kind, from left to right."""
     if isinstance(query, exp.Union) and bool(query.args.get("distinct")) == distinct and _is_bare(query):
         yield from _parts(query.this, distinct)
         yield from _parts(query.expression, distinct)
@@ -39,6 +39,7 @@ def _parts(query: exp.Expr, distinct: bool) -> Iterator[exp.Expr]:
 
 
 def _is_bare(query: exp.Union) -> bool:
+    """Return whether the union has no clause such as ORDER BY or LIMIT."""
     return not any(extra_parts(query, ("this", "expression", "distinct", "with_")))
 
 
@@ -48,7 +49,7 @@ def _plan(part: exp.Expr, context: Context) -> Node:
 
 
 def union_of(nodes: Sequence[Node]) -> Union:
-    """All rows of the nodes; types that differ are brought to one."""
+    """Return the union of the nodes; columns of different types are cast to their common type."""
     widths = {len(columns_of_node(node)) for node in nodes}
     if len(widths) > 1:
         counts = ", ".join(str(len(columns_of_node(node))) for node in nodes)
@@ -62,6 +63,7 @@ def union_of(nodes: Sequence[Node]) -> Union:
 
 
 def _typed(node: Node, has: Sequence[object], wanted: Sequence[object]) -> Node:
+    """Return `node` with its columns cast from the types `has` to `wanted`."""
     if list(has) == list(wanted):
         return node
     columns = columns_of_node(node)
@@ -70,7 +72,10 @@ def _typed(node: Node, has: Sequence[object], wanted: Sequence[object]) -> Node:
 
 
 def once(node: Node, what: str, hint: str) -> Distinct:
-    """Equal rows once, which needs a time by which they can be forgotten."""
+    """Remove duplicate rows. The rows need a time column, so that old rows can be dropped from state.
+
+    `what` names the clause in the error, `hint` is its default hint.
+    """
     times = times_of(node)
     if not times:
         why, what_to_do = why_no_time(node)

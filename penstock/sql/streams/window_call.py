@@ -1,7 +1,7 @@
-"""Calls in FROM: TUMBLE(stream, ts, size [, offset]), HOP(stream, ts, slide, size [, offset]) and
-SESSION(stream, ts, gap), and what windows in brackets and the unions of the papers are brought to.
+"""Read calls in FROM: TUMBLE(stream, ts, size [, offset]), HOP(stream, ts, slide, size [, offset]), SESSION(stream, ts,
+gap), and the calls into which bracket windows and unions are rewritten.
 
-The time column of a window, its spans and its gaps are read here also for a window behind a select list.
+The functions for the time column, the lengths and the gaps of a window also serve windows after a select list.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NO_TIME = "the query inside the window does not pass on the time of its source"
 
 
 def window_call(call: exp.Anonymous, context: Context) -> Stream:
-    """The stream of a call in FROM, with its window."""
+    """Return the stream of a call in FROM, with its window."""
     kind = call.name.upper()
     if call.name == UNION:
         return _union(call, context)
@@ -74,7 +74,7 @@ def _union(call: exp.Anonymous, context: Context) -> Stream:
 
 
 def _argument(node: exp.Expr, context: Context) -> Stream:
-    """The first argument of a window: a source, a view, a query in parentheses, or a union."""
+    """Return the stream of the first argument of a window: a source, a view, a subquery or a union."""
     match without_parentheses(node):
         case exp.Column() as column if not any(extra_parts(column, ("this",))):
             return whole(find_stream(column.name, place_of(column), context))
@@ -86,7 +86,7 @@ def _argument(node: exp.Expr, context: Context) -> Stream:
 
 
 def _arguments(call: exp.Anonymous, parameters: tuple[str, ...]) -> _Arguments:
-    """The arguments by parameter; Flink also writes them by name, as in `SIZE => INTERVAL '1' MINUTE`."""
+    """Return the arguments by parameter; they may be named, as in Flink's `SIZE => INTERVAL '1' MINUTE`."""
     arguments: _Arguments = {}
     written = [argument for argument in call.expressions if not _is_partition(argument)]
     for parameter, argument in zip(parameters, written, strict=False):
@@ -101,7 +101,7 @@ def _arguments(call: exp.Anonymous, parameters: tuple[str, ...]) -> _Arguments:
 
 
 def _is_gaps(node: exp.Expr) -> bool:
-    """Whether the argument is written as `gaps = true`."""
+    """Return whether the argument is written as `gaps = true`."""
     return isinstance(node, exp.EQ) and isinstance(node.this, exp.Column) and node.this.name.upper() == "GAPS"
 
 
@@ -138,7 +138,7 @@ def _is_partition(node: exp.Expr) -> bool:
 
 
 def _partition(call: exp.Anonymous, stream: Stream) -> tuple[str, ...] | None:
-    """The columns of PARTITION BY behind the stream; only sessions have any."""
+    """Return the columns of PARTITION BY after the stream, None if there is none; only sessions can have one."""
     clause = next(filter(_is_partition, call.expressions), None)
     if clause is None:
         return None
@@ -156,7 +156,8 @@ def _partition_column(node: exp.Expr, stream: Stream) -> str:
 
 
 def _time_of(node: exp.Expr, stream: Stream) -> str:
-    """The time column, which has to be a progressing attribute: only that tells when a window is complete."""
+    """Return the time column of a window. It must be a progressing attribute: only those have a watermark that closes
+    windows."""
     times = times_of(stream.node)
     if not times:
         detail, hint = why_no_time(stream.node)
@@ -173,7 +174,8 @@ def _time_of(node: exp.Expr, stream: Stream) -> str:
 
 
 def progressing(column: str, node: Node, name: str) -> str:
-    """The column itself, if it tells the time."""
+    """Return the column if it is a progressing attribute of the node, else refuse it; `name` is the stream, for
+    errors."""
     times = times_of(node)
     if column in times:
         return column
@@ -190,7 +192,7 @@ def progressing(column: str, node: Node, name: str) -> str:
 
 
 def _written_column(node: exp.Expr) -> str | None:
-    """`ts` or `DESCRIPTOR(ts)`; None where a window in brackets leaves it out."""
+    """Return the column of `ts` or `DESCRIPTOR(ts)`; None if a bracket window has no WA."""
     node = without_parentheses(node)
     if isinstance(node, exp.Anonymous) and node.name.upper() == "DESCRIPTOR" and len(node.expressions) == 1:
         node = node.expressions[0]
@@ -202,7 +204,7 @@ def _written_column(node: exp.Expr) -> str | None:
 
 
 def span_of(node: exp.Expr, stream: Node, text: ScriptText) -> int:
-    """A span in the unit of the stream's time."""
+    """Return a length in units of the stream's time: microseconds for a TIMESTAMP, a plain number for a BIGINT."""
     is_timestamp = pa.types.is_timestamp(time_type(stream))
     match _constant(node, text):
         case Literal(timedelta() as span) if is_timestamp:
@@ -215,7 +217,7 @@ def span_of(node: exp.Expr, stream: Node, text: ScriptText) -> int:
 
 
 def may_have_gaps(node: exp.Expr | None) -> bool:
-    """What `gaps => true` says; false where it is left out."""
+    """Return the value of `gaps => true`, false if it is missing."""
     match node:
         case None:
             return False
@@ -225,13 +227,14 @@ def may_have_gaps(node: exp.Expr | None) -> bool:
 
 
 def warn_of_gaps(window: Window, written: tuple[exp.Expr, exp.Expr], text: ScriptText) -> None:
-    """Note that rows between the windows are in none; `written` are the trees of size and slide."""
+    """Record a warning if rows between two windows are in no window; `written` are the trees of size and slide."""
     size, slide = (node.sql(dialect="duckdb") for node in written)
     if (found := gap_warning(window.size, window.slide, (size, slide), _HOW_GAPS)) is not None:
         text.warn(found, place_of(written[1]))
 
 
 def row_count(node: exp.Expr, text: ScriptText) -> int:
+    """Return the number of rows that the tree says."""
     match _constant(node, text):
         case Literal(int() as number) if not isinstance(number, bool):
             return _limited(number)
@@ -243,6 +246,7 @@ def _constant(node: exp.Expr, text: ScriptText) -> Expr:
 
 
 def _limited(span: int) -> int:
+    """Return the length; refuse one that could overflow 64 bits."""
     if abs(span) > _LONGEST:
         detail = f"a span is at most {_LONGEST} units of the time column"
         raise QueryError("the window is too long", detail=detail, hint="use a shorter one")

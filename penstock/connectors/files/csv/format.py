@@ -1,8 +1,8 @@
-"""CSV: a row is a line, so that a file can be cut at any line; a line that ends inside quotes is malformed. Columns go
-by the names of the header, or by their places where there is none.
+"""The CSV format. A row is a line, so that a file can be cut at any line; a line that ends inside quotes is malformed.
 
-A range is read by Arrow's CSV reader at once. Where that fails, or its rows are not one a line, the lines are judged
-one by one (`_read_lines`): the same parser and casts, but every line stands alone.
+Columns are found by the names of the header, or by position if there is none. Arrow's CSV reader reads a whole range at
+once. If that fails, or rows and lines do not correspond, the lines are parsed one by one (`_read_lines`), by the same
+parser and casts.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ _NEWLINE, _RETURN = 10, 13
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """A position is an offset in bytes of the text. `names` are those of the columns of a file without a header.
-    `lenient`: a file with a header may lack columns, which are null."""
+    """CSV. A position is a byte offset in the text. `names` are the columns of files without a header.
+
+    `lenient`: columns missing in a header are null.
+    """
 
     delimiter: str = ","
     header: bool = True
@@ -58,7 +60,7 @@ class CsvFormat:
         return "csv"
 
     def named(self, schema: pa.Schema) -> CsvFormat:
-        """This format for files of a declared schema: without a header it names the columns, in order."""
+        """Return the format for files of a declared schema: without a header, the schema names the columns in order."""
         return self if self.header else replace(self, names=tuple(schema.names))
 
     def discover(self, path: str) -> pa.Schema:
@@ -98,7 +100,7 @@ class CsvFormat:
         return _read_lines(part, block, self.delimiter, len(names), places, schema, time)
 
     def _head(self, path: str) -> tuple[tuple[str, ...], int]:
-        """The names of the columns, and where the first row starts."""
+        """Return the column names, and the offset of the first row."""
         begin = text_begin(path)
         if not self.header:
             return self.names, begin
@@ -111,10 +113,11 @@ class CsvFormat:
             return names, file.tell()
 
     def _first_width(self, sample: bytes, path: str) -> int:
+        """Return the number of fields of the first line."""
         return len(_split_line(_first_line(sample), self.delimiter, path))
 
     def _read_at_once(self, data: bytes, width: int, places: list[int], schema: pa.Schema) -> pa.Table | None:
-        """The rows, or None where a line is not simply one good row."""
+        """Return the rows, or None if some line is not exactly one well-formed row."""
         if _has_lone_return(data):
             return None
         types = {place: _parsed_type(field.type) for place, field in zip(places, schema, strict=True)}
@@ -129,7 +132,8 @@ class CsvFormat:
         return None if any(column is None for column in columns) else pa.table(columns, schema=schema)
 
     def _zoned_places(self, data: bytes, width: int, types: dict[int, pa.DataType]) -> list[int]:
-        """The time columns that end in Z or an offset on the first line: a guess that saves time when it is right."""
+        """Return the time columns that end in Z or an offset on the first line: a guess, and a wrong one only costs
+        time."""
         times = [place for place, type_ in types.items() if pa.types.is_timestamp(type_)]
         if not times:
             return []
@@ -138,7 +142,8 @@ class CsvFormat:
 
 
 def _places(names: tuple[str, ...], schema: pa.Schema, path: str, lenient: bool) -> dict[str, int]:
-    """Where the columns of the schema are in a line; without those that are missing, where some may be."""
+    """Return the index of each column of the schema in a line; missing columns are left out if `lenient`, else an
+    error."""
     where = f"`{path}`"
     places = {name: place_of(name, names, where) for name in schema.names}
     for name, place in places.items():
@@ -148,12 +153,12 @@ def _places(names: tuple[str, ...], schema: pa.Schema, path: str, lenient: bool)
 
 
 def _parsed_type(type_: pa.DataType) -> pa.DataType:
-    """Decimals are parsed as texts and cast: the parser lets numbers pass that have too many digits."""
+    """Return the type to parse: decimals are parsed as text and cast, because the parser accepts too many digits."""
     return pa.string() if pa.types.is_decimal(type_) else type_
 
 
 def _sample(path: str, begin: int) -> bytes:
-    """Whole lines from the beginning of the rows."""
+    """Return complete lines from the beginning of the rows."""
     with open_text(path) as file:
         file.seek(begin)
         data = file.read(_SAMPLE)
@@ -161,14 +166,14 @@ def _sample(path: str, begin: int) -> bytes:
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
-    """Types that only inference knows are read as text."""
+    """Return the inferred type, or text for types that only inference produces."""
     return pa.string() if pa.types.is_null(type_) or pa.types.is_time(type_) else type_
 
 
 def _read_lines(
     part: Part, block: Block, delimiter: str, width: int, places: dict[str, int], schema: pa.Schema, time: str
 ) -> ReadResult:
-    """The good rows of a block, in order, and its malformed lines."""
+    """Parse a block line by line; return the well-formed rows, in order, and the malformed lines."""
     lines, not_utf8 = split_lines(block.data)
     lines, unended = _whole_rows(lines, delimiter)
     lines, texts, miscounted = _fields(lines, delimiter, width, list(places.values()))
@@ -179,14 +184,15 @@ def _read_lines(
 
 
 def _whole_rows(lines: Lines, delimiter: str) -> tuple[Lines, BadLines]:
-    """Sets aside the lines that the parser would not take for exactly one row."""
+    """Separate the lines that the parser would not read as exactly one row."""
     whole = np.asarray(pc.match_substring_regex(lines.text, _row_pattern(delimiter)))
     reason = "a quoted field does not end on its line, or the line holds a carriage return"
     return lines.where(whole), BadLines.of(lines.where(~whole), reason)
 
 
 def _row_pattern(delimiter: str) -> str:
-    """Quotes count only at the start of a field; what follows the closing quote is plain, as the parser has it."""
+    """Return the regular expression of one row, with the parser's rules: quotes count only at the start of a field, and
+    text after the closing quote is plain."""
     cut = re.escape(delimiter)
     plain = rf'(?:[^"{cut}\r][^{cut}\r]*)'
     field = rf'(?:{plain}|"(?:[^"\r]|"")*"{plain}?)?'
@@ -194,7 +200,7 @@ def _row_pattern(delimiter: str) -> str:
 
 
 def _fields(lines: Lines, delimiter: str, width: int, places: list[int]) -> tuple[Lines, list[pa.Array], BadLines]:
-    """The lines that have `width` fields, with their texts; and the others."""
+    """Return the lines with `width` fields, the texts of their columns `places`, and the other lines."""
     if len(lines.text) == 0:
         return lines, [pa.array([], pa.string()) for _ in places], BadLines.of(lines, "")
     joined = pc.binary_join(pa.ListArray.from_arrays([0, len(lines.text)], lines.text), "\n")
@@ -220,9 +226,10 @@ def _parse_csv(
     types: dict[int, pa.DataType],
     wrong: list[arrow_csv.InvalidRow] | None = None,
 ) -> pa.Table:
-    """The columns whose places `types` names (all, when it is empty), called "0", "1", ...
+    """Parse the columns whose indexes `types` has (all if it is empty), named "0", "1", ...
 
-    A row must have `width` fields; others are collected in `wrong`, or are an error where that is None."""
+    A row must have `width` fields; other rows are appended to `wrong`, or are an error if that is None.
+    """
 
     def skip(row: arrow_csv.InvalidRow) -> str:
         assert wrong is not None
@@ -230,7 +237,7 @@ def _parse_csv(
         return "skip"
 
     return arrow_csv.read_csv(
-        # The parser drops a byte order mark in front; one that is still there belongs to the data.
+        # The parser drops a leading byte order mark; at this point it belongs to the data, so another one is added.
         pa.BufferReader(BOM + data if data.startswith(BOM) else data),
         read_options=arrow_csv.ReadOptions(
             column_names=[str(i) for i in range(width)], use_threads=False, block_size=len(data) + len(BOM) + 1
@@ -253,13 +260,17 @@ def _conversion(types: dict[int, pa.DataType]) -> arrow_csv.ConvertOptions:
 
 
 def _one_row_a_line(data: bytes, rows: int) -> bool:
-    """Whether `rows` is the number of lines that are not blank. The data has no lone carriage return, so a row takes
-    at least one such line, and equal numbers mean that each took one."""
+    """Return whether `rows` equals the number of lines that are not blank.
+
+    Precondition: the data has no lone carriage return. Then a row takes at least one such line, so equal numbers mean
+    one row per line.
+    """
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
     return rows == lines or rows == lines - _blank_lines(data)
 
 
 def _blank_lines(data: bytes) -> int:
+    """Return the number of blank lines that end in a newline."""
     octets = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(octets == _NEWLINE)
     lengths = np.diff(ends, prepend=-1) - 1
@@ -268,12 +279,12 @@ def _blank_lines(data: bytes) -> int:
 
 
 def _has_lone_return(data: bytes) -> bool:
-    """Whether a carriage return stands elsewhere than before a newline: the parser takes it for the end of a line."""
+    """Return whether there is a carriage return not followed by a newline, which the parser takes for a line end."""
     return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
 
 
 def _first_line(data: bytes) -> bytes:
-    """The first line that is not blank."""
+    """Return the first line that is not blank."""
     if data[:1] in (b"\r", b"\n"):
         data = data.lstrip(b"\r\n")
     end = data.find(b"\n")
@@ -281,7 +292,7 @@ def _first_line(data: bytes) -> bytes:
 
 
 def _split_line(line: bytes, delimiter: str, path: str) -> list[str]:
-    """The fields of one line."""
+    """Return the fields of one line."""
     try:
         return next(csv.reader([line.decode("utf-8").rstrip("\r\n")], delimiter=delimiter), [])
     except (UnicodeDecodeError, csv.Error) as error:

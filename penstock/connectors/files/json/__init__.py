@@ -1,1 +1,1 @@
-"""JSON lines, nested values included."""
+"""JSON lines, with nested values."""

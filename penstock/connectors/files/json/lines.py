@@ -1,9 +1,8 @@
-"""JSON lines: one object a line; a missing key is null, keys that no column has are ignored.
+"""The JSON lines format: one object per line; a missing key is null, keys without a column are ignored.
 
-A key that one row lacks is null there; a key that all rows of a file lack is most likely written in another way, so it
-is an error, unless the source says `missing = 'null'`. Columns and fields of structs are looked for from the beginning
-of the file until each of them is found, which is mostly in its first line, and at the latest at its end. The answer is
-one about the whole file: it does not depend on how the file is cut into splits.
+A key that some rows lack is null there. A key that all rows of a file lack is most likely misspelled, so it is an error
+unless the source has `missing = 'null'`. Columns and struct fields are searched from the start of the file until all
+are found, usually in the first line. The search covers the file, not a split, so the answer does not depend on cuts.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from penstock.errors import SourceError, did_you_mean
 from penstock.type_names import TIMESTAMP
 
 _SAMPLE = 1 << 20
-_MOST_FIELDS = 200  # an object of more keys is most likely a map, with other keys in other rows
+_MOST_FIELDS = 200  # an object with more keys is most likely a map, whose keys differ between rows
 _INFERRED = dict.fromkeys(("UBIGINT", "BIGINT", "HUGEINT"), pa.int64()) | {
     "BOOLEAN": pa.bool_(),
     "DOUBLE": pa.float64(),
@@ -44,7 +43,7 @@ _STEP = 4 << 20
 
 @dataclass(frozen=True)
 class JsonFormat:
-    """A position is an offset in bytes of the text. `lenient`: a column may be missing in all rows of a file."""
+    """JSON lines. A position is a byte offset in the text. `lenient`: a column may be missing in all rows of a file."""
 
     lenient: bool = False
 
@@ -73,6 +72,7 @@ class JsonFormat:
 
 
 def _columns(lines: Lines, schema: pa.Schema) -> list[TypedColumn]:
+    """Return the columns of the schema from the lines, which are JSON objects."""
     columns = []
     for wanted, member in zip(schema, members(lines.text, schema.names), strict=True):
         column = _json_column(wanted.name, member.values, wanted.type)
@@ -81,7 +81,7 @@ def _columns(lines: Lines, schema: pa.Schema) -> list[TypedColumn]:
 
 
 def _inferred_schema(objects: pa.Array, path: str) -> pa.Schema:
-    """The columns of JSON objects: a key that is a string, always null, or now this and now that is a VARCHAR."""
+    """Infer the columns of JSON objects; strings, keys that are always null and keys of mixed types become VARCHAR."""
     structure = structure_of(objects)
     if "" in structure:
         raise SourceError(
@@ -93,6 +93,7 @@ def _inferred_schema(objects: pa.Array, path: str) -> pa.Schema:
 
 
 def _type(kind: Any) -> pa.DataType:
+    """Return the Arrow type for a structure that DuckDB inferred."""
     match kind:
         case [element]:
             return pa.list_(_type(element))
@@ -104,12 +105,12 @@ def _type(kind: Any) -> pa.DataType:
 
 
 def _are_names(keys: list[str]) -> bool:
-    """Tell whether keys can be the fields of one struct: names that differ in more than case."""
+    """Return whether keys can be the fields of one struct: not empty and different without regard to case."""
     return all(keys) and len({key.lower() for key in keys}) == len(keys)
 
 
 def _with_times(objects: pa.Array, found: pa.Schema) -> pa.Schema:
-    """Texts that are all times, or all dates, are columns of that type."""
+    """Return the schema with text columns whose values are all dates, or all timestamps, typed as such."""
     texts = [field.name for field in found if pa.types.is_string(field.type)]
     for name, member in zip(texts, members(objects, texts), strict=True):
         if member.values.null_count < len(member.values):
@@ -121,8 +122,10 @@ def _with_times(objects: pa.Array, found: pa.Schema) -> pa.Schema:
 
 
 def _json_column(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
-    """Values of a column from JSON texts (null: no value). A decimal may be a number or a string. A VARCHAR is what a
-    string says, and the JSON text of any other value."""
+    """Parse the values of a column from JSON texts (null: no value).
+
+    A decimal can be a number or a string. A VARCHAR is the content of a string, or the JSON text of any other value.
+    """
     if pa.types.is_struct(type_):
         return _struct(name, texts, type_)
     if pa.types.is_list(type_):
@@ -163,11 +166,11 @@ def _list(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
 def _map(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
     objects, misfit = objects_in(texts)
     maps = json_query.transformed(objects, "MAP(VARCHAR, JSON)")
-    misfit |= np.asarray(pc.is_null(maps)) & np.asarray(pc.is_valid(objects))  # a key that is there twice
+    misfit |= np.asarray(pc.is_null(maps)) & np.asarray(pc.is_valid(objects))  # a duplicate key
     entries = maps.cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))
     texts_of = entries.flatten().flatten()
     keys = parsed_column(f"{name} key", texts_of[0], type_.key_type)
-    if keys.why is not None:  # a map cannot have a null as a key, so the malformed rows are left out
+    if keys.why is not None:  # a map key cannot be null, so rows with malformed keys are removed before
         why = _of_parents(keys.why, entries)
         rest = _map(name, where_true(np.asarray(pc.is_null(why)), texts), type_)
         return TypedColumn(rest.values, first_reason([why, rest.why]))
@@ -177,16 +180,18 @@ def _map(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
 
 
 def _wrong(name: str, texts: pa.Array, type_: pa.DataType, misfit: npt.NDArray[np.bool_]) -> pa.Array | None:
+    """Return the reasons for texts that are not of the column's kind, or None."""
     return where_true(misfit, reasons(name, texts, type_)) if misfit.any() else None
 
 
 def _offsets(lists: pa.Array) -> pa.Array:
+    """Return the list offsets of a compact list array."""
     lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
 
 
 def _of_parents(why: pa.Array | None, lists: pa.Array) -> pa.Array | None:
-    """The reason of the first malformed element of each list."""
+    """Return for each list the reason of its first malformed element."""
     if why is None:
         return None
     bad = np.flatnonzero(np.asarray(pc.is_valid(why)))
@@ -197,8 +202,10 @@ def _of_parents(why: pa.Array | None, lists: pa.Array) -> pa.Array | None:
 
 
 def _require_keys(path: str, begin: int, schema: pa.Schema) -> None:
-    """Raise unless, for every column and every field of a struct, some row of the file has it. A field counts as
-    missing only if there are objects that could have it. A file without rows lacks nothing."""
+    """Raise unless each column and each struct field occurs in some row of the file.
+
+    A field counts as missing only if there are objects that could have it. A file without rows lacks nothing.
+    """
     search = _Search(schema)
     for structure in _structures(path, begin):
         search.look_at(structure)
@@ -214,7 +221,7 @@ def _require_keys(path: str, begin: int, schema: pa.Schema) -> None:
 
 @dataclass
 class _Search:
-    """What is wanted, and what the objects seen so far could have had (`asked`) and had (`seen`), by path."""
+    """A search for columns and struct fields: the paths that objects so far could have (`asked`) and had (`seen`)."""
 
     schema: pa.Schema
     asked: dict[str, set[str]] = field(default_factory=dict)
@@ -225,14 +232,16 @@ class _Search:
 
     @property
     def complete(self) -> bool:
+        """Return whether all paths have been seen."""
         return self._wanted <= self.seen
 
     def look_at(self, structure: Mapping[str, Any]) -> None:
+        """Add the structure of some rows."""
         if structure:
             self._fields("", self.schema, structure)
 
     def missing(self) -> Iterator[tuple[str, str]]:
-        """The paths that no object has, each with a hint at one that is there."""
+        """Yield the paths that no object has, each with a hint at a similar one."""
         for path, known in self.asked.items():
             if path not in self.seen:
                 yield path, did_you_mean(path, sorted(known))
@@ -261,7 +270,7 @@ class _Search:
 
 
 def _paths(path: str, type_: pa.DataType) -> Iterator[str]:
-    """A column and the fields below it."""
+    """Yield the paths of a column and of the fields below it."""
     yield path
     if pa.types.is_struct(type_):
         for below in type_:
@@ -272,7 +281,7 @@ def _paths(path: str, type_: pa.DataType) -> Iterator[str]:
 
 
 def _lookup(structure: Mapping[str, Any], name: str) -> Any:
-    """The structure behind a name, found as the values are; None where there is none."""
+    """Return the structure at a name, by the same rules as values are found; None if there is none."""
     if name in structure:
         return structure[name]
     for key, found in structure.items():
@@ -286,6 +295,7 @@ def _lookup(structure: Mapping[str, Any], name: str) -> Any:
 
 
 def _dotted(structure: Mapping[str, Any]) -> Iterator[str]:
+    """Yield all paths of a structure."""
     for name, below in structure.items():
         yield name
         if isinstance(below, dict):
@@ -293,7 +303,7 @@ def _dotted(structure: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _structures(path: str, begin: int) -> Iterator[Mapping[str, Any]]:
-    """What keys the file has: those of its first line, then those of larger and larger parts."""
+    """Yield the structures of the file: of its first line, then of blocks of some megabytes."""
     with open_text(path) as file:
         file.seek(begin)
         first = file.readline()
@@ -305,7 +315,7 @@ def _structures(path: str, begin: int) -> Iterator[Mapping[str, Any]]:
 
 
 def _structure_of_line(line: bytes) -> Mapping[str, Any]:
-    """The keys of one row, told without DuckDB: most files show all of them in their first line."""
+    """Return the structure of one row without DuckDB: in most files the first line has all keys."""
     try:
         found = _structure_of_value(json.loads(line))
     except (ValueError, RecursionError):
@@ -323,7 +333,7 @@ def _structure_of_value(value: Any) -> Any:
 
 
 def _merged(one: Any, other: Any) -> Any:
-    """The structure of two elements of an array together."""
+    """Return the common structure of two elements of an array."""
     match one, other:
         case dict(), dict():
             return one | {key: _merged(one[key], below) if key in one else below for key, below in other.items()}

@@ -1,8 +1,8 @@
-"""Members of JSON objects by name, without regard to case, or by a dotted path.
+"""Find members of JSON objects by name, without regard to case, or by a dotted path.
 
-Of each object a column takes the member of its very name; else the only one whose name differs in case, and is not the
-name of another column; else, for a dotted name such as `user.id`, the member `id` of the member `user`. An object with
-several candidates is malformed. The rules look at one object only, so it does not matter how a file is cut.
+A column takes the member with exactly its name; otherwise the only member whose name differs in case and is not the
+name of another column; otherwise, for a dotted name such as `user.id`, the member `id` of the member `user`. An object
+with several candidates is malformed. The rules apply to each object alone, so they do not depend on how a file is cut.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _IN_PLAIN_NAMES = re.compile(r'[^"\\/\x00-\x1f]+')
 
 
 def members(objects: pa.Array, names: Sequence[str]) -> list[TypedColumn]:
-    """The members as JSON texts. Where `objects` is null they are."""
+    """Return the members as JSON texts, one column for each name; null where `objects` is null."""
     if len(objects) == 0:
         return [TypedColumn(pa.array([], pa.string())) for _ in names]
     block = _Objects(objects, frozenset(names))
@@ -34,12 +34,15 @@ def members(objects: pa.Array, names: Sequence[str]) -> list[TypedColumn]:
 
 
 def same_but_case(one: str, other: str) -> bool:
-    """Tell whether two names differ in nothing but case."""
+    """Return whether two names are equal or differ only in case."""
     return one.isascii() == other.isascii() and one.lower() == other.lower()
 
 
 def _exact(objects: pa.Array, names: Sequence[str]) -> list[pa.Array]:
-    """By the names as they are; DuckDB asks for names that differ in more than case, and for some letters in each."""
+    """Return the members with exactly these names.
+
+    DuckDB needs names that differ in more than case and are not empty, so several queries may be needed.
+    """
     found: dict[str, pa.Array] = {"": pa.nulls(len(objects), pa.string())}
     left = [name for name in names if name]
     while left:
@@ -57,7 +60,8 @@ class _Objects:
     names: frozenset[str]
 
     def spelled(self, name: str, exact: pa.Array) -> TypedColumn:
-        """The members of a name, also where it is spelled with other letters of case."""
+        """Return the members of a name, including those spelled in a different case; `exact` are those with the exact
+        name."""
         if exact.null_count == self.objects.null_count or not self._may_hold_others(name):
             return TypedColumn(exact)
         parents, codes, known = self._keys
@@ -77,7 +81,7 @@ class _Objects:
         return TypedColumn(values, where_true(several, f"`{name}`: the keys {shown} differ only in case"))
 
     def _may_hold_others(self, name: str) -> bool:
-        """False only where no key can be the name in other letters of case: looking costs less than parsing."""
+        """Return False if no key can be the name in a different case: a search of the bytes costs less than parsing."""
         if not name.isascii() or not _IN_PLAIN_NAMES.fullmatch(name) or _ESCAPED_ASCII.search(self._bytes):
             return True
         quoted = f'"{name}"'.encode()
@@ -94,7 +98,8 @@ class _Objects:
 
     @cached_property
     def _keys(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[str]]:
-        """All keys of all objects: the object of each, its number among the distinct ones, and those."""
+        """Return all keys of all objects: the index of each key's object, its code among the distinct keys, and these
+        keys."""
         lists = json_query.keys_of(self.objects)
         encoded = lists.flatten().dictionary_encode()
         parents = np.asarray(pc.list_parent_indices(lists), np.int64)
@@ -104,7 +109,7 @@ class _Objects:
 def _rows_with(
     key: str, parents: npt.NDArray[np.int64], codes: npt.NDArray[np.int64], known: list[str], rows: int
 ) -> npt.NDArray[np.bool_]:
-    """Which objects have a key."""
+    """Return a mask of the objects that have a key."""
     found = np.zeros(rows, np.bool_)
     if key in known:
         found[parents[codes == known.index(key)]] = True
@@ -112,7 +117,7 @@ def _rows_with(
 
 
 def _with_paths(objects: pa.Array, names: Sequence[str], found: list[TypedColumn]) -> list[TypedColumn]:
-    """What dotted names lead to, where an object has no member of the whole name."""
+    """Resolve dotted names as paths, in objects without a member of the whole name."""
     dotted = {i: n.partition(".")[::2] for i, n in enumerate(names) if "." in n.strip(".")}
     dotted = {i: parts for i, parts in dotted.items() if all(parts)}
     dotted = {i: parts for i, parts in dotted.items() if found[i].values.null_count > objects.null_count}
@@ -130,6 +135,6 @@ def _with_paths(objects: pa.Array, names: Sequence[str], found: list[TypedColumn
 
 
 def objects_in(texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """JSON texts that are objects, null in the place of others; and where there are others."""
+    """Return the texts with null for those that are not objects, and a mask of the latter."""
     misfit = np.asarray(pc.fill_null(pc.invert(pc.starts_with(texts, "{")), False))
     return where_true(~misfit, texts), misfit
