@@ -173,9 +173,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken_links(page) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+LIVING = [page for page in PAGES if page.parent.name != "design"]  # a dated note names files as they were then
+
+
+@pytest.mark.parametrize("page", LIVING, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_that_a_page_names_are_there(page: Path) -> None:
-    named = set(re.findall(r"`((?:penstock|tests|tools|examples)/[\w/.]+\.\w+)`", page.read_text()))
+    named = set(re.findall(r"`((?:penstock|bench|tests|tools|examples)/[\w/.]+\.\w+)`", page.read_text()))
     assert {name for name in named if not (ROOT / name).exists()} == set()
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from penstock.operators.aggregates.measures import Measure
 from penstock.operators.protocol import Portion, Stored
+from penstock.operators.window import panes as aggregate_panes
 from penstock.operators.window.aggregate import WindowAggregate
 from penstock.operators.window.windows import Window
-from penstock.operators.window.windows import panes as aggregate_panes
 from penstock.progress.mark import BEGIN, END, Mark, at
 
 SECOND = 1_000_000
