@@ -1,10 +1,10 @@
-"""What makes an attempt count, and what is tried again.
+"""Decide whether an attempt of an epoch counts, and retry work that needs disk space.
 
-The tasks of an epoch must agree: every consumer must have read the same, reported attempt of every producer.
-After a lost shuffle file, a retry or speculation, Spark can hand two consumers different attempts of one producer, and
-attempts differ in what a deadline left pending. An epoch in which that happened is dropped and run again.
+The tasks of an epoch must agree: every consumer must have read the same, reported attempt of every producer. After a
+lost shuffle file, a retry or speculation, Spark can hand two consumers different attempts of one producer, and attempts
+differ in the work that a deadline left pending. An epoch in which that happened is dropped and run again.
 
-What could not be written because a disk is full is tried again until there is room.
+A write that failed because a disk is full is retried until there is space.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from penstock.errors import DiskFullError
 from penstock.events import DiskFull, Event
 from penstock.storage.disk_errors import using_disks
 
-LOOK_EVERY = 2.0  # seconds
+LOOK_EVERY = 2.0  # seconds between two attempts on a full disk
 Result = TypeVar("Result")
 
 
 def successes(reports: Sequence[Report]) -> list[RouteReport | SiteReport]:
-    """The reports of tasks that did their work; raises the error of one that could not."""
+    """Return the reports of tasks that succeeded; raise the error of a task that failed."""
     for report in reports:
         if isinstance(report, TaskFailure):
             raise report.error
@@ -41,11 +41,12 @@ def successes(reports: Sequence[Report]) -> list[RouteReport | SiteReport]:
 
 
 def disagreement(job: EpochJob, reports: Sequence[RouteReport | SiteReport]) -> str | None:
-    """Why the epoch must not be committed; None where all is well."""
+    """Return why the epoch must not be committed; None if all tasks agree."""
     return next(_disagreements(job, reports), None)
 
 
 def _disagreements(job: EpochJob, reports: Sequence[RouteReport | SiteReport]) -> Iterator[str]:
+    """Yield every reason why the epoch must not be committed: duplicate or missing reports, wrong attempts read."""
     attempts: dict[str, str] = {}
     for report in reports:
         if report.producer in attempts:
@@ -60,12 +61,15 @@ def _disagreements(job: EpochJob, reports: Sequence[RouteReport | SiteReport]) -
 
 
 def _expected(job: EpochJob) -> Iterator[str]:
+    """Yield the producers that must report."""
     yield from (route_producer(ordinal) for ordinal in range(len(job.route_inputs)))
     for number, directory in enumerate(job.directories):
         yield from (site_producer(number, site) for site in range(directory.sites))
 
 
 def _misread(job: EpochJob, report: SiteReport, attempts: dict[str, str]) -> Iterator[str]:
+    """Yield the producers that a site has not read, or of which it has read another attempt than the one that
+    reported."""
     for producer, branch in _feeding(job, report.subquery):
         read = report.read.get(branch_name(producer, branch))
         if read is None:
@@ -75,18 +79,18 @@ def _misread(job: EpochJob, report: SiteReport, attempts: dict[str, str]) -> Ite
 
 
 def _feeding(job: EpochJob, subquery: int) -> Iterator[tuple[str, int]]:
-    """The producers that feed a subquery, each with the branch by which it does."""
+    """Yield the producers that feed a subquery, each with the number of the branch."""
     for feed in job.program.feeds(subquery):
         yield from ((producer, feed.branch_number) for producer in producers_of(job, feed))
 
 
 def _nothing() -> None:
-    """All that was written is still needed."""
+    """Discard nothing: all files written so far are still needed."""
 
 
 class Room:
-    """Does what needs room on a disk, again until there is some. `waits`: a full disk does not end the run. `stopping`
-    is set by whoever wants the run to end, and `given_up` says that this ended a wait."""
+    """Runs work that needs disk space, and retries it while a disk is full if `waits` is set. Set `stopping` to end the
+    run; `given_up` says that a wait ended because of it."""
 
     def __init__(self, waits: bool, tell: Callable[[Event], None]) -> None:
         self._waits, self._tell = waits, tell
@@ -94,8 +98,8 @@ class Room:
         self.given_up = False
 
     def attempt(self, epoch: int, do: Callable[[], Result], discard: Callable[[], None] = _nothing) -> Result:
-        """Return what comes of `do`, which may be done again after it failed for want of room. `discard` gives back
-        what a try that failed has taken."""
+        """Return the result of `do`, which may run again after it failed for lack of space. `discard` frees the space
+        that a failed attempt has used."""
         while True:
             try:
                 with using_disks():

@@ -1,4 +1,4 @@
-"""Executors run the tasks of an epoch somewhere: the one here in this process, those of `spark` on its executors."""
+"""Executors run the tasks of an epoch: the one here in this process, those of `spark` on Spark."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from penstock.errors import PenstockError
 
 
 class Executor(Protocol):
-    """Runs the tasks of an epoch somewhere."""
+    """Runs the tasks of an epoch."""
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
-        """The reports of all tasks. Whoever can, begins with what follows when the splits have been read."""
+        """Run all tasks and return their reports. `following` gives the splits of the next epoch once the splits of
+        this one have been read; an executor may start reading them."""
         ...
 
     def cancel(self) -> None:
@@ -35,20 +36,22 @@ class InlineExecutor:
         return through_levels(job, routed, self._unless_cancelled)
 
     def _unless_cancelled(self, job: EpochJob, messages: Iterable[Message]) -> Iterator[Message]:
+        """Yield the messages; raise an error when the epoch is cancelled."""
         for message in messages:
             if self._cancelled:
                 raise PenstockError(f"epoch {job.epoch} was given up")
             yield message
 
     def cancel(self) -> None:
-        """Give the epoch up between two of its messages."""
+        """Cancel the epoch between two of its messages."""
         self._cancelled = True
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
 
 def _all_of(job: EpochJob, messages: Iterable[Message]) -> Iterable[Message]:
+    """Return all messages."""
     return messages
 
 
@@ -57,13 +60,15 @@ def through_levels(
     messages: Sequence[Message],
     watched: Callable[[EpochJob, Iterable[Message]], Iterable[Message]] = _all_of,
 ) -> list[Report]:
-    """What comes of the messages of all splits; `watched` sees each message, and may raise."""
+    """Run all sites, level by level, on the messages of all splits and return the reports of all tasks. `watched` gets
+    the messages of each level, and may raise."""
     for level in range(len(job.program.subqueries)):
         messages = list(watched(job, _one_level(job, level, messages)))
     return [m.content for m in messages if not isinstance(m.content, Blob)]
 
 
 def _one_level(job: EpochJob, level: int, messages: Iterable[Message]) -> Iterator[Message]:
+    """Run the sites of one level, and yield their messages and those that they forward."""
     partitions: list[list[Message]] = [[] for _ in range(job.width)]
     for message in messages:
         partitions[partition_of(message.site, job.width)].append(message)

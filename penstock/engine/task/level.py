@@ -1,9 +1,8 @@
-"""What a task of an epoch does: route one split, or take the messages of its partition, run its site, and pass on the
-rest.
+"""The tasks of an epoch: route one split, or take the messages of a partition, run its site, and forward the rest.
 
-An epoch is one job with one shuffle per level: blobs for later levels and reports travel in band to the end of it, so
-that only what winning attempts sent counts. Routing reads a split, runs the stateless steps, pre-aggregates, and cuts
-the rows by the directory.
+An epoch is one job with one shuffle per level. Blobs for later levels and reports are forwarded through all levels to
+the end of the job, so that only messages of winning attempts count. Routing reads a split, runs the stateless steps,
+pre-aggregates, and cuts the rows by the directory.
 """
 
 from __future__ import annotations
@@ -32,10 +31,12 @@ from penstock.storage.faults import FaultPoint, reach
 
 
 def run_route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
+    """Yield the messages of one split; an error of Penstock becomes a failure message."""
     return _guarded(route_producer(task.ordinal), route(job, task))
 
 
 def run_level(job: EpochJob, level: int, partition: int, messages: Iterable[Message]) -> Iterator[Message]:
+    """Run the site of a partition on its blobs, and forward messages for later levels and reports unchanged."""
     blobs: list[Blob] = []
     for message in messages:
         if message.subquery == level and isinstance(message.content, Blob):
@@ -47,11 +48,13 @@ def run_level(job: EpochJob, level: int, partition: int, messages: Iterable[Mess
 
 
 def partition_of(site: int, width: int) -> int:
+    """Return the partition in which a site runs, among `width` partitions."""
     return site % width
 
 
 def _guarded(producer: str, messages: Iterator[Message]) -> Iterator[Message]:
-    """An error of ours is an answer, not a crash: trying again would only repeat it."""
+    """Yield the messages, or a failure message on an error of Penstock: a retry by the executor would only repeat
+    it."""
     try:
         yield from messages
     except PenstockError as error:
@@ -59,7 +62,7 @@ def _guarded(producer: str, messages: Iterator[Message]) -> Iterator[Message]:
 
 
 def route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
-    """All messages of one split: a blob for every site of the subqueries it feeds, and its report."""
+    """Yield the messages of one split: a blob for every site of the subqueries that it feeds, and its report."""
     watch = Stopwatch()
     producer, reading, late = route_producer(task.ordinal), SplitReading(job, task), LateRows(job, task)
     branches = Branches(job, job.program.inputs[task.input].branches, producer)

@@ -1,4 +1,4 @@
-"""What a site tells of single keys: those that were heaviest in this epoch, and its cells.
+"""Statistics of single keys at a site: the heaviest keys of this epoch, and the cells of the site.
 
 As with groups, every count is a search in a sorted column of hashes. `columns[port]` are such columns.
 """
@@ -17,44 +17,46 @@ from penstock.state.directory import Directory
 from penstock.state.hash_ranges import Hashes, HashRange, point
 from penstock.state.hot_keys import Cells
 
-TOLD = 4  # keys of each port
-BLOCK = 64  # hashes
+TOLD = 4  # heaviest keys reported for each column
+BLOCK = 64  # hashes per block when searching for the heaviest keys
 
 Columns = Sequence[Sequence[Hashes]]
 
 
 def without(hashes: Hashes, ranges: Sequence[HashRange]) -> Hashes:
-    """A sorted column without some ranges of hashes."""
+    """Return a sorted column without the hashes of some ranges."""
     gone = [np.arange(len(hashes))[part.rows(hashes)] for part in ranges]
     return np.delete(hashes, np.concatenate(gone)) if gone else hashes
 
 
 @dataclass(frozen=True, eq=False)
 class KeyCounts:
-    """The hashes of a sorted column, each once, and where their rows begin in it. Invariant: `starts` has one entry
-    more than `hashes`, the number of rows."""
+    """The distinct hashes of a sorted column, and the first row of each. Invariant: `starts` has one entry more than
+    `hashes`, which is the number of rows."""
 
     hashes: Hashes
     starts: Counts
 
     @staticmethod
     def of(column: Hashes) -> KeyCounts:
+        """Count the rows of each hash in a sorted column."""
         starts = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1]))) if len(column) else np.arange(0)
         return KeyCounts(column[starts], np.append(starts, len(column)))
 
     @cached_property
     def rows(self) -> Counts:
-        """How many each hash has."""
+        """Return the number of rows of each hash."""
         return np.diff(self.starts)
 
     def rows_of(self, hashes: Hashes) -> Counts:
-        """How many some hashes have, which need not be in the column."""
+        """Return the number of rows of the given hashes; 0 for a hash that is not in the column."""
         begin, end = (np.searchsorted(self.hashes, hashes, side=side) for side in ("left", "right"))
         return np.asarray(self.starts[end] - self.starts[begin])
 
     def heaviest(self, most: int) -> Hashes:
-        """So many of the hashes with the most rows. They have at least as many as the largest of blocks have, and few
-        others do: to part all hashes takes fifty times as long."""
+        """Return `most` hashes with the most rows (all hashes if there are fewer), unsorted. Only hashes with at least
+        as many rows as the `most`-th largest block maximum are partitioned: partitioning all hashes takes fifty times
+        as long."""
         if len(self.hashes) <= most:
             return self.hashes
         largest = np.maximum.reduceat(self.rows, np.arange(0, len(self.rows), BLOCK))
@@ -64,7 +66,7 @@ class KeyCounts:
 
 
 def heavy_keys(ports: Sequence[Sequence[KeyCounts]]) -> tuple[KeyLoad, ...]:
-    """The heaviest keys of each column of each port, with what they have in all."""
+    """Return the heaviest keys of each column, with their rows by port over all columns."""
     heavy = [counts.heaviest(TOLD) for port in ports for counts in port]
     found = np.unique(np.concatenate(heavy)) if heavy else np.zeros(0, np.uint64)
     none = np.zeros(len(found), np.int64)
@@ -73,6 +75,7 @@ def heavy_keys(ports: Sequence[Sequence[KeyCounts]]) -> tuple[KeyLoad, ...]:
 
 
 def rows_of(columns: Sequence[Hashes], part: HashRange) -> int:
+    """Return the number of rows of some sorted columns in a range."""
     found = (part.rows(hashes) for hashes in columns)
     return sum(rows.stop - rows.start for rows in found)
 
@@ -80,7 +83,8 @@ def rows_of(columns: Sequence[Hashes], part: HashRange) -> int:
 def cell_loads(
     directory: Directory, site: int, columns: Columns, done: Sequence[int], seconds: Figures, output: Figures
 ) -> CellLoads:
-    """What the cells of a site came to; `done`, `seconds` and `output` have one entry for each that it has."""
+    """Return the statistics of the cells of a site. `done`, `seconds` and `output` have one entry for each cell of the
+    site."""
     cut, copied, worked_on = np.zeros((3, len(directory.spread)), np.int64)
     took, put_out = np.zeros((2, len(directory.spread)))
     own = [n for n, cells in enumerate(directory.spread) if site in cells.sites]
@@ -91,5 +95,6 @@ def cell_loads(
 
 
 def _parted(cells: Cells, columns: Columns) -> tuple[int, int]:
+    """Return the rows of a spread hash: on the port that is cut, and on the others, which are copied to every cell."""
     counts = [rows_of(port, point(cells.hash)) for port in columns]
     return counts[cells.cut], sum(counts) - counts[cells.cut]
