@@ -1,5 +1,5 @@
-"""Which executor runs the epochs of a query, and what becomes of an epoch when the JVM dies under it: an error that
-says so, whatever PySpark would have said."""
+"""Choose the executor of a query, and report the death of the JVM as an error that says so, whatever error PySpark
+raises."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from penstock.spark.session import jvm_is_dead, last_words, spark_folder
 from penstock.spark.workers import transport as parcels
 from penstock.spark.workers.executor import CrewExecutor, quarters_of
 
-_NOTICED_WITHIN = 2.0  # seconds: a connection breaks a little before its process has ended
+_NOTICED_WITHIN = 2.0  # seconds: a connection breaks a little before its process ends
 _LOOK_EVERY = 0.02
 
 
 def executor_on(context: SparkContext, direct: bool) -> Executor:
-    """One that hands blobs over in memory, if that is wanted and possible."""
+    """Return the executor for a context: on a pool of workers that exchange blobs in memory, if `direct` is set and
+    that is possible; otherwise as jobs of Spark."""
     jobs = SparkExecutor(context)
     if direct and parcels.available() and on_one_host(context):
         return GuardedExecutor(CrewExecutor(quarters_of(context), jobs, spark_folder(context)), context)
@@ -33,7 +34,7 @@ def executor_on(context: SparkContext, direct: bool) -> Executor:
 
 
 class GuardedExecutor:
-    """Runs epochs by another executor, and tells the death of the JVM from other failures."""
+    """Runs epochs on another executor, and distinguishes the death of the JVM from other failures."""
 
     def __init__(self, executor: Executor, context: SparkContext) -> None:
         self._executor, self._context = executor, context
@@ -43,7 +44,7 @@ class GuardedExecutor:
             return self._executor.run(job, routes, following)
 
     def cancel(self) -> None:
-        with suppress(OSError, Py4JNetworkError):  # of a JVM that has died nothing is to be cancelled
+        with suppress(OSError, Py4JNetworkError):  # a dead JVM runs nothing that could be cancelled
             self._executor.cancel()
 
     def close(self) -> None:
@@ -52,6 +53,7 @@ class GuardedExecutor:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
+        """Replace an error by one that says that the JVM died, if it did."""
         try:
             yield
         except Exception as error:
@@ -60,6 +62,7 @@ class GuardedExecutor:
             raise
 
     def _jvm_has_died(self, error: Exception) -> bool:
+        """Return whether the JVM is dead, waiting briefly unless the error is one that Penstock raised by itself."""
         if isinstance(error, PenstockError) and error.__cause__ is None and error.__context__ is None:
             return jvm_is_dead(self._context)
         deadline = time.monotonic() + _NOTICED_WITHIN

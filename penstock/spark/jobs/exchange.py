@@ -1,12 +1,13 @@
-"""Messages on their way through a job of Spark, each with the partition it goes to.
+"""Messages in a Spark job, each with its destination partition.
 
-On one host large blobs lie in files, and only parcels go through Spark: rows would pass through the JVM several times.
+On one host, large blobs are written to files, and only references go through Spark: otherwise rows would pass through
+the JVM several times.
 
-Where there are several hosts, anchors make a site run again on the executor it ran on last, where its runs are open and
-cached. An anchor is an RDD of next to nothing, partitioned like the exchange, that executors keep in memory. The
-exchange is the blobs *without* the keys of the anchor: no blob has such a key, so nothing is taken away, but Spark then
-runs each task where its partition of the anchor is. (A union would have the same effect, but only for whole hosts:
-several executors of one host would take each other's sites.)
+On several hosts, anchors make a site run again on the executor where it ran last, which has its runs open and cached.
+An anchor is a tiny RDD, partitioned like the exchange, that executors keep in memory. The exchange is the blobs *minus*
+the keys of the anchor: no blob has such a key, so nothing is removed, but Spark then runs each task where its partition
+of the anchor is. (A union would have the same effect, but only for whole hosts: several executors of one host would
+take each other's sites.)
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from penstock.spark.workers.transport import Parcel, parcel_in
 
 Addressed = tuple[int, Message | Parcel]
 
-_LEAST_BYTES = 1 << 16
-_SAME = 1  # names the way to partition: Spark compares it to see that two RDDs lie alike
-_WHILE = 0.2  # seconds that placing one partition takes, so that no executor takes those of another
+_LEAST_BYTES = 1 << 16  # blobs above this size are written to files
+_SAME = 1  # identifies the partition function: Spark compares it to see that two RDDs are partitioned alike
+_WHILE = 0.2  # seconds that placing one partition takes, so that no executor takes the partitions of another
 
 
 def addressed(job: EpochJob, folder: str | None, messages: Iterable[Message | Parcel]) -> Iterator[Addressed]:
-    """The messages with their partitions; large ones as parcels in `folder`, if there is one. A disk that takes no
-    parcel is an answer, as for whoever made the messages: trying again would only repeat it."""
+    """Yield the messages with their partitions; large blobs as references to files in `folder`, if given. If a file
+    cannot be written, yield a failure message and stop: a retry would only repeat the error."""
     for message in messages:
         try:
             packed = _packed(folder, message)
@@ -44,6 +45,7 @@ def addressed(job: EpochJob, folder: str | None, messages: Iterable[Message | Pa
 
 
 def _packed(folder: str | None, message: Message | Parcel) -> Message | Parcel:
+    """Return a message, with a large blob written to a file and replaced by its reference."""
     match message:
         case Message(subquery, site, Blob(_, rows) as blob) if (
             folder and rows is not None and rows.nbytes > _LEAST_BYTES
@@ -53,7 +55,7 @@ def _packed(folder: str | None, message: Message | Parcel) -> Message | Parcel:
 
 
 def opened(level: int, inbox: Iterable[Addressed], passing: list[Parcel]) -> Iterator[Message]:
-    """The messages of an inbox. Parcels for later levels are left as they are, and put into `passing`."""
+    """Yield the messages of an inbox. References to blobs for later levels are not opened but appended to `passing`."""
     for _, message in inbox:
         match message:
             case Message():
@@ -65,8 +67,9 @@ def opened(level: int, inbox: Iterable[Addressed], passing: list[Parcel]) -> Ite
 
 
 class Anchors:
-    """Invariant: `_anchor` lies in `_width` partitions on the `_executors` executors that were there then. One that is
-    lost is made again by Spark, elsewhere; when others come, all are placed anew."""
+    """The anchors of a context. Invariant: `_anchor` has `_width` partitions, placed on the `_executors` executors that
+    existed then. Spark recomputes a lost partition on another executor; when executors are added, all partitions are
+    placed again."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
@@ -74,12 +77,14 @@ class Anchors:
         self._width = self._executors = 0
 
     def exchanged(self, chain: RDD[Addressed], width: int) -> RDD[Addressed]:
-        """The messages by partition, each partition where its anchor is."""
+        """Return the messages by partition, each partition on the executor of its anchor."""
         partitioner = self._partitioner(width)
         blobs = self._pairs(chain.mapPartitions(_keyed, preservesPartitioning=True))
         return self._read(blobs.subtractByKey(self._placed(width), partitioner))
 
     def _placed(self, width: int) -> Any:
+        """Return the anchor with `width` partitions; place it again if the width has changed or executors were
+        added."""
         executors = len(self._context._jsc.sc().statusTracker().getExecutorInfos())
         if width != self._width or executors > self._executors:
             self.let_go()
@@ -91,7 +96,7 @@ class Anchors:
         return self._anchor
 
     def let_go(self) -> None:
-        """Let go of where sites were."""
+        """Remove the anchor from the memory of the executors."""
         if self._anchor is not None:
             self._anchor.unpersist()
         self._anchor, self._width = None, 0
@@ -112,7 +117,7 @@ class Anchors:
 
 
 def _keyed(messages: Iterable[Addressed]) -> Iterator[bytes]:
-    """Each message as Spark shuffles it: the number of its partition, and a batch of one."""
+    """Yield each message in Spark's shuffle format: the number of its partition, and a batch of one record."""
     serializer = CPickleSerializer()
     for partition, message in messages:
         yield pack_long(partition)
@@ -120,12 +125,13 @@ def _keyed(messages: Iterable[Addressed]) -> Iterator[bytes]:
 
 
 def _anchor_of(numbers: Iterable[int]) -> Iterator[bytes]:
-    """Keys of the same partitions that no message has."""
+    """Yield keys that fall into the same partitions as messages but that no message has, with a tiny value each."""
     for number in numbers:
         yield pack_long(number)
         yield CPickleSerializer().dumps([number])
 
 
 def _take_a_while(numbers: Iterable[int]) -> Iterator[int]:
+    """Yield the numbers after a pause, so that the tasks of a small job spread over all executors."""
     time.sleep(_WHILE)
     yield from numbers

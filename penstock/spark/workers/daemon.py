@@ -1,7 +1,7 @@
-"""The daemon that forks Spark's Python workers, with the engine already imported: a new worker is warm at once.
+"""The daemon that forks Spark's Python workers, with the engine already imported, so that a new worker starts fast.
 
-Workers collect garbage after every task. What is imported here is taken out of that, or each task would pay for a walk
-through all modules.
+Workers collect garbage after every task. Modules imported here are frozen, that is, excluded from collection; otherwise
+each task would traverse all their objects.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import atexit
 import gc
 
-import pandas  # noqa: F401  # what follows is imported for the workers that are forked from here
-import pyarrow.pandas_compat  # noqa: F401  # Arrow imports both when it first makes an array
+import pandas  # noqa: F401  # this and the following are imported for the workers that are forked from here
+import pyarrow.pandas_compat  # noqa: F401  # Arrow imports both when it makes its first array
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
@@ -18,6 +18,6 @@ import penstock.engine.task.level  # noqa: F401
 from penstock.spark.workers.worker import Member  # noqa: F401
 
 if __name__ == "__main__":
-    atexit.register(gc.unfreeze)  # or extension modules complain of leaks when the daemon ends
+    atexit.register(gc.unfreeze)  # otherwise extension modules report leaks when the daemon ends
     gc.freeze()
     manager()

@@ -1,7 +1,7 @@
-"""Epochs on a crew where there is one, and as jobs of Spark where not.
+"""Run epochs on the worker pool of a context, and as Spark jobs while there is none.
 
-A context has one crew, between epochs and between queries, which holds all its cores. It steps aside as soon as another
-job wants them, and is hired again later.
+A context has one pool, shared by all queries and kept between epochs; it occupies all cores. The pool stops as soon as
+another job needs the cores, and is started again later.
 """
 
 from __future__ import annotations
@@ -24,36 +24,37 @@ from penstock.spark.failures import TRIES, task_failed
 from penstock.spark.workers.pool import Crew, CrewLost, hire
 from penstock.spark.workers.scheduler import Shift
 
-LOOK_AROUND = 0.1  # seconds between looks for other jobs
-ASIDE = 3.0  # seconds to stay away after another job wanted the cores
+LOOK_AROUND = 0.1  # seconds between two checks for other jobs
+ASIDE = 3.0  # seconds without a pool after another job needed the cores
 
 
 class Housing(Protocol):
-    """Where a crew lives."""
+    """Provides a worker pool."""
 
     def shift(self) -> AbstractContextManager[Shift | None]:
-        """The crew at work, for one epoch, and for nobody else at the same time; None where there is none now."""
+        """Lease the scheduler of the pool for one epoch, exclusively; yields None if there is no pool now."""
         ...
 
     def wanted(self) -> bool:
-        """Whether others wait for the crew, or for its cores."""
+        """Return whether another query waits for the pool, or another job for its cores."""
         ...
 
     def lost(self, crew: Crew) -> None:
-        """The crew is of no use any more."""
+        """Stop a pool that can no longer be used."""
         ...
 
 
 class CrewExecutor:
-    """Runs epochs on the crew of `quarters`, and by `jobs` while there is none. `folder` is where Spark has its files,
-    which need not be known."""
+    """Runs epochs on the pool of `quarters`, and by `jobs` while there is none. `folder` is where Spark keeps its
+    files, if known; it is named in the error for a full disk."""
 
     def __init__(self, quarters: Housing, jobs: Executor, folder: Path | None = None) -> None:
         self._quarters, self._jobs, self._folder = quarters, jobs, folder
-        self._crew: Crew | None = None  # the one that an epoch of this query is running on
+        self._crew: Crew | None = None  # the pool on which an epoch of this query is running
         self._cancelled = False
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        """Run an epoch, again on a new pool if one is lost; raise an error after TRIES attempts."""
         self._cancelled, told = False, ""
         for _ in range(TRIES):
             with self._quarters.shift() as shift:
@@ -64,17 +65,18 @@ class CrewExecutor:
                 except CrewLost as error:
                     told = str(error)
             if self._cancelled:
-                raise PenstockError(f"epoch {job.epoch} was given up")
+                raise PenstockError(f"epoch {job.epoch} was cancelled")
         else:
             raise task_failed(job.epoch, told, self._folder)
         return self._jobs.run(job, routes)
 
     def _on_crew(self, shift: Shift, job: EpochJob, routes: Sequence[RouteTask], following: Following) -> list[Report]:
+        """Run an epoch on a leased pool. The next epoch is not started ahead if others wait for the pool."""
         self._crew = shift.crew
         try:
             return shift.run(job, routes, lambda told: None if self._quarters.wanted() else following(told))
         except BaseException:
-            self._quarters.lost(shift.crew)  # who knows what its members are still at
+            self._quarters.lost(shift.crew)  # its workers may still be running tasks of this epoch
             raise
         finally:
             self._crew = None
@@ -86,26 +88,28 @@ class CrewExecutor:
         self._jobs.cancel()
 
     def close(self) -> None:
-        """Nothing: the next query finds the crew warm."""
+        """Do nothing: the pool stays for the next query."""
 
 
 class Quarters:
-    """Invariant: whoever uses or changes the crew has the lock; so epochs of several queries take turns."""
+    """The worker pool of a Spark context. Invariant: the pool is used or replaced only while holding the lock, so
+    epochs of several queries take turns; `lost` may also be called without it."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
         self._lock = threading.Lock()
-        self._queue: deque[None] = deque()  # as long as there are queries that wait for the lock
+        self._queue: deque[None] = deque()  # one entry per query that waits for the lock
         self._shift: Shift | None = None
         self._equipment: object = None
-        self._wanted = False  # by others, as far as the watcher knows
+        self._wanted = False  # whether other jobs need the cores, as far as the watcher knows
         self._away_until = 0.0
-        self._jobs: set[int] = set()  # those that host our crews
+        self._jobs: set[int] = set()  # the ids of the jobs of our pools
         self._watcher: threading.Thread | None = None
 
     @contextmanager
     def shift(self) -> Iterator[Shift | None]:
-        """The crew at work, for one epoch; None where the cores are wanted by others."""
+        """Lease the scheduler of the pool for one epoch; start a pool if there is none. Yields None if other jobs need
+        the cores."""
         self._queue.append(None)
         with self._lock:
             self._queue.pop()
@@ -120,16 +124,17 @@ class Quarters:
         return None if (shift := self._shift) is None else shift.crew
 
     def wanted(self) -> bool:
+        """Return whether another job needs the cores, or another query waits for the pool."""
         return self._wanted or bool(self._queue)
 
     def lost(self, crew: Crew) -> None:
-        """The crew is of no use any more; the next epoch gets another one. Also from a thread without the lock."""
+        """Stop a pool that can no longer be used; the next epoch gets another one. May be called without the lock."""
         crew.dismiss()
         if self._crew is crew:
             self._shift = None
 
     def close(self) -> None:
-        """At the end of the process: no thread of ours is left behind."""
+        """Stop the pool and wait for its threads, at the end of the process."""
         if (crew := self._crew) is not None:
             self.lost(crew)
             crew.wait_until_gone()
@@ -137,6 +142,8 @@ class Quarters:
             self._watcher.join()
 
     def _hire(self) -> None:
+        """Start a pool on all cores, with a thread that watches for other jobs; if it does not start, retry only after
+        ASIDE seconds."""
         self._equipment, self._wanted = self._wanted_equipment(), False
         crew = hire(self._context, self._context.defaultParallelism)
         if crew is None:
@@ -148,24 +155,27 @@ class Quarters:
         self._watcher.start()
 
     def _dismiss(self) -> None:
+        """Stop the pool; if other jobs need the cores, do not start one for ASIDE seconds."""
         if self._crew is not None:
             self.lost(self._crew)
         self._away_until = time.monotonic() + ASIDE if self._others_wait() else 0.0
 
     def _wanted_equipment(self) -> object:
-        """What workers were started with: a change means new ones, as it does to Spark."""
+        """Return the environment and files that workers start with: like Spark, start new workers when these change."""
         return dict(self._context.environment), tuple(self._context._python_includes)
 
     def _others_wait(self) -> bool:
+        """Return whether jobs other than those of our pools are active."""
         return not self._jobs.issuperset(self._context.statusTracker().getActiveJobsIds())
 
     def _watch(self, crew: Crew) -> None:
-        """Look out for other jobs. Between epochs the crew goes at once, otherwise before the next one begins."""
+        """Watch for other jobs while the pool exists. Stop the pool at once if no epoch is running, otherwise before
+        the next one."""
         while self._crew is crew:
             time.sleep(LOOK_AROUND)
             try:
                 self._wanted = self._others_wait()
-            except Exception:  # the context was stopped, or its JVM has gone
+            except Exception:  # the context was stopped, or its JVM has died
                 self.lost(crew)
             if self._wanted and self._lock.acquire(blocking=False):
                 try:
@@ -179,7 +189,7 @@ _quarters: dict[str, Quarters] = {}
 
 
 def quarters_of(context: SparkContext) -> Quarters:
-    """The one of a context, whatever queries it runs."""
+    """Return the pool provider of a context, shared by all its queries."""
     name = context.applicationId
     if name not in _quarters:
         _quarters[name] = Quarters(context)

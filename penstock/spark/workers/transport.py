@@ -1,9 +1,9 @@
-"""Parcels: blobs handed from one worker to another on the same host, in memory that both can see.
+"""Pass blobs between workers of one host, in memory that both can map.
 
-A worker that makes parcels tells others where they lie; they map what they need and copy nothing. Members of a crew lay
-them into an anonymous file in memory, and nobody has to clean up: it is free when its worker has closed it and the last
-reader has let go of the rows, also where that is because they died. Tasks of a job outlive their workers, so what they
-hand over lies in files of a folder, which goes when the epoch is over.
+The producer sends references; consumers map the blobs that they need, without a copy. Workers of a pool write blobs to
+an anonymous file in memory. It needs no cleaning up: the kernel frees it when its worker has closed it and the last
+reader has dropped the rows, even if they crash. Tasks of a Spark job can outlive their worker process, so their blobs
+are in files of a folder that is removed after the epoch.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from penstock.storage.disk_errors import writing
 
 
 def available() -> bool:
-    """Whether this system has files in memory that other processes of the same user can open."""
+    """Return whether this system has in-memory files that other processes of the same user can open."""
     return sys.platform == "linux" and hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A blob on its way to a site of a subquery, and where it lies."""
+    """A reference to a blob for a site of a subquery: the file, and the offset and length of the blob, in bytes."""
 
     subquery: int
     site: int
@@ -37,6 +37,7 @@ class Parcel:
     length: int
 
     def open(self) -> Blob:
+        """Map the blob into memory and return it, without a copy."""
         descriptor = os.open(self.path, os.O_RDONLY)
         try:
             mapped = mmap.mmap(descriptor, self.length, access=mmap.ACCESS_READ, offset=self.start)
@@ -46,7 +47,7 @@ class Parcel:
 
 
 def parcel_in(folder: str, subquery: int, site: int, blob: Blob) -> Parcel:
-    """A parcel in a file of its own."""
+    """Write a blob to a new file of a folder and return its reference."""
     path = Path(folder) / uuid.uuid4().hex
     with writing(path), pa.OSFile(str(path), "wb") as out:
         blob.write_to(out)
@@ -55,8 +56,8 @@ def parcel_in(folder: str, subquery: int, site: int, blob: Blob) -> Parcel:
 
 
 class Arena:
-    """The parcels that a member has made in one epoch. Invariant: what has been written is never changed or cut off,
-    for a reader may have it mapped."""
+    """An in-memory file with the blobs that a worker has made in one epoch. Invariant: written bytes are never changed
+    or truncated, because a reader may have mapped them."""
 
     def __init__(self) -> None:
         descriptor = os.memfd_create("penstock")
@@ -64,10 +65,12 @@ class Arena:
         self._out = pa.PythonFile(os.fdopen(descriptor, "wb", buffering=0), "w")
 
     def pack(self, subquery: int, site: int, blob: Blob) -> Parcel:
-        self._out.write(bytes(-self._out.tell() % mmap.ALLOCATIONGRANULARITY))  # only from there can it be mapped
+        """Append a blob and return its reference."""
+        self._out.write(bytes(-self._out.tell() % mmap.ALLOCATIONGRANULARITY))  # offsets of mmap must be aligned
         start = self._out.tell()
         blob.write_to(self._out)
         return Parcel(subquery, site, self._path, start, self._out.tell() - start)
 
     def close(self) -> None:
+        """Close the file; readers keep what they have mapped."""
         self._out.close()
