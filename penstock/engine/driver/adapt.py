@@ -192,7 +192,7 @@ def _asked_to_decide(controller: Controller) -> tuple[Controller, Verdict]:
         raise PolicyError(
             f"the policy `{controller.policy.name}` failed",
             detail=told(error),
-            hint="correct it, or choose another policy, and start the query again: the checkpoint is intact",
+            hint="fix it, or choose another policy, and restart the query: the checkpoint is intact",
         ) from error
 
 

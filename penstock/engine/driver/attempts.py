@@ -73,7 +73,7 @@ def _misread(job: EpochJob, report: SiteReport, attempts: dict[str, str]) -> Ite
     for producer, branch in _feeding(job, report.subquery):
         read = report.read.get(branch_name(producer, branch))
         if read is None:
-            yield f"{report.producer} got nothing from {producer}"
+            yield f"{report.producer} received nothing from {producer}"
         elif read != attempts.get(producer):
             yield f"{report.producer} read an attempt of {producer} other than the one that reported"
 

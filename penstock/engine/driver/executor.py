@@ -39,7 +39,7 @@ class InlineExecutor:
         """Yield the messages; raise an error when the epoch is cancelled."""
         for message in messages:
             if self._cancelled:
-                raise PenstockError(f"epoch {job.epoch} was given up")
+                raise PenstockError(f"epoch {job.epoch} was cancelled")
             yield message
 
     def cancel(self) -> None:

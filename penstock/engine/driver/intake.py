@@ -162,7 +162,7 @@ def _offer(reader: Reader, state: SourceState, standing: SourceStanding, rows: i
     """Return the offer of a source for at most `rows` rows, by substream if `most` says so."""
     if state.ended:
         return Offer((), state.progress or {}, True)
-    if not rows:  # too far ahead of others; it must not be asked, because a reader gives at least one split
+    if not rows:  # too far ahead of others; do not ask, because a reader that is asked gives at least some rows
         return Offer((), state.progress or {}, False, standing.waiting)
     if most and isinstance(reader, SubstreamReader):
         return reader.offer_at_most(most, state.progress, rows)

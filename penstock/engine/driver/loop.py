@@ -330,8 +330,8 @@ class EpochLoop:
             self._tell(EpochDropped(job.epoch, reason))
         raise PenstockError(
             f"epoch {job.epoch} could not be run consistently",
-            detail=f"{self._settings.attempts_per_epoch} times tasks disagreed, at last because {reason}",
-            hint="look for executors that are lost again and again; the checkpoint is intact, restart the query",
+            detail=f"{self._settings.attempts_per_epoch} attempts: tasks disagreed each time; at last {reason}",
+            hint="check for executors that are lost repeatedly; the checkpoint is intact, restart the query",
         )
 
 

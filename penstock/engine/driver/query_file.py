@@ -48,8 +48,8 @@ def another_query(root: Path, query: Query) -> CheckpointError:
     return CheckpointError(
         "this checkpoint belongs to another query",
         detail=f"{differs}\n  checkpoint {root}",
-        hint="give this query a checkpoint of its own, run the query that the checkpoint belongs to, "
-        "or begin anew with `penstock run --fresh`",
+        hint="use another checkpoint for this query, run the query that the checkpoint belongs to, "
+        "or start over with `penstock run --fresh`",
     )
 
 
@@ -98,7 +98,7 @@ def _misfits(manifest: Manifest, program: Program, outputs: Collection[str]) -> 
     yield from _counted("sources", len(manifest.sources), len(program.inputs))
     yield from _counted("stateful operators", len(manifest.subqueries), len(program.subqueries))
     if set(manifest.folders) != set(outputs):
-        yield f"it has the outputs {', '.join(sorted(manifest.folders))}, and the query {', '.join(sorted(outputs))}"
+        yield f"it has the outputs {', '.join(sorted(manifest.folders))}, the query has {', '.join(sorted(outputs))}"
     for subquery, state in zip(program.subqueries, manifest.subqueries, strict=True):
         for site in state.sites:
             yield from _site_misfits(site, subquery)
@@ -108,15 +108,15 @@ def _site_misfits(site: SiteState, subquery: Subquery) -> Iterator[str]:
     ports, tracks = subquery.operator.ports, subquery.operator.tracks
     for piece in site.all_slices():
         if piece.run.port >= ports:
-            yield f"{piece.run.name} is of input {piece.run.port} of an operator that has {ports}"
+            yield f"{piece.run.name} belongs to input {piece.run.port}, but the number of inputs is {ports}"
     for part in site.marks:
         yield from _counted("marks of a range of hashes", len(part.marks), tracks)
     if site.pending and not subquery.operator.probes:
-        yield "rows wait for an operator that takes all of them at once"
+        yield "rows are pending at an operator that has no pending rows"
     if site.held and not subquery.ordered:
-        yield "rows are held back, and the query does not put them in order"
+        yield "rows are held back, but the query does not order them"
 
 
 def _counted(what: str, found: int, wanted: int) -> Iterator[str]:
     if found != wanted:
-        yield f"{what}: it has {found}, and the query {wanted}"
+        yield f"{what}: it has {found}, the query has {wanted}"

@@ -78,8 +78,8 @@ def _behind(found: Found, published: int, committed: int) -> CorruptCheckpointEr
 def _missing(found: Found, expected: int) -> CheckpointError:
     return CheckpointError(
         f"the {rows_of(found.output)} that this query has published are missing",
-        detail=f"it has published up to epoch {expected} in {found.folder}, and the record of that is gone: the folder "
-        "has been removed, emptied, or replaced by an older one",
+        detail=f"it has published up to epoch {expected} in {found.folder}, and the record of that is missing: the "
+        "folder was removed, emptied, or replaced by an older one",
         hint="restore the folder with all that is in it; or start with the setting on_missing_results = 'accept' to go "
-        "on without those rows; or remove the checkpoint, too, to begin anew, as `penstock run --fresh` does",
+        "on without those rows; or remove the checkpoint, too, to start over, as `penstock run --fresh` does",
     )

@@ -30,9 +30,9 @@ from penstock.plan.program import Subquery
 from penstock.state.directory import Directory, Group
 
 KEPT_DECISIONS = 50
-_FROM_WHEN = "from the next epoch on that is not routed yet"
-_ENDED = "the run has ended before the next epoch"
-_NO_GROUP = Answer("there is no such group", "`penstock top --json` has those that there are, by their bits")
+_FROM_WHEN = "from the next epoch that is not routed yet"
+_ENDED = "the run ended before the next epoch"
+_NO_GROUP = Answer("there is no such group", "`penstock top --json` lists the groups by their bits")
 LATELY = 5.0  # seconds over which rates are averaged
 STILL_TRUE = 1.0  # seconds for which statistics of groups are shown, if epochs are short
 MOST_WAIT = 10.0  # seconds until a request is answered; less than the time for which the client waits
@@ -66,7 +66,7 @@ class Steering:
             case ChangeRefused(epoch, subquery, what, why, rule):
                 self._decisions.append(DecisionStatus(epoch, subquery, what, why, refused=rule))
             case ChangeMeasured(epoch, subquery, predicted, measured):
-                why = "the decisions of the round before"
+                why = "the decisions of the previous round"
                 self._decisions.append(DecisionStatus(epoch, subquery, "measured", why, predicted, measured))
             case Rebalanced(epoch, subquery, changes, refused):
                 self._asked = [asked.after(event) for asked in self._asked]
@@ -159,17 +159,17 @@ class Steering:
         if change is None:
             return _NO_GROUP
         why_not = self._loop.change(subquery, change)
-        detail = f"{bits} lives at site {site}, {_FROM_WHEN}, until `penstock rebalance`"
+        detail = f"{bits} moves to site {site}, {_FROM_WHEN}, and stays there until `penstock rebalance`"
         return Answer(why_not, "" if why_not else detail)
 
     def _split(self, subquery: int, bits: str) -> Answer:
         group = Group.of_bits(bits)
         if group.depth >= MOST_DEPTH:
-            return Answer("it is a group of one key, or next to nothing", "split one with fewer bits")
+            return Answer("the group is too small: it has one key or none", "split a group with fewer bits")
         if self._loop.change(subquery, Split(group)) is not None:
             return _NO_GROUP
         first, second = group.halves
-        return Answer(None, f"{bits} is {first} and {second}, {_FROM_WHEN}")
+        return Answer(None, f"{bits} is split into {first} and {second}, {_FROM_WHEN}")
 
     # -- status --------------------------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ def _scaled(sites: int, now: bool) -> Answer:
     """Return the answer to a request for `sites` sites; `now` says whether it took effect."""
     if now:
         return Answer(None, f"{sites} sites, {_FROM_WHEN}")
-    return Answer(None, f"{sites} sites, as soon as a key that is spread over more of them has been gathered")
+    return Answer(None, f"{sites} sites, as soon as the keys that are spread over more sites have been gathered")
 
 
 def _move(directory: Directory, bits: str, site: int) -> Change | None:
@@ -248,7 +248,7 @@ class Asked:
         if now - self.at >= MOST_WAIT:
             return Answer(
                 None,
-                "not known yet: the sites are looked at after the next epochs, `penstock top` shows what comes of it",
+                "not known yet: the sites are compared after the next epochs; `penstock top` shows the outcome",
             )
         return None
 

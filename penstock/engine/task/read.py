@@ -179,5 +179,5 @@ def _stop_at(bad: pa.Table) -> BadRowError:
     return BadRowError(
         f"malformed row in {place}",
         detail=f"{first['reason']}\n          {(first['text'] or '')[:200]}",
-        hint="correct the row, or send such rows to a folder of their own with on_bad_row = 'divert'",
+        hint="correct the row, or divert such rows to a separate folder with on_bad_row = 'divert'",
     )
