@@ -91,7 +91,8 @@ def _private_cache() -> Path:
 
 
 def _is_intact(path: Path) -> bool:
-    """Return whether an archive is complete and belongs to the user: whoever can write it can run code in the JVM."""
+    """Return whether an archive is complete and belongs to the user: another user who could write it could run code in
+    the JVM."""
     found = path.lstat()
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         return False

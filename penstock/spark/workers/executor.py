@@ -54,7 +54,7 @@ class CrewExecutor:
         self._cancelled = False
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
-        """Run an epoch, again on a new pool if one is lost; raise an error after TRIES attempts."""
+        """Run an epoch, again on a new pool if one is lost; raise an error after `TRIES` attempts."""
         self._cancelled, told = False, ""
         for _ in range(TRIES):
             with self._quarters.shift() as shift:
@@ -143,7 +143,7 @@ class Quarters:
 
     def _hire(self) -> None:
         """Start a pool on all cores, with a thread that watches for other jobs; if it does not start, retry only after
-        ASIDE seconds."""
+        `ASIDE` seconds."""
         self._equipment, self._wanted = self._wanted_equipment(), False
         crew = hire(self._context, self._context.defaultParallelism)
         if crew is None:
@@ -155,7 +155,7 @@ class Quarters:
         self._watcher.start()
 
     def _dismiss(self) -> None:
-        """Stop the pool; if other jobs need the cores, do not start one for ASIDE seconds."""
+        """Stop the pool; if other jobs need the cores, do not start one for `ASIDE` seconds."""
         if self._crew is not None:
             self.lost(self._crew)
         self._away_until = time.monotonic() + ASIDE if self._others_wait() else 0.0

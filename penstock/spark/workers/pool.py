@@ -1,4 +1,4 @@
-"""The worker pool: one Spark job with one long-lived task (worker) per core. The workers run epochs until the pool is
+"""The worker pool: one Spark job with one long-lived task (worker) per core, which runs epochs until the pool is
 stopped.
 
 Starting a job with two stages costs Spark more than the work of a small epoch. Spark starts the workers once; the
@@ -49,7 +49,7 @@ class Crew:
         self.ask_raw(member, cloudpickle.dumps(request))
 
     def ask_raw(self, member: int, request: bytes) -> None:
-        """Send a pickled request to a worker. Raise CrewLost if the connection is broken."""
+        """Send a pickled request to a worker. Raise `CrewLost` if the connection is broken."""
         try:
             self._lines[member].send_bytes(request)
         except OSError as error:
@@ -62,7 +62,7 @@ class Crew:
             yield member, self._answer(member)
 
     def _answer(self, member: int) -> Done | Settled:
-        """Receive one answer. Raise CrewLost if the worker died or failed."""
+        """Receive one answer. Raise `CrewLost` if the worker died or failed."""
         try:
             answer: Done | Settled | Broken = self._lines[member].recv()
         except (EOFError, OSError) as error:
@@ -73,7 +73,7 @@ class Crew:
 
     def dismiss(self) -> None:
         """Shut down the connections: workers exit after their current task, and a thread that waits for answers gets
-        CrewLost. Safe at any time, from any thread."""
+        `CrewLost`. Safe at any time, from any thread."""
         for line in self._lines:
             # Closing the connection would not wake a thread that waits on it.
             with suppress(OSError), socket.socket(fileno=os.dup(line.fileno())) as end:
@@ -177,6 +177,6 @@ def _give_up(arrived: threading.Event, cores_are_taken: Callable[[], bool], addr
 
 
 def _ring(address: str, key: bytes) -> None:
-    """Wake the accepting thread by connecting with the number NOBODY: no more workers will connect."""
+    """Wake the accepting thread by connecting with the number `NOBODY`: no more workers will connect."""
     with suppress(OSError, EOFError), Client(address, authkey=key) as line:
         line.send(NOBODY)
