@@ -15,8 +15,8 @@ class Executor(Protocol):
     """Runs the tasks of an epoch."""
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
-        """Run all tasks and return their reports. `following` gives the splits of the next epoch once the splits of
-        this one have been read; an executor may start reading them."""
+        """Run all tasks and return their reports. `following` returns the splits of the next epoch, given the reports
+        of this epoch's splits; an executor may start to read them early."""
         ...
 
     def cancel(self) -> None:

@@ -52,6 +52,9 @@ from penstock.storage.faults import FaultPoint, reach
 
 
 class Outcome(Enum):
+    """The result of one step of the loop: an epoch was committed, there was nothing to do, or the query has
+    finished."""
+
     WORKED = "worked"
     IDLE = "idle"
     FINISHED = "finished"

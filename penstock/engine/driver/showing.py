@@ -64,7 +64,7 @@ def untold_status(subquery: Subquery, state: SubqueryState, last: LastEpoch, cap
 
 
 def hottest(figures: Round) -> tuple[GroupStatus, ...]:
-    """Return the groups with most work, then those with most pending rows, at most HOTTEST."""
+    """Return the groups with most work, then those with most pending rows, at most `HOTTEST`."""
     loads, seconds = figures.loads, figures.seconds
     order = np.lexsort((-loads.state_bytes, -loads.pending, -loads.seconds))[:HOTTEST]
     return tuple(

@@ -24,6 +24,7 @@ _PLACE = "#place"
 
 
 def run_steps(rows: pa.Table, steps: _Steps) -> pa.Table:
+    """Return the rows after all steps."""
     for step in steps:
         rows = _run(rows, step)
     return rows

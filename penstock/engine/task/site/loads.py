@@ -170,6 +170,7 @@ class Borders:
         return len(self.first)
 
     def same(self, other: Borders) -> bool:
+        """Return whether the borders are equal."""
         return np.array_equal(self.first, other.first) and np.array_equal(self.last, other.last)
 
     def counted(self, columns: Iterable[Hashes]) -> Counts:

@@ -66,6 +66,7 @@ class Storage:
         return self._access.is_here(piece)
 
     def rows_of(self, piece: Slice) -> int:
+        """Return the number of rows in a slice; waits for them to be fetched."""
         return int(self.read(piece).num_rows)
 
     def hashes_here(self, piece: Slice) -> Hashes | None:
@@ -105,7 +106,7 @@ class Storage:
     ) -> list[Slice]:
         """Return the slices of one port without those that have expired, and with neighbours rewritten as one run.
 
-        Rewrites while `may` returns True, or while there are more than MOST_SLICES slices. Slices that have not been
+        Rewrites while `may` returns True, or while there are more than `MOST_SLICES` slices. Slices that have not been
         fetched yet are not rewritten.
         """
         slices = [piece for piece in slices if piece.run.max_time >= expired_below]
@@ -139,6 +140,7 @@ def _columns(schema: pa.Schema) -> str:
 
 
 def of_port(slices: Iterable[Slice], port: int) -> list[Slice]:
+    """Return the slices whose runs belong to a port."""
     return [piece for piece in slices if piece.run.port == port]
 
 
