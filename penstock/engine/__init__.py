@@ -1,4 +1,5 @@
-"""The engine: tasks that route rows and run the steps of sites, and the driver that plans and commits epochs.
+"""Run queries: tasks that route rows and run site steps, and the driver that plans and commits epochs.
 
-It needs no Spark: an executor runs the tasks of an epoch, in this process (`driver.executor`) or elsewhere (`spark`).
+The engine does not need Spark: an executor runs the tasks of an epoch in this process (`driver.executor`) or elsewhere
+(`spark`).
 """

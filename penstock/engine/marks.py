@@ -1,8 +1,8 @@
-"""Marks over hash ranges: how far each part of a site's groups has come. Pure functions over sorted ranges.
+"""Marks over hash ranges: the progress of each part of a site's hashes. Pure functions over sorted ranges.
 
-A work item is any range of hashes; when it is done, the marks of just that range move on. Neighbours that have come
-equally far are one range again, whatever lies between them: those hashes are not the site's, so what is said of them
-does not matter. A site without pending work has one range of marks, however scattered its groups are.
+A work item covers any range of hashes; when it is done, only the marks of that range advance. Neighbouring ranges with
+equal marks are joined even if there is a gap between them: the hashes in the gap belong to other sites, so the marks
+there have no effect. A site without pending work therefore has one range of marks, however scattered its groups are.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from penstock.state.hash_ranges import HashRange, remaining
 
 
 def starting_marks(ranges: Iterable[HashRange], tracks: int) -> tuple[RangeMark, ...]:
+    """Return the marks of ranges in which nothing has been done yet: BEGIN on each of `tracks` tracks."""
     return normal(RangeMark(r, (BEGIN,) * tracks) for r in ranges)
 
 
 def normal(marks: Iterable[RangeMark]) -> tuple[RangeMark, ...]:
-    """The marks of all that a site has, in order of range, neighbours with equal marks joined."""
+    """Return the marks of a site sorted by range, with neighbours of equal marks joined."""
     joined: list[RangeMark] = []
     for m in sorted(marks, key=lambda m: m.range.low):
         if joined and joined[-1].marks == m.marks:
@@ -33,7 +34,7 @@ def normal(marks: Iterable[RangeMark]) -> tuple[RangeMark, ...]:
 
 
 def moved_to(marks: Iterable[RangeMark], parts: Iterable[HashRange], reached: Marks) -> tuple[RangeMark, ...]:
-    """Return the marks after the work on `parts`, which do not overlap, is done up to `reached`."""
+    """Return the marks after the work on `parts`, which must not overlap, is done up to `reached`."""
     done = sorted(parts)
     if not done:
         return tuple(marks)
@@ -46,15 +47,16 @@ def moved_to(marks: Iterable[RangeMark], parts: Iterable[HashRange], reached: Ma
 
 
 def restricted(marks: Iterable[RangeMark], ranges: Sequence[HashRange]) -> list[RangeMark]:
-    """The marks of the given ranges, apart from each other: others may lie in between at a new home."""
+    """Return the marks of the given ranges only. They are not joined: at a new site, other ranges may lie between
+    them."""
     return [RangeMark(both, m.marks) for m in marks for part in ranges if (both := m.range.intersect(part)) is not None]
 
 
 def least(marks: Sequence[RangeMark], tracks: int) -> Marks:
-    """How far all of it has come on every track; the end, where there is nothing."""
+    """Return the low-water mark of each track; END on all tracks if `marks` is empty."""
     return tuple(low_water_mark(m.marks[track] for m in marks) for track in range(tracks))
 
 
 def behind(marks: Marks, upto: Marks) -> bool:
-    """Whether some track has not come as far as `upto`."""
+    """Return whether `marks` is below `upto` on some track."""
     return any(mark < bound for mark, bound in zip(marks, upto, strict=True))

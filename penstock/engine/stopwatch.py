@@ -1,4 +1,4 @@
-"""Where the time of a task or of the driver goes."""
+"""Measure where the time of a task or of the driver goes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from penstock.events import EpochTimed, TaskTimed
 
 
 class Stopwatch:
-    """Invariant: the `steps` add up to the time from its start to the last lap, so nothing is counted twice."""
+    """A stopwatch that attributes elapsed time to named steps, in seconds.
+
+    Invariant: the values of `steps` add up to the time from the start to the last lap; no time is counted twice.
+    """
 
     def __init__(self) -> None:
         self.started = time.time()
@@ -20,21 +23,23 @@ class Stopwatch:
         self.steps: dict[str, float] = {}
 
     def lap(self, step: str) -> None:
-        """What has passed since the last lap belongs to this step."""
+        """Add the seconds since the last lap to this step."""
         now = time.perf_counter()
         self.steps[step] = self.steps.get(step, 0.0) + now - self._last
         self._last = now
 
     @property
     def seconds(self) -> float:
+        """Return the seconds since the start."""
         return time.perf_counter() - self._began
 
     def task_time(self) -> TaskTime:
+        """Return the times of the task that ran in this process, with its host and process id as the worker."""
         return TaskTime(f"{socket.gethostname()}:{os.getpid()}", self.started, self.seconds, self.steps)
 
 
 def epoch_timed(epoch: int, driver: Stopwatch, reports: Iterable[RouteReport | SiteReport]) -> EpochTimed:
-    """What an epoch took, seen from its beginning."""
+    """Return the event with the times of an epoch; the start of each task is given in seconds since the epoch began."""
     tasks = tuple(
         TaskTimed(
             name=report.producer,

@@ -1,1 +1,1 @@
-"""The only folder that imports pyspark: the session, the job of an epoch, the adapter for Spark sources."""
+"""Run epochs on Spark: the session, executors, and the source adapter. The only folder that imports pyspark."""

@@ -24,12 +24,13 @@ from penstock.spark.workers.pool import Crew, CrewLost
 from penstock.spark.workers.provider import quarters_of
 from penstock.spark.workers.scheduler import Shift
 
-_NOTICED_WITHIN = 2.0  # seconds: a connection breaks a little before its process has ended
+_NOTICED_WITHIN = 2.0  # seconds: a connection breaks a little before its process ends
 _LOOK_EVERY = 0.02
 
 
 def executor_on(context: SparkContext, direct: bool) -> Executor:
-    """One that hands blobs over in memory, if that is wanted and possible."""
+    """Return the executor for a context: on a pool of workers that exchange blobs in memory, if `direct` is set and
+    that is possible; otherwise as jobs of Spark."""
     jobs = SparkExecutor(context)
     if direct and parcels.available() and on_one_host(context):
         return GuardedExecutor(CrewExecutor(quarters_of(context), jobs, spark_folder(context)), context)
@@ -37,7 +38,7 @@ def executor_on(context: SparkContext, direct: bool) -> Executor:
 
 
 class GuardedExecutor:
-    """Runs epochs by another executor, and tells the death of the JVM from other failures."""
+    """Runs epochs on another executor, and distinguishes the death of the JVM from other failures."""
 
     def __init__(self, executor: Executor, context: SparkContext) -> None:
         self._executor, self._context = executor, context
@@ -47,7 +48,7 @@ class GuardedExecutor:
             return self._executor.run(job, routes, following)
 
     def cancel(self) -> None:
-        with suppress(OSError, Py4JNetworkError):  # of a JVM that has died nothing is to be cancelled
+        with suppress(OSError, Py4JNetworkError):  # a dead JVM runs nothing that could be cancelled
             self._executor.cancel()
 
     def close(self) -> None:
@@ -56,6 +57,7 @@ class GuardedExecutor:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
+        """Replace an error by one that says that the JVM died, if it did."""
         try:
             yield
         except Exception as error:
@@ -64,6 +66,7 @@ class GuardedExecutor:
             raise
 
     def _jvm_has_died(self, error: Exception) -> bool:
+        """Return whether the JVM is dead, waiting briefly unless the error is one that Penstock raised by itself."""
         if isinstance(error, PenstockError) and error.__cause__ is None and error.__context__ is None:
             return jvm_is_dead(self._context)
         deadline = time.monotonic() + _NOTICED_WITHIN
@@ -73,31 +76,32 @@ class GuardedExecutor:
 
 
 class Housing(Protocol):
-    """Where a crew lives."""
+    """Provides a worker pool."""
 
     def shift(self) -> AbstractContextManager[Shift | None]:
-        """The crew at work, for one epoch, and for nobody else at the same time; None where there is none now."""
+        """Lease the scheduler of the pool for one epoch, exclusively; yields None if there is no pool now."""
         ...
 
     def wanted(self) -> bool:
-        """Whether others wait for the crew, or for its cores."""
+        """Return whether another query waits for the pool, or another job for its cores."""
         ...
 
     def lost(self, crew: Crew) -> None:
-        """The crew is of no use any more."""
+        """Stop a pool that can no longer be used."""
         ...
 
 
 class CrewExecutor:
-    """Runs epochs on the crew of `quarters`, and by `jobs` while there is none. `folder` is where Spark has its files,
-    which need not be known."""
+    """Runs epochs on the pool of `quarters`, and by `jobs` while there is none. `folder` is where Spark keeps its
+    files, if known; it is named in the error for a full disk."""
 
     def __init__(self, quarters: Housing, jobs: Executor, folder: Path | None = None) -> None:
         self._quarters, self._jobs, self._folder = quarters, jobs, folder
-        self._crew: Crew | None = None  # the one that an epoch of this query is running on
+        self._crew: Crew | None = None  # the pool on which an epoch of this query is running
         self._cancelled = False
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+        """Run an epoch, again on a new pool if one is lost; raise an error after `TRIES` attempts."""
         self._cancelled, told = False, ""
         for _ in range(TRIES):
             with self._quarters.shift() as shift:
@@ -108,17 +112,18 @@ class CrewExecutor:
                 except CrewLost as error:
                     told = str(error)
             if self._cancelled:
-                raise PenstockError(f"epoch {job.epoch} was given up")
+                raise PenstockError(f"epoch {job.epoch} was cancelled")
         else:
             raise task_failed(job.epoch, told, self._folder)
         return self._jobs.run(job, routes)
 
     def _on_crew(self, shift: Shift, job: EpochJob, routes: Sequence[RouteTask], following: Following) -> list[Report]:
+        """Run an epoch on a leased pool. The next epoch is not started ahead if others wait for the pool."""
         self._crew = shift.crew
         try:
             return shift.run(job, routes, lambda told: None if self._quarters.wanted() else following(told))
         except BaseException:
-            self._quarters.lost(shift.crew)  # who knows what its members are still at
+            self._quarters.lost(shift.crew)  # its workers may still be running tasks of this epoch
             raise
         finally:
             self._crew = None
@@ -130,4 +135,4 @@ class CrewExecutor:
         self._jobs.cancel()
 
     def close(self) -> None:
-        """Nothing: the next query finds the crew warm."""
+        """Do nothing: the pool stays for the next query."""

@@ -1,4 +1,4 @@
-"""Where the workers of a context are."""
+"""Where the workers of a context run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _ONE_TRY = re.compile(r"local(\[[^,]*\])?")
 
 
 def on_one_host(context: SparkContext) -> bool:
-    """Whether all of them are on this host."""
+    """Return whether all workers run on this host."""
     return _LOCAL.fullmatch(context.master) is not None
 
 
 def tries_tasks_once(context: SparkContext) -> bool:
-    """Return whether Spark gives a job up when a task has failed once, as local masters do unless told otherwise."""
+    """Return whether Spark fails a job after one failed attempt of a task, as local masters do by default."""
     return _ONE_TRY.fullmatch(context.master) is not None

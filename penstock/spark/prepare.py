@@ -1,7 +1,7 @@
-"""Writes the class archive, so that Spark starts faster from then on: `python -m penstock.spark.prepare`.
+"""Write the class archive, so that Spark starts faster: `python -m penstock.spark.prepare`.
 
-To be run once after an installation, and again after a new version of Java or Spark. Workers are
-started on an embedded Spark, whose JVM writes the classes that it has loaded when it ends.
+Run it once after an installation, and again after a new version of Java or Spark. It starts workers on an embedded
+Spark, whose JVM writes the classes that it has loaded when it ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.spark.workers.pool import hire
 
 
 def main() -> None:
-    """Run a query whose JVM writes the archive at the end of this process."""
+    """Start and stop a worker pool; the JVM writes the archive at the end of this process."""
     os.environ[SWITCH] = WRITE
     context = spark_context("local[2]")
     if (crew := hire(context, 2)) is not None:

@@ -1,4 +1,4 @@
-"""The Spark context that epochs run on: the one that is there, or an embedded one bound to loopback."""
+"""The Spark context that epochs run on: the running one, or an embedded one bound to loopback."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from penstock.spark.embedded.embedded import Embedded, properties_for, start_emb
 from penstock.spark.embedded.jvm import Connection, Jvm
 from penstock.spark.failures import first_line
 
-_jvms: dict[int, Jvm] = {}  # those of contexts, by process
+_jvms: dict[int, Jvm] = {}  # the JVMs of contexts, by process id
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
 _PY4J = f"{os.sep}py4j{os.sep}"
-# Py4J logs the trace of every call to a JVM that has gone, by the root logger: here that is an error of our own.
+# Py4J logs a trace of every call to a dead JVM with the root logger; Penstock raises its own error for that.
 logging.getLogger().addFilter(lambda record: _PY4J not in record.pathname)
 
 
@@ -38,7 +38,7 @@ def spark_context(master: str, name: str = "penstock", options: dict[str, str] |
     elif running is not None:
         return running
     properties = properties_for(master, name, options)
-    if SparkContext._gateway is not None or _PORT in os.environ:  # the JVM of an earlier context, or of somebody else
+    if SparkContext._gateway is not None or _PORT in os.environ:  # the JVM of an earlier context or of another program
         return SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(properties.items())))
     started = start_embedded(properties)
     try:
@@ -56,21 +56,22 @@ def jvm_is_dead(context: SparkContext) -> bool:
 
 
 def spark_folder(context: SparkContext) -> Path:
-    """Return a folder of this driver where Spark has its files, or the first of several."""
+    """Return the folder in which Spark keeps the files of this driver; the first one if there are several."""
     return Path(str(context._temp_dir))
 
 
 def last_words(context: SparkContext) -> str:
-    """Return how the JVM of the context ended, as far as that is known."""
+    """Return how the JVM of the context ended and its last lines of output, as far as known."""
     process = getattr(context._gateway, "proc", None)
     jvm = None if process is None else _jvms.get(process.pid)
-    return "its JVM has gone" if jvm is None else jvm.last_words()
+    return "its JVM has ended" if jvm is None else jvm.last_words()
 
 
 def _context_on(started: Embedded) -> SparkContext:
+    """Return a context on an embedded JVM, and arrange that the JVM ends with this process."""
     threading.Thread(target=_first_array, name="penstock-warm-up", daemon=True).start()
     connection = started.jvm.connection()
-    # The JVM has had its properties since its start; each one more is a round trip.
+    # The JVM got its properties at its start; setting one here would cost a round trip.
     conf = SparkConf(loadDefaults=False).setMaster(started.properties["spark.master"])
     before = signal.getsignal(signal.SIGINT)
     try:
@@ -82,20 +83,20 @@ def _context_on(started: Embedded) -> SparkContext:
         raise _not_started(started, error) from error
     finally:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)  # PySpark's handler asks a JVM that may have gone
-    context._accumulatorServer.handle_error = lambda *_: None  # it prints a trace when the JVM goes
+            signal.signal(signal.SIGINT, before)  # PySpark's handler calls the JVM, which may be dead
+    context._accumulatorServer.handle_error = lambda *_: None  # it prints a trace when the JVM ends
     started.jvm.show_errors()
     atexit.register(_close, context, started)
     return context
 
 
 def _first_array() -> None:
-    """Make Arrow import what it imports when it makes the first array: pandas, while the JVM is at work."""
+    """Make Arrow import pandas, as it does for its first array, while the JVM starts."""
     pa.array([0]).to_numpy()
 
 
 def _connected(connection: Connection) -> Any:
-    """Return PySpark's gateway to a JVM that is there."""
+    """Return PySpark's gateway to a running JVM."""
     os.environ.update({_PORT: str(connection.port), _SECRET: connection.secret})
     try:
         return launch_gateway()
@@ -104,8 +105,8 @@ def _connected(connection: Connection) -> Any:
 
 
 def _close(context: SparkContext, started: Embedded) -> None:
-    """End an embedded Spark at the end of the process. What is committed is in files, so it need not end in order,
-    unless somebody else has used it, too."""
+    """End an embedded Spark at the end of the process. Commits are in files, so the JVM can be killed, unless other
+    code has used the context, too."""
     from pyspark.sql import SparkSession
 
     others = SparkSession._instantiatedSession is not None or "spark.eventLog.enabled" in started.properties
@@ -116,7 +117,7 @@ def _close(context: SparkContext, started: Embedded) -> None:
 
 
 def _forget(context: SparkContext | None) -> None:
-    """Let PySpark start anew: it knows of one JVM for the life of a process."""
+    """Reset PySpark so that it can start another JVM: it assumes one JVM for the life of a process."""
     from pyspark.sql import SparkSession
 
     if context is not None and hasattr(context, "_accumulatorServer"):
@@ -126,7 +127,7 @@ def _forget(context: SparkContext | None) -> None:
 
 
 def _not_started(started: Embedded, error: Exception) -> PenstockError:
-    """Return the error of a context that could not be made. A JVM that has died knows best why."""
+    """Return the error for a context that could not be created. The output of a dead JVM explains it best."""
     master = started.properties["spark.master"]
     if started.jvm.ends_soon():
         return started.jvm.not_started(f" on {master}")

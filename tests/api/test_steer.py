@@ -36,13 +36,13 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def test_a_run_is_steered_from_python_and_says_what_came_of_it(run: ps.Run) -> None:
-    assert run.scale(3).startswith("3 sites, from the next epoch on")
+    assert run.scale(3).startswith("3 sites, from the next epoch")
     assert set(run.groups().values()) == {0, 1, 2}
     group, home = next(iter(run.groups().items()))
     target = (home + 1) % 3
-    assert run.move(group, target).startswith(f"{group} lives at site {target}")
+    assert run.move(group, target).startswith(f"{group} moves to site {target}")
     assert run.groups()[group] == target
-    assert run.split(group).startswith(f"{group} is {group}0 and {group}1")
+    assert run.split(group).startswith(f"{group} is split into {group}0 and {group}1")
     assert {run.groups()[half] for half in (f"{group}0", f"{group}1")} == {target}
     assert group not in run.groups()
     assert "subquery 0" in run.rebalance(timeout=60)

@@ -141,13 +141,13 @@ def test_unsafe_places_are_refused(random: Random, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda m: replace(m, sources=m.sources * 2), "sources: it has 2, and the query 1"),
+        (lambda m: replace(m, sources=m.sources * 2), "sources: it has 2, the query has 1"),
         (lambda m: replace(m, subqueries=m.subqueries * 3), "stateful operators"),
         (lambda m: replace(m, folders={**m.folders, "more": "x"}), "it has the outputs bad, late, more, results"),
         (lambda m: _with_sites(m, lambda s: replace(s, marks=_twice(s.marks))), "marks of a range of hashes"),
-        (lambda m: _with_sites(m, lambda s: replace(s, slices=_of_port(s.slices, 7))), "is of input 7"),
+        (lambda m: _with_sites(m, lambda s: replace(s, slices=_of_port(s.slices, 7))), "belongs to input 7"),
         (lambda m: _with_sites(m, lambda s: replace(s, slices=(), held=s.slices)), "rows are held back"),
-        (lambda m: _with_sites(m, lambda s: replace(s, slices=(), pending=s.slices)), "rows wait for an operator"),
+        (lambda m: _with_sites(m, lambda s: replace(s, slices=(), pending=s.slices)), "rows are pending at"),
         (lambda m: _with_progress(m, {"batches": 10**6}), "1000000 batches are read"),
         (lambda m: _with_progress(m, {"batches": -1}), "int` >= 0"),
         (lambda m: _with_progress(m, {"rows": "x"}), "batches"),

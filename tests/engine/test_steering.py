@@ -114,7 +114,7 @@ def test_a_query_that_ends_first_says_so(tmp_path: Path) -> None:
         answer = answer_to(folder, name)
         folder.close()
     assert answer is not None
-    assert answer.why_not == "the run has ended before the next epoch"
+    assert answer.why_not == "the run ended before the next epoch"
 
 
 def evened() -> Scenario:

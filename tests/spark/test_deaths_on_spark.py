@@ -38,7 +38,7 @@ def test_a_jvm_that_is_killed_ends_the_query_with_an_error_that_says_how_to_go_o
         jvm.kill()
         code, told = started.ended()
         assert code == 1
-        assert "error: Spark has died" in told
+        assert "error: Spark died" in told
         assert "checkpoint is intact" in told
         assert "Traceback" not in told
         assert not started.survivors()
@@ -84,7 +84,7 @@ def test_a_script_goes_on_with_a_new_spark_after_the_jvm_was_killed(tmp_path: Pa
     with driver(tmp_path, _script(tmp_path, KILL_AND_GO_ON)) as started:
         code, told = started.ended()
         assert code == 0, told
-        assert told.splitlines()[-2:] == ["Spark has died under the query", "then stopped 2"]
+        assert told.splitlines()[-2:] == ["Spark died while the query was running", "then stopped 2"]
         assert not started.survivors()
 
 

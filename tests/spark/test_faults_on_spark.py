@@ -100,7 +100,7 @@ def test_workers_that_die_every_time_end_the_run_and_hurt_nothing(
     worker_faults: dict[str, str], scenario: Scenario, place: Place
 ) -> None:
     worker_faults.update(PENSTOCK_FAULT="site.worked@1:kill")
-    with pytest.raises(PenstockError, match="failed again and again") as caught:
+    with pytest.raises(PenstockError, match="failed repeatedly") as caught:
         launch(scenario, place, FEW_SITES, **_on_spark()).wait()
     assert "checkpoint is intact" in caught.value.hint
     worker_faults.pop("PENSTOCK_FAULT")

@@ -155,9 +155,9 @@ def test_what_is_wrong_with_a_function_is_told(
 
     monkeypatch.setitem(sys.modules, "elsewhere", elsewhere)  # here, but nowhere that workers could find it
     assert "nowhere" in _refusal(sources[0], broken, way, "the function `.*broken` failed")
-    assert "cannot pickle '_thread.lock'" in _refusal(sources[0], locked, way, "cannot travel to the workers")
+    assert "cannot pickle '_thread.lock'" in _refusal(sources[0], locked, way, "cannot be sent to the workers")
     for _ in range(2):
-        told = _refusal(sources[0], elsewhere.same, way, "failed again and again")
+        told = _refusal(sources[0], elsewhere.same, way, "failed repeatedly")
         assert told == "ModuleNotFoundError: No module named 'elsewhere'"
         SparkSession(spark)  # from now on PySpark raises errors of another class
 

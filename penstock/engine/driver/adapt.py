@@ -1,4 +1,4 @@
-"""Adapting: the controllers hear what the sites told of an epoch, and what they decide is in the directories of the
+"""Adaptation: the controllers get the statistics of an epoch, and their decisions take effect in the directories of the
 first epoch that is not routed yet."""
 
 from __future__ import annotations
@@ -23,20 +23,23 @@ from penstock.state.hot_keys import too_wide
 from penstock.user_code import told
 
 BY_HAND = "by hand"
-LOOK = 1.0  # seconds of epochs that tell enough to even out sites: in a short one, a site is the slowest by chance
+LOOK = 1.0  # seconds of statistics needed to even out sites: in a short epoch, a site may be slowest by chance
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A number of sites for some subqueries."""
+    """A number of sites that some subqueries are to get as soon as possible."""
 
     subqueries: frozenset[int]
     sites: int
 
 
 class Adaptation:
-    """Invariant: `directories[s]` is that of subquery s in the next epoch that is planned. There is a controller per
-    subquery, or none where directories change by hand only."""
+    """The directories of all subqueries and the controllers that change them.
+
+    Invariant: `directories[s]` is the directory of subquery s in the next epoch that is planned. There is one
+    controller per subquery, or none if directories change only on request.
+    """
 
     def __init__(
         self,
@@ -47,23 +50,23 @@ class Adaptation:
     ) -> None:
         self.directories, self._operators = tuple(directories), operators
         self._controllers = dict(enumerate(controllers))
-        self._once: dict[int, Controller] = {}  # asked for by hand, for once
-        self._wanted: list[Wanted] = []  # by hand, and not possible yet
+        self._once: dict[int, Controller] = {}  # for one rebalance on request
+        self._wanted: list[Wanted] = []  # requested, and not possible yet
         self._tell, self._warm = tell, False
 
     @property
     def listens(self) -> bool:
-        """Whether the sites are to tell what their groups came to."""
+        """Return whether the sites should report statistics in the next epoch."""
         return bool(self._once) or any(controller.listens for controller in self._controllers.values())
 
     def passed(self, seconds: float) -> None:
-        """After an epoch of which sites told nothing."""
+        """Advance the controllers after an epoch without statistics."""
         self._warm = True
         self._controllers = {number: known.passed(seconds) for number, known in self._controllers.items()}
 
     def heard(self, epoch: int, figures: Sequence[Round]) -> None:
-        """After an epoch. One under a directory that is already to change says nothing about the one to come, and the
-        first one warmed processes and caches."""
+        """Feed one epoch's statistics to the controllers. Ignored: the first epoch (warm-up), and epochs that ran under
+        a directory which is about to be replaced."""
         if not self._warm:
             self._warm = True
             return
@@ -80,12 +83,14 @@ class Adaptation:
             self._controllers[number] = heard
 
     def _decide(self, epoch: int, subquery: int, controller: Controller) -> tuple[Controller, Verdict]:
+        """Let a controller decide, change the directory accordingly, and report the outcome."""
         later, verdict = _asked_to_decide(controller)
         self._change(subquery, verdict.directory)
         self._tell_of(epoch, subquery, verdict)
         return later, verdict
 
     def _rebalance_if_due(self, epoch: int, subquery: int, controller: Controller) -> None:
+        """Carry out a requested rebalance if enough statistics have been collected."""
         if controller.figures is None or not controller.due:
             return
         del self._once[subquery]
@@ -95,17 +100,17 @@ class Adaptation:
         self._tell(Rebalanced(epoch, subquery, len(verdict.accepted), len(verdict.refused), apart))
 
     def rebalance(self, subquery: int) -> None:
-        """Even out the sites of a subquery, whatever the policy is, and wherever groups were moved by hand: after the
-        next epoch, or a few where they are short. What has been heard in this round counts, too. Who asks wants it now,
-        so that a site which seems slow is believed to be."""
+        """Even out the sites of a subquery on request, whatever its policy is: after the next epoch, or after a few if
+        they are short. Statistics of the current round count, too. Unpins groups that were moved by hand, and uses no
+        inertia, so that a site that seems slow is treated as slow at once."""
         self._settled_at(subquery, _without_pins)
         known = self._controllers.get(subquery)
         length, figures = (min(known.length, LOOK), known.figures) if known else (LOOK, None)
         self._once[subquery] = Controller(Even(inertia=0.0), Rules(cool_down=0), length, figures)
 
     def by_hand(self, epoch: int, subquery: int, change: Change, state: SubqueryState) -> str | None:
-        """Carry out what somebody wants; gives the reason where it cannot be done. A group that was moved so stays: no
-        policy moves it, until the sites are to be evened out by hand."""
+        """Carry out a change that a user requests. Return the reason if it is impossible, otherwise None. A group that
+        was moved in this way is pinned: no policy moves it until a rebalance is requested."""
         directory = self.directories[subquery]
         if (why := impossible(directory, change, may_cut(self._operators[subquery]))) is not None:
             self._tell(ChangeRefused(epoch, subquery, str(change), BY_HAND, why))
@@ -122,13 +127,13 @@ class Adaptation:
         return None
 
     def _settled_at(self, subquery: int, changed: Callable[[Mapping[Group, int]], Mapping[Group, int]]) -> None:
-        """Change which groups of a subquery are settled."""
+        """Change which groups of a subquery may not be moved, and until when."""
         if (known := self._controllers.get(subquery)) is not None:
             self._controllers[subquery] = replace(known, settled=changed(known.settled))
 
     def scale(self, epoch: int, subqueries: Sequence[int], sites: int, states: Sequence[SubqueryState]) -> bool:
-        """Give some subqueries a number of sites, all or none. Gives whether they have it; otherwise they get it as
-        soon as that can be, unless somebody wants something else of them before."""
+        """Give some subqueries a number of sites, all or none, on request. Return whether they have it; otherwise they
+        get it as soon as possible, unless another number is requested before."""
         self._wanted = [wanted for wanted in self._wanted if wanted.subqueries.isdisjoint(subqueries)]
         done = self.scaled(epoch, subqueries, sites, states)
         if not done:
@@ -136,8 +141,8 @@ class Adaptation:
         return done
 
     def scaled(self, epoch: int, subqueries: Collection[int], sites: int, states: Sequence[SubqueryState]) -> bool:
-        """Give subqueries a number of sites, unless something is spread over more of them: that is gathered first.
-        Gives whether they have it."""
+        """Give subqueries a number of sites, unless hashes are spread over more of them: these are marked for
+        gathering. Return whether the subqueries have that number now."""
         for number in subqueries:
             self._change(number, gathering_for(self.directories[number], sites))
         possible = not any(too_wide(self.directories[number].spread, sites) for number in subqueries)
@@ -147,8 +152,8 @@ class Adaptation:
         return possible
 
     def settle(self, epoch: int, states: Sequence[SubqueryState]) -> None:
-        """Gather what is to be gathered and can be, between two epochs of which the second is not routed yet; and do
-        what had to wait for that. Grids follow the number of sites."""
+        """Gather hashes that are marked for it and ready, carry out requests that waited for it, and let grids follow
+        the number of sites. Call it between two epochs, before the second one is routed."""
         for number, state in enumerate(states):
             self._change(number, settled(self.directories[number], state))
         self._wanted = [w for w in self._wanted if not self.scaled(epoch, w.subqueries, w.sites, states)]
@@ -157,8 +162,8 @@ class Adaptation:
 
     @property
     def settling(self) -> bool:
-        """Whether something is still to be gathered, or a grid is to change. That can only be judged when an epoch is
-        over, so that none may be routed ahead."""
+        """Return whether some hashes are still to be gathered, or a grid is to change. Whether that is possible is
+        known only at the end of an epoch, so the next epoch must not be routed ahead."""
         gathering = any(cells.gathering for directory in self.directories for cells in directory.spread)
         return gathering or any(map(wants_grid, self._operators, self.directories))
 
@@ -167,6 +172,7 @@ class Adaptation:
             self.directories = (*self.directories[:subquery], directory, *self.directories[subquery + 1 :])
 
     def _tell_of(self, epoch: int, subquery: int, verdict: Verdict) -> None:
+        """Report the measurements, the changes and the refusals of a round as events."""
         if (measured := verdict.measured) is not None:
             self._tell(ChangeMeasured(epoch, subquery, measured.predicted, measured.measured))
         for made in verdict.accepted:
@@ -177,6 +183,7 @@ class Adaptation:
 
 
 def _asked_to_decide(controller: Controller) -> tuple[Controller, Verdict]:
+    """Return the controller after its decision and the outcome; an error of a user's policy becomes a PolicyError."""
     try:
         return controller.decide()
     except PenstockError:
@@ -185,9 +192,10 @@ def _asked_to_decide(controller: Controller) -> tuple[Controller, Verdict]:
         raise PolicyError(
             f"the policy `{controller.policy.name}` failed",
             detail=told(error),
-            hint="correct it, or choose another policy, and start the query again: the checkpoint is intact",
+            hint="fix it, or choose another policy, and restart the query: the checkpoint is intact",
         ) from error
 
 
 def _without_pins(settled: Mapping[Group, int]) -> Mapping[Group, int]:
+    """Return the groups that may not be moved, without those pinned by hand."""
     return {group: until for group, until in settled.items() if until != PINNED}

@@ -1,4 +1,4 @@
-"""From the reports of an epoch to the manifest that makes it true. Pure."""
+"""Compute the manifest that commits an epoch from the reports of its tasks. Pure."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from penstock.state.directory import Directory
 def next_manifest(
     before: Manifest, job: EpochJob, offers: Sequence[Offer], reports: Sequence[RouteReport | SiteReport]
 ) -> Manifest:
+    """Return the manifest after an epoch, given the reports of all its tasks."""
     routes = [r for r in reports if isinstance(r, RouteReport)]
     sites = [r for r in reports if isinstance(r, SiteReport)]
     after = before.next(
@@ -33,7 +34,7 @@ def next_manifest(
 
 
 def source_states(job: EpochJob, offers: Sequence[Offer], routes: Sequence[RouteReport]) -> tuple[SourceState, ...]:
-    """The sources after the epoch; that much is known as soon as its splits have been read."""
+    """Return the state of the sources after the epoch. Needs only the reports of the splits."""
     return tuple(_source_state(job, index, offer, routes) for index, offer in enumerate(offers))
 
 
@@ -51,6 +52,7 @@ def _subquery_state(job: EpochJob, number: int, reports: Sequence[SiteReport]) -
 
 
 def epoch_totals(routes: Sequence[RouteReport], sites: Sequence[SiteReport]) -> Totals:
+    """Return the row counts of one epoch."""
     return Totals(
         rows_in=sum(r.rows_read for r in routes),
         rows_out=sum(r.rows_out for r in routes) + sum(r.rows_out for r in sites),
@@ -60,18 +62,19 @@ def epoch_totals(routes: Sequence[RouteReport], sites: Sequence[SiteReport]) -> 
 
 
 def source_marks(sources: Sequence[SourceState]) -> list[Mark]:
+    """Return the mark of each source."""
     return [stream_mark(source.marks, source.ended, source.floor) for source in sources]
 
 
 def is_finished(manifest: Manifest) -> bool:
-    """Whether nothing can come any more and nothing is left to do."""
+    """Return whether all input has ended and no work is left."""
     sites = [site for sub in manifest.subqueries for site in sub.sites]
     done = [mark for site in sites for part in site.marks for mark in part.marks]
     return low_water_mark([*source_marks(manifest.sources), *done]).ended and not any(site.pending for site in sites)
 
 
 def has_pending(manifest: Manifest, program: Program) -> bool:
-    """Whether a site is behind the punctuation it has been given: an epoch without input would still do something."""
+    """Return whether a site is behind the punctuation it has been given: an epoch without input would still do work."""
     for subquery, state in zip(program.subqueries, manifest.subqueries, strict=True):
         upto = _marks_into(manifest, program, subquery)
         for site in state.sites:
@@ -81,7 +84,7 @@ def has_pending(manifest: Manifest, program: Program) -> bool:
 
 
 def _marks_into(manifest: Manifest, program: Program, subquery: Subquery) -> Marks:
-    """The punctuation that a subquery's producers have come to, track by track."""
+    """Return the marks that the producers of a subquery have reached, by track."""
     return subquery.track_marks(
         (feed.branch, feed.branch.followed(marks))
         for feed in program.feeds(subquery.number)
@@ -90,7 +93,7 @@ def _marks_into(manifest: Manifest, program: Program, subquery: Subquery) -> Mar
 
 
 def _marks_of(manifest: Manifest, program: Program, feed: Feed) -> list[Marks]:
-    """The marks of a producer: of an input, or of each site of a subquery."""
+    """Return the marks of a producer: of an input, or of each site of a subquery."""
     if feed.is_input:
         source = manifest.sources[feed.producer]
         return [(source_marks(manifest.sources)[feed.producer], END if source.ended else at(source.rows))]
@@ -100,7 +103,7 @@ def _marks_of(manifest: Manifest, program: Program, feed: Feed) -> list[Marks]:
 
 
 def nothing_yet(directory: Directory, tracks: int) -> SubqueryState:
-    """The state of a subquery that has not seen anything."""
+    """Return the state of a subquery before its first epoch."""
     homes = [directory.ranges_of(site) for site in range(directory.sites)]
     return SubqueryState(directory, tuple(SiteState((), starting_marks(home, tracks)) for home in homes))
 
@@ -108,7 +111,8 @@ def nothing_yet(directory: Directory, tracks: int) -> SubqueryState:
 def epoch_committed(
     before: Manifest, after: Manifest, waiting: int, seconds: float, pending: bool, reports: Reports
 ) -> EpochCommitted:
-    """What is told of an epoch that became true."""
+    """Return the event for an epoch that has been committed. `waiting` is how many rows sources are known to have for
+    later epochs."""
     mark = low_water_mark(source_marks(after.sources))
     return EpochCommitted(
         epoch=after.epoch,

@@ -1,5 +1,5 @@
-"""What the reports of an epoch say: how long its tasks held it and how fast sites could have been, for admission; and
-which keys of joins give very many rows."""
+"""Summaries of an epoch's reports: how long its tasks took and how fast sites could have been, for admission; and keys
+of joins with very many result rows."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ Reports = Sequence[RouteReport | SiteReport]
 
 
 def held_seconds(reports: Reports) -> float:
-    """About how long an epoch was held by the work of its tasks: each level is as long as its slowest site."""
+    """Return about how many seconds the tasks of an epoch took: each level takes as long as its slowest site."""
     return _routing(reports) + sum(max(site.time.seconds for site in level) for level in _levels(reports))
 
 
 def fastest_seconds(reports: Reports) -> float:
-    """How long it would have been held if every site were as fast as the fastest of its level, and had done all that
-    came to it on average."""
+    """Return how many seconds the tasks would have taken if every site were as fast as the fastest of its level, and
+    had done all rows that arrive on average."""
     return _routing(reports) + sum(_at_the_fastest(level) for level in _levels(reports))
 
 
 def _at_the_fastest(level: Sequence[SiteReport]) -> float:
+    """Return the seconds of a level if all of its sites were as fast as the fastest."""
     rows = fmean(site.rows_in for site in level)
     costs = [site.time.seconds / site.rows_done for site in level if site.rows_done]
     return min(costs) * rows if costs and rows else max(site.time.seconds for site in level)
 
 
 def _routing(reports: Reports) -> float:
-    """Splits are shared out among as many tasks as there are sites."""
+    """Return the seconds of routing, with splits divided among as many tasks as the widest level has sites."""
     routes = [report.time.seconds for report in reports if isinstance(report, RouteReport)]
     widest = max(map(len, _levels(reports)), default=1)
     return sum(routes) / max(1, min(len(routes), widest))
 
 
 def _levels(reports: Reports) -> Iterable[list[SiteReport]]:
+    """Return the site reports by level."""
     levels: dict[int, list[SiteReport]] = {}
     for report in reports:
         if isinstance(report, SiteReport):
@@ -46,30 +48,30 @@ def _levels(reports: Reports) -> Iterable[list[SiteReport]]:
 
 
 def largest_backlog(reports: Reports) -> int:
-    """The rows that wait for work at the site that has most of them."""
+    """Return the number of pending rows at the site that has most of them."""
     return max((report.backlog for report in reports if isinstance(report, SiteReport)), default=0)
 
 
 def whole_backlog(reports: Reports) -> int:
-    """The rows that wait for work at all sites."""
+    """Return the number of pending rows at all sites."""
     return sum(report.backlog for report in reports if isinstance(report, SiteReport))
 
 
 def flushed_seconds(reports: Reports) -> float:
-    """How long the sites that took longest spent on what could have been put off, level by level."""
+    """Return the seconds spent on work that could have been deferred, as the sum over levels of their slowest site."""
     return sum(max(site.flushed for site in level) for level in _levels(reports))
 
 
 def only_put_off(flushing: Flushing, reports: Reports) -> bool:
-    """Whether sites have left nothing undone but what they put off on purpose."""
+    """Return whether sites have left no work except what they deferred on purpose."""
     left = any(report.pending for report in reports if isinstance(report, SiteReport))
     return flushing.puts_off and not left
 
 
 class Explosions:
-    """Keys of joins that give very many rows: each is told of once, in the epoch before it is worked on.
+    """Keys of joins with very many result rows: each is reported once, in the epoch before it is worked on.
 
-    Invariant: `known[s]` are the hashes of subquery s that were told of. They are forgotten with the run.
+    Invariant: `known[s]` are the hashes of subquery s that were reported in this run.
     """
 
     def __init__(self, subqueries: int, tell: Callable[[Event], None]) -> None:
@@ -78,10 +80,11 @@ class Explosions:
 
     @property
     def known(self) -> tuple[frozenset[int], ...]:
+        """Return the hashes that were reported, by subquery."""
         return tuple(self._known)
 
     def hear(self, epoch: int, reports: Reports) -> None:
-        """Tell what the sites have found in an epoch."""
+        """Report the keys that the sites have found in an epoch."""
         for report in (report for report in reports if isinstance(report, SiteReport)):
             for found in report.explosions:
                 self._known[report.subquery] |= {found.hash}

@@ -33,15 +33,16 @@ from penstock.errors import DiskFullError, PenstockError
 from penstock.events import DiskFull, Event
 from penstock.storage.disk_errors import using_disks
 
-LOOK_EVERY = 2.0  # seconds
+LOOK_EVERY = 2.0  # seconds between two attempts on a full disk
 Result = TypeVar("Result")
 
 
 class Executor(Protocol):
-    """Runs the tasks of an epoch somewhere."""
+    """Runs the tasks of an epoch."""
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
-        """The reports of all tasks. Whoever can, begins with what follows when the splits have been read."""
+        """Run all tasks and return their reports. `following` returns the splits of the next epoch, given the reports
+        of this epoch's splits; an executor may start to read them early."""
         ...
 
     def cancel(self) -> None:
@@ -61,20 +62,22 @@ class InlineExecutor:
         return through_levels(job, routed, self._unless_cancelled)
 
     def _unless_cancelled(self, job: EpochJob, messages: Iterable[Message]) -> Iterator[Message]:
+        """Yield the messages; raise an error when the epoch is cancelled."""
         for message in messages:
             if self._cancelled:
-                raise PenstockError(f"epoch {job.epoch} was given up")
+                raise PenstockError(f"epoch {job.epoch} was cancelled")
             yield message
 
     def cancel(self) -> None:
-        """Give the epoch up between two of its messages."""
+        """Cancel the epoch between two of its messages."""
         self._cancelled = True
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
 
 def _all_of(job: EpochJob, messages: Iterable[Message]) -> Iterable[Message]:
+    """Return all messages."""
     return messages
 
 
@@ -83,13 +86,15 @@ def through_levels(
     messages: Sequence[Message],
     watched: Callable[[EpochJob, Iterable[Message]], Iterable[Message]] = _all_of,
 ) -> list[Report]:
-    """What comes of the messages of all splits; `watched` sees each message, and may raise."""
+    """Run all sites, level by level, on the messages of all splits and return the reports of all tasks. `watched` gets
+    the messages of each level, and may raise."""
     for level in range(len(job.program.subqueries)):
         messages = list(watched(job, _one_level(job, level, messages)))
     return [m.content for m in messages if not isinstance(m.content, Blob)]
 
 
 def _one_level(job: EpochJob, level: int, messages: Iterable[Message]) -> Iterator[Message]:
+    """Run the sites of one level, and yield their messages and those that they forward."""
     partitions: list[list[Message]] = [[] for _ in range(job.width)]
     for message in messages:
         partitions[partition_of(message.site, job.width)].append(message)
@@ -98,7 +103,7 @@ def _one_level(job: EpochJob, level: int, messages: Iterable[Message]) -> Iterat
 
 
 def successes(reports: Sequence[Report]) -> list[RouteReport | SiteReport]:
-    """The reports of tasks that did their work; raises the error of one that could not."""
+    """Return the reports of tasks that succeeded; raise the error of a task that failed."""
     for report in reports:
         if isinstance(report, TaskFailure):
             raise report.error
@@ -106,11 +111,12 @@ def successes(reports: Sequence[Report]) -> list[RouteReport | SiteReport]:
 
 
 def disagreement(job: EpochJob, reports: Sequence[RouteReport | SiteReport]) -> str | None:
-    """Why the epoch must not be committed; None where all is well."""
+    """Return why the epoch must not be committed; None if all tasks agree."""
     return next(_disagreements(job, reports), None)
 
 
 def _disagreements(job: EpochJob, reports: Sequence[RouteReport | SiteReport]) -> Iterator[str]:
+    """Yield every reason why the epoch must not be committed: duplicate or missing reports, wrong attempts read."""
     attempts: dict[str, str] = {}
     for report in reports:
         if report.producer in attempts:
@@ -125,33 +131,36 @@ def _disagreements(job: EpochJob, reports: Sequence[RouteReport | SiteReport]) -
 
 
 def _expected(job: EpochJob) -> Iterator[str]:
+    """Yield the producers that must report."""
     yield from (route_producer(ordinal) for ordinal in range(len(job.route_inputs)))
     for number, directory in enumerate(job.directories):
         yield from (site_producer(number, site) for site in range(directory.sites))
 
 
 def _misread(job: EpochJob, report: SiteReport, attempts: dict[str, str]) -> Iterator[str]:
+    """Yield the producers that a site has not read, or of which it has read another attempt than the one that
+    reported."""
     for producer, branch in _feeding(job, report.subquery):
         read = report.read.get(branch_name(producer, branch))
         if read is None:
-            yield f"{report.producer} got nothing from {producer}"
+            yield f"{report.producer} received nothing from {producer}"
         elif read != attempts.get(producer):
             yield f"{report.producer} read an attempt of {producer} other than the one that reported"
 
 
 def _feeding(job: EpochJob, subquery: int) -> Iterator[tuple[str, int]]:
-    """The producers that feed a subquery, each with the branch by which it does."""
+    """Yield the producers that feed a subquery, each with the number of the branch."""
     for feed in job.program.feeds(subquery):
         yield from ((producer, feed.branch_number) for producer in producers_of(job, feed))
 
 
 def _nothing() -> None:
-    """All that was written is still needed."""
+    """Discard nothing: all files written so far are still needed."""
 
 
 class Room:
-    """Does what needs room on a disk, again until there is some. `waits`: a full disk does not end the run. `stopping`
-    is set by whoever wants the run to end, and `given_up` says that this ended a wait."""
+    """Runs work that needs disk space, and retries it while a disk is full if `waits` is set. Set `stopping` to end the
+    run; `given_up` says that a wait ended because of it."""
 
     def __init__(self, waits: bool, tell: Callable[[Event], None]) -> None:
         self._waits, self._tell = waits, tell
@@ -159,8 +168,8 @@ class Room:
         self.given_up = False
 
     def attempt(self, epoch: int, do: Callable[[], Result], discard: Callable[[], None] = _nothing) -> Result:
-        """Return what comes of `do`, which may be done again after it failed for want of room. `discard` gives back
-        what a try that failed has taken."""
+        """Return the result of `do`, which may run again after it failed for lack of space. `discard` frees the space
+        that a failed attempt has used."""
         while True:
             try:
                 with using_disks():

@@ -1,4 +1,4 @@
-"""Marks as people read them."""
+"""Format marks for people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def as_moment(mark: int | None, source: Source) -> datetime | int | None:
-    """A mark in the unit of a source's times: a moment where they are timestamps; None while nothing is known."""
+    """Return a mark in the unit of a source's times: a datetime if these are timestamps (if it can be represented),
+    otherwise a number; None if nothing is known yet."""
     if mark is None or mark == MIN_TIME:
         return None
     if not pa.types.is_timestamp(source.schema.field(source.time).type):

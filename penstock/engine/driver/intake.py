@@ -1,4 +1,4 @@
-"""What the sources give to epochs: how many rows of which source, and from where their marks go on."""
+"""Intake of an epoch: how many rows of which source it takes, and from which bounds their marks go on."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ from penstock.state.directory import Directory
 
 @dataclass(frozen=True)
 class Intake:
-    """What the sources give to an epoch, the tasks that read it, and the directories by which they cut it. `standings`
-    say how the sources stand to each other once they have given it; of the substreams of each that are `held` back
-    nothing was asked. They were asked at the moment `asked_at`, perhaps long before the epoch, when the system time was
-    `system_time`, in microseconds."""
+    """The input of an epoch: the offers of the sources, the tasks that read them, and the directories by which they cut
+    rows.
+
+    `standings` is the progress of the sources relative to each other after these offers; the substreams in `held[i]` of
+    source i were not asked for rows. The sources were asked at the monotonic time `asked_at`, perhaps long before the
+    epoch starts, when the system time was `system_time`, in microseconds.
+    """
 
     offers: tuple[Offer, ...]
     routes: tuple[RouteTask, ...]
@@ -40,16 +43,17 @@ class Intake:
 
     @property
     def rows(self) -> int:
+        """Return the number of rows in the splits of this epoch, as far as sources know it."""
         return sum(split.rows for offer in self.offers for split in offer.splits)
 
     @property
     def waiting(self) -> int:
-        """Rows that are known to be there for later epochs."""
+        """Return the number of rows that are known to be available for later epochs."""
         return sum(offer.waiting for offer in self.offers)
 
 
 class Inlet:
-    """The readers of all sources, and how much they may give. What it remembers would not be missed after a crash."""
+    """The readers of all sources, and the limits on their rows. Its state need not survive a crash."""
 
     def __init__(self, sources: Sequence[Source], settings: Settings) -> None:
         self._sources, self._settings = sources, settings
@@ -62,7 +66,7 @@ class Inlet:
         self.standings: tuple[SourceStanding, ...] = ()
 
     def begin(self, states: Sequence[SourceState]) -> None:
-        """Go on from these states."""
+        """Start from these source states."""
         self.standings = tuple(
             SourceStanding(mark, state.ended, clock=clock)
             for mark, state, clock in zip(source_marks(states), states, self._clocks, strict=True)
@@ -75,8 +79,9 @@ class Inlet:
         directories: tuple[Directory, ...],
         on_the_way: int = 0,
     ) -> Intake:
-        """What comes after these states. Sources share what an epoch may take in, and none leads the others too far.
-        `on_the_way` are the rows of an epoch that is still running: they may come to wait in buffers."""
+        """Return the input of the epoch after these states. Sources share the rows that the epoch may take, and no
+        source leads the others too far. `on_the_way` are the rows of an epoch that is still running: they may end up in
+        buffers."""
         marks, asked_at, system_time = source_marks(states), time.monotonic(), time.time_ns() // 1000
         now = [self._reached(n, standings[n], marks[n], state) for n, state in enumerate(states)]
         parts = shares(self._admissible(directories, on_the_way), now, self._settings.max_lead)
@@ -94,7 +99,7 @@ class Inlet:
         )
 
     def _reached(self, source: int, standing: SourceStanding, mark: Mark, state: SourceState) -> SourceStanding:
-        """How a source stands now, and its substreams, where its reader can hold them back."""
+        """Return the progress of a source at `mark`, with that of its substreams if its reader can hold them back."""
         known, marks = standing.substreams, state.marks
         if self._settings.max_lead is None or not isinstance(self._readers[source], SubstreamReader):
             marks = {}
@@ -102,15 +107,16 @@ class Inlet:
         return replace(standing.reached(mark, state.ended), substreams=substreams)
 
     def _shares_within(self, source: SourceStanding, rows: int, sources: Sequence[SourceStanding]) -> dict[str, int]:
+        """Return how many rows each substream of a source may give; empty: no limit per substream."""
         lead = self._settings.max_lead
         if lead is None or not rows:
             return {}
         return substream_shares(rows, source.substreams, lowest_marks(sources).get(source.clock), lead)
 
     def floors(self, intake: Intake, states: Sequence[SourceState]) -> tuple[Mark, ...]:
-        """Return from where the marks of the sources go on, also where some are idle. What is held back counts as
-        active: otherwise its rows would come to be late."""
-        now = intake.asked_at  # what has come since was not seen
+        """Return the bounds from which the marks of the sources go on, also if some sources are idle. Sources and
+        substreams that are held back count as active: otherwise their rows would be late."""
+        now = intake.asked_at  # rows that came later have not been seen
         shown = [
             {split.substream for split in offer.splits} | held
             for offer, held in zip(intake.offers, intake.held, strict=True)
@@ -130,7 +136,7 @@ class Inlet:
         )
 
     def _admissible(self, directories: Sequence[Directory], on_the_way: int) -> int:
-        """What sources may give together, that it fits the buffers of the sites."""
+        """Return how many rows the sources may give together so that they fit into the buffers of the sites."""
         capacity = self._settings.buffer_rows
         if not capacity:
             return self._admission.rows
@@ -138,24 +144,25 @@ class Inlet:
         return self._admission.slowed((self._backlog + on_the_way / sites) / capacity, sites * capacity)
 
     def concluded(self, rows_in: int, seconds: float, reports: Reports) -> None:
-        """After an epoch that took so long. Where sites have buffers, a slow one does not slow the others down until
-        its own is full."""
+        """Adapt the admission to the measurements of an epoch. If sites have buffers, a slow site does not slow down
+        the others until its buffer is full."""
         held, buffered = held_seconds(reports), self._settings.buffer_rows and self._settings.deadline_seconds
         cost = fastest_seconds(reports) if buffered else held
         self._admission = self._admission.after(rows_in, seconds, held, cost)
         self._backlog = largest_backlog(reports)
 
     def committed(self, states: Sequence[SourceState]) -> None:
-        """Tell the sources that wait for it."""
+        """Acknowledge the committed progress to the readers that want it."""
         for reader, state in zip(self._readers, states, strict=True):
             if isinstance(reader, AcknowledgingReader) and state.progress is not None:
                 reader.committed(state.progress)
 
 
 def _offer(reader: Reader, state: SourceState, standing: SourceStanding, rows: int, most: Mapping[str, int]) -> Offer:
+    """Return the offer of a source for at most `rows` rows, by substream if `most` says so."""
     if state.ended:
         return Offer((), state.progress or {}, True)
-    if not rows:  # it is too far ahead of others, and a reader that is asked gives at least something
+    if not rows:  # too far ahead of others; do not ask, because a reader that is asked gives at least some rows
         return Offer((), state.progress or {}, False, standing.waiting)
     if most and isinstance(reader, SubstreamReader):
         return reader.offer_at_most(most, state.progress, rows)
@@ -163,7 +170,7 @@ def _offer(reader: Reader, state: SourceState, standing: SourceStanding, rows: i
 
 
 def _held(state: SourceState, rows: int, most: Mapping[str, int]) -> frozenset[str]:
-    """Return the substreams that may not give any rows; all of them, and the source itself, where it is not asked."""
+    """Return the substreams that may not give any rows; all substreams and FINISHED if the source is not asked."""
     return frozenset(name for name, share in most.items() if not share) if rows else frozenset({*state.marks, FINISHED})
 
 
@@ -172,7 +179,7 @@ def _slack(source: Source) -> int:
 
 
 def _asked(standing: SourceStanding, rows: int, most: Mapping[str, int], offer: Offer) -> SourceStanding:
-    """After a source, and its substreams, were to give so many rows."""
+    """Return the progress of a source after it, and its substreams, were asked for so many rows."""
     given = Counter[str]()
     for split in offer.splits:
         given[split.substream] += split.rows

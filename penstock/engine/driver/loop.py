@@ -1,4 +1,4 @@
-"""The epoch loop of the driver: plan, run, commit, publish, collect. It decides nothing about rows; tasks do."""
+"""The epoch loop of the driver: plan, run, commit, publish, collect. It never looks at rows; tasks do."""
 
 from __future__ import annotations
 
@@ -51,14 +51,20 @@ from penstock.storage.faults import FaultPoint, reach
 
 
 class Outcome(Enum):
+    """The result of one step of the loop: an epoch was committed, there was nothing to do, or the query has
+    finished."""
+
     WORKED = "worked"
     IDLE = "idle"
     FINISHED = "finished"
 
 
 class EpochLoop:
-    """Invariant between calls: `manifest` is the newest one of the checkpoint, and all that it names is published.
-    `_ahead` is what the next epoch takes in, where the executor has begun to read it."""
+    """The epoch loop of one run.
+
+    Invariant between calls: `manifest` is the newest one of the checkpoint, and all files that it names are published.
+    `_ahead` is the input of the next epoch if the executor has started to read it.
+    """
 
     def __init__(
         self,
@@ -76,8 +82,8 @@ class EpochLoop:
         self.abandoned = False
         self._ahead: Intake | None = None
         self.watched, self.last = False, LastEpoch()
-        self.figures, self.figures_epoch = tuple[Round, ...](), -1  # of the last epoch whose sites told of their groups
-        self._last_epoch: Stopwatch | None = None  # runs since the end of the last epoch
+        self.figures, self.figures_epoch = tuple[Round, ...](), -1  # newest statistics of sites and groups
+        self._last_epoch: Stopwatch | None = None  # started at the end of the last epoch
         self._program = GriddedProgram(query.program)
         self._inlet = Inlet(query.sources, settings)
         self._explosions = Explosions(len(query.program.subqueries), tell)
@@ -95,38 +101,40 @@ class EpochLoop:
         )
 
     def change(self, subquery: int, change: Change) -> str | None:
-        """Change the directory of a subquery by hand, from the first epoch on that is not routed yet; gives the reason
-        where that cannot be done."""
+        """Change the directory of a subquery on request, from the first epoch that is not routed yet. Return the reason
+        if that is impossible, otherwise None."""
         state = self.manifest.subqueries[subquery]
         return self._adaptation.by_hand(self.manifest.epoch, subquery, change, state)
 
     def scale(self, subqueries: Sequence[int], sites: int) -> bool:
-        """Give some subqueries a number of sites, all at once. Gives whether they have it: what is spread over more is
-        gathered first."""
+        """Give some subqueries a number of sites, all at once. Return False if hashes that are spread over more sites
+        must be gathered first; the change then follows by itself."""
         return self._adaptation.scale(self.manifest.epoch, subqueries, sites, self.manifest.subqueries)
 
     def rebalance(self, subquery: int) -> None:
-        """Even out the sites of a subquery after the next epoch, or a few short ones."""
+        """Even out the sites of a subquery after the next epoch, or after a few if they are short."""
         self._adaptation.rebalance(subquery)
 
     def capacity(self, subquery: int) -> int:
-        """The rows that may be pending at a site (0: no bound); where none can be, there is no buffer."""
+        """Return the rows that may be pending at a site; 0: no bound, or the operator has no pending rows."""
         probes = self.query.program.subqueries[subquery].operator.probes
         return self._settings.buffer_rows or 0 if probes else 0
 
     @property
     def directories(self) -> tuple[Directory, ...]:
-        """Those of the next epoch that is planned."""
+        """Return the directories of the next epoch that will be planned."""
         return self._adaptation.directories
 
     def abandon(self) -> None:
-        """Give the running epoch up; the next step fails, and nothing is committed."""
+        """Cancel the running epoch: the next step fails, and nothing is committed."""
         self.abandoned = True
         self._executor.cancel()
 
     # -- recovery ------------------------------------------------------------------------------------------------
 
     def _recover(self) -> Manifest:
+        """Return the manifest to go on from, after publishing what it names and removing files of uncommitted
+        epochs."""
         found = self.checkpoint.newest()
         manifest = self._begin() if found is None else self._continue(found)
         self.outputs.prepare(manifest)
@@ -137,6 +145,7 @@ class EpochLoop:
         return replace(manifest, folders=self.outputs.folders())
 
     def _begin(self) -> Manifest:
+        """Create a new checkpoint and return its first manifest."""
         sites, groups = self._settings.sites, self._settings.groups_per_site
         operators = [subquery.operator for subquery in self.query.program.subqueries]
         manifest = Manifest(
@@ -158,6 +167,7 @@ class EpochLoop:
         return manifest
 
     def _continue(self, found: Manifest) -> Manifest:
+        """Return the manifest found, if it belongs to this query, with the number of sites that the run asks for."""
         if found.fingerprint != self._fingerprint:
             raise another_query(self.checkpoint.root, self.query)
         refuse_unfit(found, self.query.program, self.outputs.folders())
@@ -171,7 +181,7 @@ class EpochLoop:
     # -- one epoch -----------------------------------------------------------------------------------------------
 
     def step(self) -> Outcome:
-        """Run one epoch if there is anything to do."""
+        """Run one epoch if there is any input or work."""
         with self.checkpoint.explaining():
             return self._step()
 
@@ -206,16 +216,16 @@ class EpochLoop:
         return Outcome.FINISHED if after.finished else Outcome.WORKED
 
     def _settle(self) -> None:
-        """Gather what waits for it, and get to the number of sites that the run was started with, where a spread key
-        stood in the way."""
+        """Gather hashes that are ready for it, and change to the number of sites that the run was started with if a
+        spread key prevented that before."""
         now, sites, every = self.manifest, self._settings.sites, range(len(self.manifest.subqueries))
         self._adaptation.settle(now.epoch, now.subqueries)
         if sites != now.asked_sites and self._adaptation.scaled(now.epoch, every, sites, now.subqueries):
             self.manifest = replace(now, asked_sites=sites)
 
     def _hear_of(self, job: EpochJob, reports: Sequence[RouteReport | SiteReport], seconds: float) -> None:
-        """What the groups came to, where the sites were to tell it. The rest between two epochs counts as time,
-        too: with little to do, sites are busy for a small part of it."""
+        """Pass the statistics of an epoch to the controllers if sites reported them. The idle time between two epochs
+        counts as time, too: with little input, sites are busy for a small part of it."""
         passed = seconds if self._last_epoch is None else max(seconds, self._last_epoch.seconds)
         self._last_epoch = Stopwatch()
         sites = tuple(report for report in reports if isinstance(report, SiteReport))
@@ -228,7 +238,7 @@ class EpochLoop:
         self._adaptation.heard(job.epoch, self.figures)
 
     def _make_true(self, after: Manifest, watch: Stopwatch) -> None:
-        """Commit, publish, and clean up behind."""
+        """Commit the epoch, publish its rows, and remove files that are no longer needed."""
         folders = self.outputs.to_sync(self.manifest, after)
         self.room.attempt(after.epoch, lambda: self.checkpoint.commit(after, folders))
         reach(FaultPoint.COMMITTED)
@@ -249,12 +259,12 @@ class EpochLoop:
     def _look_ahead(
         self, job: EpochJob, intake: Intake, reports: Sequence[Report]
     ) -> tuple[EpochJob, Sequence[RouteTask]] | None:
-        """What the next epoch takes in, where more is waiting: when the splits of this one have been read it is known
-        what will be late then."""
+        """Return the job and the splits of the next epoch if more rows are waiting; None otherwise. Called when all
+        splits of this epoch have been read: only then is it known which rows will be late."""
         routes = [report for report in reports if isinstance(report, RouteReport)]
         if not intake.waiting or len(routes) < len(reports) or self._adaptation.settling:
             return None
-        with suppress(PenstockError):  # it comes again when it is that epoch's turn
+        with suppress(PenstockError):  # the next epoch will raise it again
             self._ahead = self._intake(source_states(job, intake.offers, routes), intake.standings, intake.rows)
             inputs = tuple(task.input for task in self._ahead.routes)
             program = self._program.under(self._ahead.directories)
@@ -265,6 +275,8 @@ class EpochLoop:
         return None
 
     def _worth_running(self, intake: Intake, bounds: Sequence[Mark]) -> bool:
+        """Return whether an epoch would do anything: there is input, a new mark, a changed directory, or pending
+        work."""
         changed = any(
             offer.splits or offer.ended != state.ended or _moved_on(state, offer) or floor > state.floor
             for offer, state, floor in zip(intake.offers, self.manifest.sources, bounds, strict=True)
@@ -273,6 +285,7 @@ class EpochLoop:
         return changed or moved or has_pending(self.manifest, self.query.program)
 
     def _plan(self, intake: Intake, bounds: Sequence[Mark]) -> EpochJob:
+        """Return the job of the next epoch."""
         program, states = self._program.under(intake.directories), self.manifest.subqueries
         operators = [subquery.operator for subquery in program.subqueries]
         subqueries = list(map(under, states, intake.directories, operators))
@@ -304,6 +317,7 @@ class EpochLoop:
         return Limits(s.item_rows, s.items, s.deadline_seconds, self._flushing, idle, s.buffer_rows)
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
+        """Run the job until its tasks agree, and return their reports; raise an error after too many attempts."""
         reason: str | None = None
         look_ahead = partial(self._look_ahead, job, intake)
         for _ in range(self._settings.attempts_per_epoch):
@@ -318,11 +332,12 @@ class EpochLoop:
             self._tell(EpochDropped(job.epoch, reason))
         raise PenstockError(
             f"epoch {job.epoch} could not be run consistently",
-            detail=f"{self._settings.attempts_per_epoch} times tasks disagreed, at last because {reason}",
-            hint="look for executors that are lost again and again; the checkpoint is intact, restart the query",
+            detail=f"{self._settings.attempts_per_epoch} attempts: tasks disagreed each time; at last {reason}",
+            hint="check for executors that are lost repeatedly; the checkpoint is intact, restart the query",
         )
 
 
 def _moved_on(state: SourceState, offer: Offer) -> bool:
-    """Whether a source has something to note, with or without rows. At its beginning it may have nothing."""
+    """Return whether the progress of a source has changed, with or without rows. Before its first rows it may have
+    none."""
     return offer.progress != (state.progress or {})

@@ -1,4 +1,4 @@
-"""Giving state to other sites: slices and marks change hands, no row is touched. Pure."""
+"""Move state between sites: slices and marks change owners, rows are not touched. Pure."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Ranges = Sequence[HashRange]
 
 @dataclass(frozen=True)
 class Home:
-    """What a site is home to: `stretches` of groups, and cells, each by its hash and its number; `all` of it in order
-    of hash."""
+    """The hashes that a site owns: `stretches` of groups, and cells, as (hash, number of the cell); `all` are the
+    ranges of both, sorted."""
 
     stretches: Ranges
     cells: tuple[tuple[int, int], ...]
@@ -30,10 +30,13 @@ class Home:
 
 @dataclass(frozen=True)
 class Share:
-    """What a new home gets of a site: `ranges`, exactly; and the same `together`, in as few ranges as the slices of the
-    site can be cut at. They hold no rows of others, so what of others lies in between does not matter.
+    """The part of a site's state that moves to another site: exactly `ranges`, and the same ranges as `together`,
+    joined into as few as the slices can be cut into. The gaps in `together` contain no rows of the site, so they do not
+    matter.
 
-    It gets `only` the rows of a port, or all `but` those of a port; and, where `marked`, how far they have come."""
+    The new site gets only the rows of the port `only`, or those of all ports except `but` (None: no restriction); and
+    the marks of `ranges`, if `marked`.
+    """
 
     site: SiteState
     ranges: Ranges
@@ -43,25 +46,27 @@ class Share:
     marked: bool = True
 
     def of(self, slices: Iterable[Slice]) -> Iterator[Slice]:
+        """Yield the parts of these slices that belong to the share."""
         for piece in restrict(slices, self.together):
             if self.only in (None, piece.run.port) and self.but != piece.run.port:
                 yield piece
 
 
 def rescaled(state: SubqueryState, sites: int) -> SubqueryState:
-    """Over another number of sites. What is spread over more of them is gathered, so it has to be ready for that."""
+    """Return the state over another number of sites. Hashes that are spread over more sites are gathered, so they must
+    be ready for it."""
     directory = state.directory.gathered(cells.hash for cells in too_wide(state.directory.spread, sites))
     return rehomed(state, directory if directory.sites == sites else directory.scaled(sites))
 
 
 def changed_hands(before: Directory, after: Directory) -> list[HashRange]:
-    """What has another home under a directory that takes the place of another."""
+    """Return the ranges that have another site under the directory `after`, sorted."""
     kept = [after.stretches_of(site) if site < after.sites else () for site in range(before.sites)]
     return sorted(part for site, own in enumerate(kept) for part in remaining(before.stretches_of(site), own))
 
 
 def bytes_in(state: SubqueryState, ranges: Sequence[HashRange]) -> int:
-    """About how much state there is in some ranges, which are in order."""
+    """Return the approximate bytes of state in some sorted ranges."""
     here = state.directory
     return sum(
         about_bytes(restrict(held.slices, common(here.stretches_of(site), ranges)), here.sites)
@@ -70,15 +75,15 @@ def bytes_in(state: SubqueryState, ranges: Sequence[HashRange]) -> int:
 
 
 def rehomed(state: SubqueryState, directory: Directory) -> SubqueryState:
-    """The same state under another directory. A site that keeps its home keeps what it has as it is. What is no longer
-    spread, or not in the same way, has to be ready to be gathered."""
+    """Return the same state under another directory. A site whose hashes do not change keeps its state as it is. Hashes
+    that are no longer spread, or not in the same way, must be ready to be gathered."""
     if state.directory == directory:
         return state
     state = _without_other_cells(state, directory)
     before, after = (tuple(_home(known, n) for n in range(known.sites)) for known in (state.directory, directory))
     same = {number for number, (old, new) in enumerate(zip(before, after, strict=False)) if old == new}
     givers = [(site, home) for n, (site, home) in enumerate(zip(state.sites, before, strict=True)) if n not in same]
-    released = low_water_mark(site.released for site in state.sites)  # all equally: they were told the same punctuation
+    released = low_water_mark(site.released for site in state.sites)  # all equal: all sites get the same punctuation
     sites = (
         state.sites[n]
         if n in same
@@ -89,7 +94,7 @@ def rehomed(state: SubqueryState, directory: Directory) -> SubqueryState:
 
 
 def _without_other_cells(state: SubqueryState, directory: Directory) -> SubqueryState:
-    """With those hashes gathered that are to be spread in another way."""
+    """Return the state with those hashes gathered that `directory` spreads in another way."""
     gone = [cells for cells in state.directory.spread if not _stays(cells, directory)]
     assert all(ready(state, cells) for cells in gone), "rows of a hash that is gathered are pending"
     other = [cells.hash for cells in gone if directory.cells_at(cells.hash) is not None]
@@ -102,19 +107,21 @@ def _stays(cells: Cells, directory: Directory) -> bool:
 
 
 def _home(directory: Directory, site: int) -> Home:
+    """Return the hashes that a site owns under a directory."""
     cells = tuple((known.hash, known.sites.index(site)) for known in directory.spread if site in known.sites)
     return Home(directory.stretches_of(site), cells, directory.ranges_of(site))
 
 
 def _of_groups(givers: Sequence[tuple[SiteState, Home]], home: Home) -> Iterator[Share]:
-    """What was in groups, and is. What the giver had in cells lies apart: these rows may go elsewhere."""
+    """Yield the state that moves to `home` and is in groups before and after. Cells of the giver are kept apart: their
+    rows may go elsewhere."""
     for site, before in givers:
         if inside := common(before.stretches, home.stretches):
             yield Share(site, inside, joined(inside, before.all))
 
 
 def _of_cells(state: SubqueryState, directory: Directory, site: int) -> Iterator[Share]:
-    """What was in cells, or is."""
+    """Yield the state that moves to a site and is in cells before or after."""
     for cells in state.directory.spread:
         if directory.cells_at(cells.hash) is None and directory.home_at(cells.hash) == site:
             yield from _gathered(state, cells)
@@ -124,15 +131,16 @@ def _of_cells(state: SubqueryState, directory: Directory, site: int) -> Iterator
 
 
 def _gathered(state: SubqueryState, cells: Cells) -> Iterator[Share]:
-    """All that is in the first cell, and of the others what is not copied."""
+    """Yield the state of a spread hash: all of the first cell, and from the others only the port that is cut, since the
+    rest are copies."""
     (first, *others), here = (state.sites[site] for site in cells.sites), [point(cells.hash)]
     yield Share(first, here, here)
     yield from (Share(other, here, here, only=cells.cut, marked=False) for other in others)
 
 
 def _cell(state: SubqueryState, cells: Cells, number: int) -> Share:
-    """What the cell of the same number had. Of a hash that was in a group, the first cell gets all, the others what is
-    to be copied."""
+    """Return the state of a cell: that of the cell with the same number before. If the hash was in a group, the first
+    cell gets all rows, the others only those of ports that are copied."""
     before, here = state.directory.cells_at(cells.hash), [point(cells.hash)]
     if before is not None:
         return Share(state.sites[before.sites[number]], here, here)
@@ -141,11 +149,13 @@ def _cell(state: SubqueryState, cells: Cells, number: int) -> Share:
 
 
 def _turn(state: SubqueryState, site: int) -> int:
-    """A site goes on where it was: it would never come far if moves were more frequent than its rounds."""
+    """Return the turn of a site, which goes on where it was: otherwise moves more frequent than its rounds would starve
+    ranges."""
     return state.sites[site].turn if site < len(state.sites) else 0
 
 
 def _state_of(shares: Sequence[Share], released: Mark, turn: int) -> SiteState:
+    """Return the state of a site made of these shares."""
     return SiteState(
         slices=join_neighbours(piece for share in shares for piece in share.of(share.site.slices)),
         marks=normal(mark for s in shares if s.marked for mark in restricted(s.site.marks, s.ranges)),

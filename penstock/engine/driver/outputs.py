@@ -1,6 +1,6 @@
-"""The outputs of a query, "results", "late" and "bad": where tasks stage their rows, and their publishing.
+"""The outputs of a query, "results", "late" and "bad": where tasks stage their rows, and how rows are published.
 
-The late rows of several sources have different columns: each source then has a late output of its own, "late/name".
+The late rows of several sources have different columns, so each source then has its own late output, "late/name".
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from penstock.storage.faults import FaultPoint, reach
 
 
 class Outputs:
-    """Invariant: late and bad rows go to folders of files, whatever the results go to."""
+    """The sinks of a query, by output. Invariant: late and bad rows go to folders of files, whatever the sink of the
+    results."""
 
     def __init__(self, query: Query, settings: Settings, checkpoint: Path) -> None:
         self._root = checkpoint
@@ -35,59 +36,61 @@ class Outputs:
         self._diverted = {BAD: FilesSink(settings.bad), **{name: self._of_source(name) for name in self.late}}
         self._sinks: dict[str, SinkConnector] = {RESULTS: results, **self._diverted}
         self._accept_missing = settings.on_missing_results == "accept"
-        self._upto: dict[str, int] = {}  # the newest epoch that the record of each output has
+        self._upto: dict[str, int] = {}  # by output: the newest epoch that is published for sure
 
     def _of_source(self, output: str) -> FilesSink:
-        """A folder inside the one for late rows, where each source has its own."""
+        """Return the sink of a late output: a subfolder of the folder for late rows if each source has its own
+        output."""
         path = Path(self._late.path) / output.removeprefix(f"{LATE}/") if "/" in output else Path(self._late.path)
         return FilesSink(str(path)) if self._late.path else self._late
 
     def diverted_folder(self, output: str) -> Path:
-        """Where the rows of "late" or "bad" are published."""
+        """Return the folder where the rows of "late" or "bad" are published."""
         return self._diverted.get(output, self._late).folder(self._root, output)
 
     def visible_folders(self) -> dict[str, Path]:
-        """Where readers find the rows of each output that has a folder."""
+        """Return the folder of published rows of each output that has one."""
         files = {output: sink for output, sink in self._sinks.items() if isinstance(sink, FilesSink)}
         return {output: sink.folder(self._root, output) for output, sink in files.items()}
 
     def staging(self) -> dict[str, Path]:
+        """Return the staging folder of each output."""
         return {output: sink.staging(self._root, output) for output, sink in self._sinks.items()}
 
     def places(self) -> dict[str, Output]:
-        """What tasks need to know."""
+        """Return where and in which format tasks stage the rows of each output."""
         return {
             output: Output(folder, self._sinks[output].extension, self._sinks[output].compression)
             for output, folder in self.staging().items()
         }
 
     def folders(self) -> dict[str, str]:
-        """What the manifest remembers, to notice when an output has moved."""
+        """Return the staging folders for the manifest, which detects by them that an output has moved."""
         return {output: str(folder) for output, folder in self.staging().items()}
 
     def left_staging(self, manifest: Manifest) -> list[Path]:
-        """The staging folders that outputs had in a manifest and have no longer, where they are still the query's own:
-        what a run that died has staged there is for nobody."""
+        """Return the staging folders of outputs in a manifest that are no longer used but still belong to the query:
+        files that a dead run has staged there can be removed."""
         now = {os.path.realpath(folder) for folder in self.staging().values()}
         left = [Path(folder) for folder in manifest.folders.values() if os.path.realpath(folder) not in now]
         records = [(folder, read_record(folder)) for folder in left]
         return [folder for folder, record in records if record and record.query_id == manifest.query_id]
 
     def to_sync(self, before: Manifest, after: Manifest) -> set[Path]:
-        """The staging folders whose names an epoch relies on: those of its own files, and those whose records were
-        renamed when the epoch before was published."""
+        """Return the staging folders whose directory entries an epoch relies on: those of its own files, and those
+        whose records were renamed when the epoch before was published."""
         return {self.staging()[file.output] for file in (*before.staged, *after.staged)}
 
     def check(self) -> None:
-        """Before a new checkpoint is begun: a refusal must leave no trace of it."""
+        """Check all sinks before a new checkpoint is created: a refusal must leave no trace of it."""
         for output, sink in self._sinks.items():
             sink.check(self._root, output, None)
 
     def prepare(self, manifest: Manifest) -> None:
-        """Make the folders ready, after all of them have been found fit."""
+        """Create the folders of all outputs, after all of them have been checked."""
         for output, sink in self._sinks.items():
             found = self._found(output, manifest)
-            if found.has_record or not manifest.published.get(output):  # otherwise files may be the query's own
+            if found.has_record or not manifest.published.get(output):  # otherwise files may belong to this query
                 sink.check(self._root, output, manifest.query_id)
             self._upto[output] = published_upto(found, manifest, self._accept_missing)
         for output, sink in self._sinks.items():
@@ -95,7 +98,8 @@ class Outputs:
             self._claim(output, manifest.query_id)
 
     def publish(self, manifest: Manifest) -> None:
-        """Publish what waits for it. All files of the epoch are checked before the first of them is seen."""
+        """Publish the staged files of the manifest. All files of the epoch are checked before the first one becomes
+        visible."""
         waiting = {output: self._waiting(output, manifest) for output in self._sinks}
         for output, files in waiting.items():
             if self._upto[output] < manifest.last_with_rows(output):
@@ -105,6 +109,7 @@ class Outputs:
         reach(FaultPoint.PUBLISHED)
 
     def _found(self, output: str, manifest: Manifest) -> Found:
+        """Return the records and the newest visible epoch of an output."""
         now, before = self.staging()[output], Path(manifest.folders.get(output, ""))
         there = read_record(before) if os.path.realpath(before) != os.path.realpath(now) else None
         mine = there if there is not None and there.query_id == manifest.query_id else None
@@ -112,24 +117,26 @@ class Outputs:
         return Found(output, now.parent, read_record(now), before.parent, mine, seen)
 
     def _claim(self, output: str, query_id: str) -> None:
-        """Give the folder its record, where it has none or an older one."""
+        """Write the record of the query into the staging folder if it has none or an older one."""
         staging, upto = self.staging()[output], self._upto[output]
         sweep(staging)
         found = read_record(staging)
         if found is not None:
             advance(staging, found.epoch, upto)
         elif not claim(staging, Record(query_id, upto)):
-            self._sinks[output].check(self._root, output, query_id)  # somebody else was faster, and is named
+            self._sinks[output].check(self._root, output, query_id)  # another query was faster: the error names it
 
     def _waiting(self, output: str, manifest: Manifest) -> list[Staged]:
-        """The files that are still to be published: of an epoch that is not published for sure, those that are not seen
-        yet."""
+        """Return the files that are still to be published: those of an epoch that is not published for sure and that
+        are not visible yet."""
         if self._upto[output] >= manifest.epoch:
             return []
         files = [file for file in manifest.staged if file.output == output]
         return [file for file in files if self._is_whole(output, manifest.epoch, file)]
 
     def _is_whole(self, output: str, epoch: int, file: Staged) -> bool:
+        """Return whether a staged file is complete and still to be published; raise an error if it is damaged or
+        missing."""
         path = self.staging()[output] / file.name
         if not os.path.lexists(path):
             if self._sinks[output].is_published(self._root, output, file) or self._accept_missing:
@@ -150,7 +157,7 @@ def _unpublishable(path: Path, epoch: int, file: Staged, detail: str) -> Corrupt
 
 
 def late_outputs(sources: Sequence[str]) -> tuple[str, ...]:
-    """What the late outputs of some sources are called: all differently, and each a plain path."""
+    """Return the names of the late outputs of some sources: all different, and each a plain path."""
     if len(sources) == 1:
         return (LATE,)
     plain = [name if re.fullmatch(r"[\w-]+", name) else "source" for name in sources]

@@ -1,5 +1,5 @@
-"""Whether a checkpoint belongs to a query: by its file `query.json`, so that another query can be told apart in words,
-and by its manifest, which must fit the program."""
+"""Check that a checkpoint belongs to a query: by its file `query.json`, so that differences can be shown, and by its
+manifest, which must fit the program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class QueryFile:
-    """The plan as `explain` shows it, and all that the fingerprint of the query covers."""
+    """The content of `query.json`: the plan as `explain` shows it, and all that the fingerprint of the query covers."""
 
     plan: list[str]
     query: Any
@@ -35,27 +35,27 @@ class QueryFile:
 
 
 def describe_query(root: Path, query: Query) -> None:
-    """Write what the query of a new checkpoint is."""
+    """Write the description of the query of a new checkpoint."""
     path = root / NAME
     path.unlink(missing_ok=True)
     write_new(path, msgspec.json.format(msgspec.json.encode(_described(query)), indent=2))
 
 
 def another_query(root: Path, query: Query) -> CheckpointError:
-    """The error for a checkpoint that belongs to another query: the difference, line by line."""
+    """Return the error for a checkpoint that belongs to another query, with the difference line by line."""
     found = _read(root / NAME)
     differs = f"{root / NAME} says which" if found is None else difference(found, _described(query))
     return CheckpointError(
         "this checkpoint belongs to another query",
         detail=f"{differs}\n  checkpoint {root}",
-        hint="give this query a checkpoint of its own, run the query that the checkpoint belongs to, "
-        "or begin anew with `penstock run --fresh`",
+        hint="use another checkpoint for this query, run the query that the checkpoint belongs to, "
+        "or start over with `penstock run --fresh`",
     )
 
 
 def difference(before: QueryFile, now: QueryFile) -> str:
-    """The lines of the plan that differ, - as it was, + as it is now; where the plans read alike, those of all that
-    makes the query."""
+    """Return the lines of the plan that differ, "-" for the query of the checkpoint, "+" for this one; if the plans are
+    equal, the lines of the whole description."""
     lines = _differing(before.plan, now.plan) or _differing(_lines(before), _lines(now))
     left = len(lines) - _MOST_LINES
     more = [f"  ... and {left} more lines"] if left > 0 else []
@@ -76,7 +76,7 @@ def _described(query: Query) -> QueryFile:
 
 
 def _read(path: Path) -> QueryFile | None:
-    """What the file says; None where it cannot be read: it is for people, and nothing depends on it."""
+    """Return the content of the file; None if it cannot be read: it is informative only."""
     try:
         return msgspec.json.decode(read_plain(path, _MOST_BYTES), type=QueryFile)
     except (OSError, ValueError, RecursionError):
@@ -84,7 +84,7 @@ def _read(path: Path) -> QueryFile | None:
 
 
 def refuse_unfit(manifest: Manifest, program: Program, outputs: Collection[str]) -> None:
-    """Raise an error where a manifest has the fingerprint of a query and cannot be one of it."""
+    """Raise an error if a manifest has the fingerprint of the query but does not fit its program."""
     for why in _misfits(manifest, program, outputs):
         raise CorruptCheckpointError(
             f"the manifest {file_name(manifest.epoch)} of the checkpoint does not fit the query",
@@ -94,10 +94,11 @@ def refuse_unfit(manifest: Manifest, program: Program, outputs: Collection[str])
 
 
 def _misfits(manifest: Manifest, program: Program, outputs: Collection[str]) -> Iterator[str]:
+    """Yield every way in which the manifest does not fit."""
     yield from _counted("sources", len(manifest.sources), len(program.inputs))
     yield from _counted("stateful operators", len(manifest.subqueries), len(program.subqueries))
     if set(manifest.folders) != set(outputs):
-        yield f"it has the outputs {', '.join(sorted(manifest.folders))}, and the query {', '.join(sorted(outputs))}"
+        yield f"it has the outputs {', '.join(sorted(manifest.folders))}, the query has {', '.join(sorted(outputs))}"
     for subquery, state in zip(program.subqueries, manifest.subqueries, strict=True):
         for site in state.sites:
             yield from _site_misfits(site, subquery)
@@ -107,15 +108,15 @@ def _site_misfits(site: SiteState, subquery: Subquery) -> Iterator[str]:
     ports, tracks = subquery.operator.ports, subquery.operator.tracks
     for piece in site.all_slices():
         if piece.run.port >= ports:
-            yield f"{piece.run.name} is of input {piece.run.port} of an operator that has {ports}"
+            yield f"{piece.run.name} belongs to input {piece.run.port}, but the number of inputs is {ports}"
     for part in site.marks:
         yield from _counted("marks of a range of hashes", len(part.marks), tracks)
     if site.pending and not subquery.operator.probes:
-        yield "rows wait for an operator that takes all of them at once"
+        yield "rows are pending at an operator that has no pending rows"
     if site.held and not subquery.ordered:
-        yield "rows are held back, and the query does not put them in order"
+        yield "rows are held back, but the query does not order them"
 
 
 def _counted(what: str, found: int, wanted: int) -> Iterator[str]:
     if found != wanted:
-        yield f"{what}: it has {found}, and the query {wanted}"
+        yield f"{what}: it has {found}, the query has {wanted}"

@@ -1,4 +1,4 @@
-"""What a run shows of its subqueries: of their sites after every epoch, of their groups where sites told of them."""
+"""The status of subqueries: of their sites after every epoch, and of their groups if sites reported statistics."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from penstock.plan.explain.operator import operator_lines
 from penstock.plan.program import Subquery
 from penstock.state.runs import about_bytes
 
-HOTTEST = 256  # groups that are told of
+HOTTEST = 256  # groups in the status
 
 
 def title(subquery: Subquery) -> str:
-    """Return what a subquery is called where users see it."""
+    """Return the name of a subquery that users see."""
     return next(iter(operator_lines(subquery.operator)))
 
 
 def subquery_status(subquery: Subquery, figures: Round) -> SubqueryStatus:
+    """Return the status of a subquery from the statistics of its sites and groups."""
     return SubqueryStatus(
         title(subquery), _sites(figures), hottest(figures), figures.capacity, len(figures.directory.spread)
     )
@@ -44,7 +45,8 @@ def _sites(figures: Round) -> tuple[SiteStatus, ...]:
 
 
 def untold_status(subquery: Subquery, state: SubqueryState, last: LastEpoch, capacity: int) -> SubqueryStatus:
-    """What is known of sites after every epoch, and costs them nothing. Without reports there was none in this run."""
+    """Return the status of a subquery from the reports that sites make in every epoch anyway, without groups. All rates
+    are 0 if no epoch has run yet."""
     reports = {report.site: report for report in last.reports if report.subquery == subquery.number}
     share = max((report.time.seconds for report in reports.values()), default=0.0) + last.rest
     groups = np.bincount(state.directory.home_of, minlength=state.directory.sites)
@@ -62,7 +64,7 @@ def untold_status(subquery: Subquery, state: SubqueryState, last: LastEpoch, cap
 
 
 def hottest(figures: Round) -> tuple[GroupStatus, ...]:
-    """Those with most work first, then those with most rows that wait for it."""
+    """Return the groups with most work, then those with most pending rows, at most `HOTTEST`."""
     loads, seconds = figures.loads, figures.seconds
     order = np.lexsort((-loads.state_bytes, -loads.pending, -loads.seconds))[:HOTTEST]
     return tuple(

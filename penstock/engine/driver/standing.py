@@ -1,8 +1,8 @@
-"""How the record of an output stands to the manifest that a run goes on from. Pure.
+"""Compare the record of an output with the manifest that a run continues from. Pure.
 
-The manifest knows up to which epoch all has been published, the record up to which epoch it was published for sure. So
-the record lies between the two: below, published rows are gone, with their folder; above, the checkpoint is an old one.
-Files that readers have taken do not count, for they leave the record.
+The manifest knows an epoch up to which all rows have certainly been published; the record may know a newer one, but
+none newer than the manifest itself. If the record is older, published rows are lost with their folder; if it is newer,
+the checkpoint is an old copy. Files that readers have removed do not matter, for they leave the record.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ RESULTS, LATE, BAD = "results", "late", "bad"
 
 
 def rows_of(output: str) -> str:
-    """What the rows of an output are called in messages."""
+    """Return the name of an output's rows in messages."""
     return "result rows" if output == RESULTS else f"{output} rows"
 
 
 @dataclass(frozen=True)
 class Found:
-    """What is there of an output: the record here and, where the query published somewhere else before, its record
-    there; and the newest epoch of which files are seen."""
+    """The state of an output: its record `here`, its record `there` if the query published into the folder `before`,
+    and the newest epoch of which files are visible."""
 
     output: str
     folder: Path
@@ -36,11 +36,12 @@ class Found:
 
     @property
     def has_record(self) -> bool:
+        """Return whether there is a record in either folder."""
         return self.here is not None or self.there is not None
 
 
 def published_upto(found: Found, manifest: Manifest, accept_missing: bool) -> int:
-    """The newest epoch that is published for sure; an error where going on would lose or repeat rows."""
+    """Return the newest epoch that is certainly published; raise an error if going on would lose or repeat rows."""
     _refuse_moved(found, manifest)
     records = [record.epoch for record in (found.here, found.there) if record is not None]
     upto, expected = max(records, default=0), manifest.published.get(found.output, 0)
@@ -52,7 +53,8 @@ def published_upto(found: Found, manifest: Manifest, accept_missing: bool) -> in
 
 
 def _refuse_moved(found: Found, manifest: Manifest) -> None:
-    """Results in two places would be half an answer each, and rows that are staged elsewhere would stay there."""
+    """Raise an error if an output has moved to another folder: results would be divided between two places, and staged
+    rows would never be published."""
     there = found.there
     if there is not None and (found.output == RESULTS or there.epoch < manifest.last_with_rows(found.output)):
         raise CheckpointError(
@@ -76,8 +78,8 @@ def _behind(found: Found, published: int, committed: int) -> CorruptCheckpointEr
 def _missing(found: Found, expected: int) -> CheckpointError:
     return CheckpointError(
         f"the {rows_of(found.output)} that this query has published are missing",
-        detail=f"it has published up to epoch {expected} in {found.folder}, and the record of that is gone: the folder "
-        "has been removed, emptied, or replaced by an older one",
+        detail=f"it has published up to epoch {expected} in {found.folder}, and the record of that is missing: the "
+        "folder was removed, emptied, or replaced by an older one",
         hint="restore the folder with all that is in it; or start with the setting on_missing_results = 'accept' to go "
-        "on without those rows; or remove the checkpoint, too, to begin anew, as `penstock run --fresh` does",
+        "on without those rows; or remove the checkpoint, too, to start over, as `penstock run --fresh` does",
     )

@@ -1,4 +1,4 @@
-"""Steering: what somebody wants of a running query from outside, what comes of it, and what the query shows."""
+"""Control of a running query from outside: carry out requests, answer them, and publish the status of the query."""
 
 from __future__ import annotations
 
@@ -30,19 +30,21 @@ from penstock.plan.program import Subquery
 from penstock.state.directory import Directory, Group
 
 KEPT_DECISIONS = 50
-_FROM_WHEN = "from the next epoch on that is not routed yet"
-_ENDED = "the run has ended before the next epoch"
-_NO_GROUP = Answer("there is no such group", "`penstock top --json` has those that there are, by their bits")
-LATELY = 5.0  # seconds over which rates are told
-STILL_TRUE = 1.0  # seconds for which what sites told of their groups is shown, where epochs are short
-MOST_WAIT = 10.0  # seconds; who asks waits for longer
+_FROM_WHEN = "from the next epoch that is not routed yet"
+_ENDED = "the run ended before the next epoch"
+_NO_GROUP = Answer("there is no such group", "`penstock top --json` lists the groups by their bits")
+LATELY = 5.0  # seconds over which rates are averaged
+STILL_TRUE = 1.0  # seconds for which statistics of groups are shown, if epochs are short
+MOST_WAIT = 10.0  # seconds until a request is answered; less than the time for which the client waits
 
 
 class Steering:
-    """Used by the thread that drives the loop, but for `ask`. Nothing in it would be missed after a crash.
+    """Handles requests and the status of a run. Used only by the thread that runs the loop, except `ask`. Its state
+    need not survive a crash.
 
-    Requests come from the control folder, and from other threads of this process: `_here` has the answers that these
-    wait for, by the name of the request; None: the run has ended."""
+    Requests come from the control folder, and from other threads of this process: `_here` has the futures on which
+    these wait, by the name of the request; None after the run has ended.
+    """
 
     def __init__(self, loop: EpochLoop) -> None:
         self._loop, self._began = loop, time.time()
@@ -52,9 +54,10 @@ class Steering:
         self._asked: list[Asked] = []
         self._lock, self._new = Lock(), list[Request]()
         self._here: dict[str, Future[Answer]] | None = {}
-        self._figures, self._figures_seen = -1, float("-inf")  # of which epoch, and when
+        self._figures, self._figures_seen = -1, float("-inf")  # epoch of the newest statistics, and when they came
 
     def hear(self, event: Event) -> None:
+        """Record an event that the status shows or a request waits for."""
         match event:
             case EpochCommitted():
                 self._committed.append((time.time(), event))
@@ -63,7 +66,7 @@ class Steering:
             case ChangeRefused(epoch, subquery, what, why, rule):
                 self._decisions.append(DecisionStatus(epoch, subquery, what, why, refused=rule))
             case ChangeMeasured(epoch, subquery, predicted, measured):
-                why = "the decisions of the round before"
+                why = "the decisions of the previous round"
                 self._decisions.append(DecisionStatus(epoch, subquery, "measured", why, predicted, measured))
             case Rebalanced(epoch, subquery, changes, refused):
                 self._asked = [asked.after(event) for asked in self._asked]
@@ -71,7 +74,8 @@ class Steering:
                     self._decisions.append(DecisionStatus(epoch, subquery, "rebalance", came_of([event])))
 
     def ask(self, request: Request) -> Future[Answer]:
-        """Leave a request for the thread that drives the loop; it may be cancelled until that has seen it."""
+        """Queue a request for the thread that runs the loop. The future can be cancelled until that thread takes the
+        request."""
         with self._lock:
             reply = Future[Answer]()
             if self._here is None:
@@ -83,16 +87,17 @@ class Steering:
             return reply
 
     def attend(self) -> None:
-        """Do what is asked for, and show how things are."""
+        """Carry out pending requests, and publish the status if it is due."""
         for request in [*self._control.requests(), *self._asked_here()]:
             if (done := self._done(request)) is not None:
                 self._answer(request, done)
         self._answer_asked()
         if self._control.status_due:
             self._control.publish(self._status())
-            self._loop.watched |= self._control.watched  # the next epoch tells what the next status shows
+            self._loop.watched |= self._control.watched  # ask the next epoch for the statistics of the next status
 
     def close(self) -> None:
+        """Answer all open requests and stop publishing the status: the run has ended."""
         self._answer_asked()
         for asked in self._asked:
             self._answer(asked.request, Answer(_ENDED))
@@ -104,12 +109,13 @@ class Steering:
         self._control.close()
 
     def _asked_here(self) -> list[Request]:
-        """Return what other threads ask for, without what they do not wait for any more."""
+        """Return the requests of other threads, except those that have been cancelled."""
         with self._lock:
             new, self._new, here = self._new, [], self._here or {}
             return [request for request in new if here[request.name].set_running_or_notify_cancel()]
 
     def _answer(self, request: Request, answer: Answer) -> None:
+        """Answer a request where it came from: through its future, or in the control folder."""
         with self._lock:
             reply = (self._here or {}).pop(request.name, None)
         if reply is not None:
@@ -120,8 +126,7 @@ class Steering:
     # -- requests ------------------------------------------------------------------------------------------------
 
     def _done(self, request: Request) -> Answer | None:
-        """Carry a request out, for all subqueries that it is about or for none. None: what comes of it is not known
-        yet."""
+        """Carry out a request, for all of its subqueries or for none. Return None if the outcome is not known yet."""
         count = len(self._loop.directories)
         subqueries = range(count) if request.subquery is None else [request.subquery]
         if any(number >= count for number in subqueries):
@@ -140,6 +145,7 @@ class Steering:
                 return None
 
     def _answer_asked(self) -> None:
+        """Answer the requests for a rebalance whose outcome is known or that have waited long enough."""
         waiting = []
         for asked in self._asked:
             if (answer := asked.answer(time.time())) is None:
@@ -153,17 +159,17 @@ class Steering:
         if change is None:
             return _NO_GROUP
         why_not = self._loop.change(subquery, change)
-        detail = f"{bits} lives at site {site}, {_FROM_WHEN}, until `penstock rebalance`"
+        detail = f"{bits} moves to site {site}, {_FROM_WHEN}, and stays there until `penstock rebalance`"
         return Answer(why_not, "" if why_not else detail)
 
     def _split(self, subquery: int, bits: str) -> Answer:
         group = Group.of_bits(bits)
         if group.depth >= MOST_DEPTH:
-            return Answer("it is a group of one key, or next to nothing", "split one with fewer bits")
+            return Answer("the group is too small: it has one key or none", "split a group with fewer bits")
         if self._loop.change(subquery, Split(group)) is not None:
             return _NO_GROUP
         first, second = group.halves
-        return Answer(None, f"{bits} is {first} and {second}, {_FROM_WHEN}")
+        return Answer(None, f"{bits} is split into {first} and {second}, {_FROM_WHEN}")
 
     # -- status --------------------------------------------------------------------------------------------------
 
@@ -190,7 +196,7 @@ class Steering:
         )
 
     def _groups_told(self, now: float) -> bool:
-        """Whether what sites told of their groups last is still true."""
+        """Return whether the newest statistics of groups are still valid."""
         loop = self._loop
         if loop.figures_epoch != self._figures:
             self._figures, self._figures_seen = loop.figures_epoch, now
@@ -199,6 +205,7 @@ class Steering:
         return same and (self._figures == loop.manifest.epoch or now - self._figures_seen < STILL_TRUE)
 
     def _subquery(self, subquery: Subquery, told: bool) -> SubqueryStatus:
+        """Return the status of a subquery, with its groups if their statistics are valid."""
         loop, number = self._loop, subquery.number
         if told:
             return subquery_status(subquery, loop.figures[number])
@@ -206,12 +213,14 @@ class Steering:
 
 
 def _scaled(sites: int, now: bool) -> Answer:
+    """Return the answer to a request for `sites` sites; `now` says whether it took effect."""
     if now:
         return Answer(None, f"{sites} sites, {_FROM_WHEN}")
-    return Answer(None, f"{sites} sites, as soon as a key that is spread over more of them has been gathered")
+    return Answer(None, f"{sites} sites, as soon as the keys that are spread over more sites have been gathered")
 
 
 def _move(directory: Directory, bits: str, site: int) -> Change | None:
+    """Return the move of a group to a site; None if there is no such group."""
     group = Group.of_bits(bits)
     try:
         return Move(group, directory.home(group), site)
@@ -221,7 +230,7 @@ def _move(directory: Directory, bits: str, site: int) -> Change | None:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that was made at some time, about some subqueries, and what has come of it so far."""
+    """A request for a rebalance, made at the time `at`, and the outcomes so far, one per subquery."""
 
     request: RebalanceRequest
     subqueries: Collection[int]
@@ -229,21 +238,23 @@ class Asked:
     heard: tuple[Rebalanced, ...] = ()
 
     def after(self, event: Rebalanced) -> Asked:
+        """Return this request after an event: its outcome is added if it is about one of the subqueries."""
         return replace(self, heard=(*self.heard, event)) if event.subquery in self.subqueries else self
 
     def answer(self, now: float) -> Answer | None:
-        """None while it is to be waited for. Where the input rests, it may take long."""
+        """Return the answer, or None if it is too early: without input, the outcome can take long."""
         if {event.subquery for event in self.heard} >= set(self.subqueries):
             return Answer(None, came_of(self.heard))
         if now - self.at >= MOST_WAIT:
             return Answer(
                 None,
-                "not known yet: the sites are looked at after the next epochs, `penstock top` shows what comes of it",
+                "not known yet: the sites are compared after the next epochs; `penstock top` shows the outcome",
             )
         return None
 
 
 def came_of(heard: Sequence[Rebalanced]) -> str:
+    """Return the outcome of a rebalance as text."""
     if not heard:
         return "nothing to do: this query has no sites"
     told = [f"subquery {event.subquery}: {_told(event)}" for event in heard if event.changes or event.refused]

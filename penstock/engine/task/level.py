@@ -48,10 +48,12 @@ Mask = npt.NDArray[np.bool_]
 
 
 def run_route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
+    """Yield the messages of one split; an error of Penstock becomes a failure message."""
     return _guarded(route_producer(task.ordinal), route(job, task))
 
 
 def run_level(job: EpochJob, level: int, partition: int, messages: Iterable[Message]) -> Iterator[Message]:
+    """Run the site of a partition on its blobs, and forward messages for later levels and reports unchanged."""
     blobs: list[Blob] = []
     for message in messages:
         if message.subquery == level and isinstance(message.content, Blob):
@@ -63,11 +65,13 @@ def run_level(job: EpochJob, level: int, partition: int, messages: Iterable[Mess
 
 
 def partition_of(site: int, width: int) -> int:
+    """Return the partition in which a site runs, among `width` partitions."""
     return site % width
 
 
 def _guarded(producer: str, messages: Iterator[Message]) -> Iterator[Message]:
-    """An error of ours is an answer, not a crash: trying again would only repeat it."""
+    """Yield the messages, or a failure message on an error of Penstock: a retry by the executor would only repeat
+    it."""
     try:
         yield from messages
     except PenstockError as error:
@@ -75,7 +79,7 @@ def _guarded(producer: str, messages: Iterator[Message]) -> Iterator[Message]:
 
 
 def route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
-    """All messages of one split: a blob for every site of the subqueries it feeds, and its report."""
+    """Yield the messages of one split: a blob for every site of the subqueries that it feeds, and its report."""
     watch = Stopwatch()
     producer, reading, late = route_producer(task.ordinal), SplitReading(job, task), LateRows(job, task)
     branches = Branches(job, job.program.inputs[task.input].branches, producer)
@@ -112,7 +116,7 @@ def route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
 
 @dataclass(frozen=True)
 class Taken:
-    """Rows of a split: those on time, and those `behind` the punctuation of earlier epochs with their places in the
+    """Rows of a split: those on time, and those `behind` the punctuation of earlier epochs, with their places in the
     split in the column PLACE (None: there are none)."""
 
     on_time: pa.Table
@@ -120,9 +124,12 @@ class Taken:
 
 
 class SplitReading:
-    """Invariant: every row of the split is in exactly one of: the two tables of what `taken` gives, `bad`, and the rows
-    that are only punctuation. `numbered` counts the well-formed ones among them: the numbers that the split used;
-    `places` all that were read as rows."""
+    """Reads a split and counts its rows.
+
+    Invariant: every row of the split is in exactly one of: the two tables that `taken` yields, `bad`, and the rows that
+    are only punctuation. `numbered` counts the well-formed rows, which use up one row number each; `places` counts all
+    rows that were parsed.
+    """
 
     def __init__(self, job: EpochJob, task: RouteTask) -> None:
         self._job, self._task = job, task
@@ -134,9 +141,11 @@ class SplitReading:
 
     @property
     def seen(self) -> Seen:
+        """Return the punctuation of the split, from the rows read so far."""
         return self._seen
 
     def taken(self) -> Iterator[Taken]:
+        """Yield the rows of the split, table by table; bad rows are staged or raise an error."""
         for result in self._task.split.read(self._input.columns):
             self.rows += result.rows.num_rows
             if result.bad is not None:
@@ -146,6 +155,7 @@ class SplitReading:
             self.places += result.rows.num_rows
 
     def _data(self, rows: pa.Table) -> Taken:
+        """Separate the rows of a table; record their times and count them."""
         times = time_values(rows.column(self._input.time))
         if self._all_on_time(times):
             return Taken(self._with_numbers(rows, None))
@@ -159,11 +169,12 @@ class SplitReading:
         return Taken(on_time, self._placed(numbered, behind) if behind.any() else None)
 
     def _placed(self, rows: pa.Table, some: Mask) -> pa.Table:
-        """Some rows of a table with their places in the split."""
+        """Return the selected rows with their places in the split."""
         return rows.filter(pa.array(some)).append_column(PLACE, pa.array(self.places + np.flatnonzero(some)))
 
     def _all_on_time(self, times: Times) -> bool:
-        """Mostly every row is, and two numbers tell: then no row has to be looked at. Takes note of the times seen."""
+        """Return whether all rows are in range and on time, and if so, record their times. This is the common case, and
+        checking the least and the largest time avoids work per row."""
         if not len(times) or isinstance(self._input.progress, Punctuated):
             return False
         least, largest = int(times.min()), int(times.max())
@@ -179,7 +190,7 @@ class SplitReading:
         return isinstance(rule, Punctuated) and not rule.keep
 
     def _marking(self, rows: pa.Table) -> Mask:
-        """Which rows are punctuation."""
+        """Return a mask of the rows that are punctuation."""
         found = np.zeros(rows.num_rows, np.bool_)
         rule = self._input.progress
         if isinstance(rule, Punctuated) and rows.num_rows:
@@ -188,7 +199,8 @@ class SplitReading:
         return found
 
     def _within_range(self, rows: pa.Table, times: Times, data: Mask) -> Mask:
-        """The rows whose windows can be written as times; the others are bad. What is only punctuation has none."""
+        """Return a mask of the rows whose windows have representable times; the other data rows are bad. Rows that are
+        only punctuation have no windows."""
         earliest, latest = self._job.program.time_range
         outside = data & ((times < earliest) | (times > latest))
         if outside.any():
@@ -212,13 +224,15 @@ class SplitReading:
         )
 
     def _set_aside_bad(self, bad: pa.Table) -> None:
+        """Stage bad rows, or raise an error if the query does not divert them."""
         if not self._job.divert_bad_rows:
             raise _stop_at(bad)
         self.bad += bad.num_rows
         self._bad.write(bad)
 
     def _with_numbers(self, rows: pa.Table, good: Mask | None) -> pa.Table:
-        """The rows with their places among the well-formed ones (None: all) of the split."""
+        """Append the rows' numbers among the well-formed rows of the split (`good` is None: all rows are) if the input
+        needs them."""
         first = self.numbered
         self.numbered += rows.num_rows if good is None else int(good.sum())
         if not self._input.numbered:
@@ -227,7 +241,7 @@ class SplitReading:
         return rows.append_column(ROW_NUMBER, pa.array(first - 1 + np.cumsum(well_formed, dtype=np.int64)))
 
     def stage_bad(self) -> tuple[Staged, ...]:
-        """Write the bad rows that were put aside; call it when `taken` is exhausted."""
+        """Finish the file of bad rows and return it; call it when `taken` is exhausted."""
         staged = self._bad.finish("bad")
         return (staged,) if staged else ()
 
@@ -241,7 +255,7 @@ def _where(rows: pa.Table, mask: Mask) -> pa.Table:
 
 
 def _described(rows: pa.Table, where: str, reason: str) -> pa.Table:
-    """Rows of a split as bad rows, for a reason they share."""
+    """Return rows of a split as a table of bad rows that share one reason."""
     reasons = pa.repeat(pa.scalar(reason), rows.num_rows)
     return bad_table(where, pa.nulls(rows.num_rows, pa.int64()), reasons, as_text(rows))
 
@@ -252,5 +266,5 @@ def _stop_at(bad: pa.Table) -> BadRowError:
     return BadRowError(
         f"malformed row in {place}",
         detail=f"{first['reason']}\n          {(first['text'] or '')[:200]}",
-        hint="correct the row, or send such rows to a folder of their own with on_bad_row = 'divert'",
+        hint="correct the row, or divert such rows to a separate folder with on_bad_row = 'divert'",
     )

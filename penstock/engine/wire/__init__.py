@@ -1,1 +1,1 @@
-"""What travels between driver and tasks: jobs, reports, and blobs of rows."""
+"""Messages between the driver and the tasks: jobs, reports, and blobs of rows."""

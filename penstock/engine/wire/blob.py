@@ -1,8 +1,8 @@
-"""Blobs: rows on their way from a producer to a site, with the producer's punctuation.
+"""Blobs: rows sent from a producer to a site, together with the producer's punctuation.
 
-Every producer sends one blob to every site of the subquery it feeds, also when it has no rows for it: an empty blob is
-a heartbeat. The header says which attempt of the producer made it, so that attempts are never mixed unseen. A blob is
-encoded where it leaves its process, and only there.
+Every producer sends one blob to every site of each subquery that it feeds, even without rows: an empty blob is a
+heartbeat. The header names the attempt of the producer, so that a mix of attempts is always detected. A blob is encoded
+only when it leaves its process.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from penstock.progress.mark import Mark
 from penstock.progress.rules import Seen
 
 _LENGTH = struct.Struct("<I")
-_ALIGNMENT = 64  # rows begin at a multiple of it, as Arrow likes them in memory
+_ALIGNMENT = 64  # bytes; rows begin at a multiple of it, the alignment that Arrow recommends
 
 
 @dataclass(frozen=True)
 class Header:
-    """`branch` is the producer's, and ends at `port`. `seen` is the punctuation of a route task (None: it saw no rows),
-    `marks` that of a site, on each track that the branch feeds. `numbered` says how many numbers the rows of a
-    split took, before any filter."""
+    """The header of a blob: which attempt of which producer sent it, on which branch, and its punctuation.
+
+    `branch` is the number of the producer's branch, which ends at `port`. `seen` is the punctuation of a route task
+    (None: it saw no rows), `marks` is that of a site, one per track that the branch feeds. `ordinal` is the ordinal of
+    the split (-1: a site sent the blob), and `numbered` is how many row numbers the split used, before any filter.
+    """
 
     producer: str
     attempt: str
@@ -40,15 +43,20 @@ class Header:
 
 @dataclass(frozen=True)
 class Blob:
+    """Rows for one site, with their header. `rows` is None if there are none."""
+
     header: Header
     rows: pa.Table | None
 
     def encode(self) -> bytes:
+        """Return the blob as bytes."""
         out = pa.BufferOutputStream()
         self.write_to(out)
         return out.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
     def write_to(self, out: pa.NativeFile) -> None:
+        """Write the length of the header, the header as JSON padded to the alignment, and the rows as an Arrow
+        stream."""
         header = msgspec.json.encode(self.header)
         padding = b" " * (-(_LENGTH.size + len(header)) % _ALIGNMENT)
         out.write(_LENGTH.pack(len(header) + len(padding)) + header + padding)
@@ -57,12 +65,12 @@ class Blob:
                 writer.write_table(self.rows)
 
     def __reduce__(self) -> tuple[Callable[[bytes], Blob], tuple[Any, ...]]:
-        """Pickled, it is its encoding."""
+        """Pickle the blob as its encoding."""
         return decode, (self.encode(),)
 
 
 def decode(data: bytes | pa.Buffer) -> Blob:
-    """The blob, whose rows are not copied out of `data`."""
+    """Return the blob encoded in `data`. Its rows are views of `data`, not copies."""
     (length,) = _LENGTH.unpack_from(data)
     body = _LENGTH.size + length
     header = msgspec.json.decode(memoryview(data)[_LENGTH.size : body], type=Header)

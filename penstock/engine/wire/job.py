@@ -1,4 +1,4 @@
-"""The tasks of an epoch, as values that travel, and what comes back from them."""
+"""The job of an epoch and its tasks, as values sent to workers, and the reports that come back."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from penstock.progress.mark import BEGIN, Mark
 from penstock.progress.rules import Seen
 from penstock.state.directory import Directory
 
-CONTROL = -1  # the destination of reports: the end of the job
+CONTROL = -1  # the destination of reports: the driver, at the end of the job
 
 
 @dataclass(frozen=True)
 class Output:
-    """Where tasks stage the files of one output."""
+    """The folder and the file format in which tasks stage the files of one output."""
 
     folder: Path
     extension: str
@@ -32,10 +32,13 @@ class Output:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a site does in an epoch: items of at most `item_rows` rows, until `seconds` have passed or `items` are
-    done, whichever comes first (None: no such limit); at least one item in any case. Of what `flushing` lets wait, a
-    lazy site does as much as fits `idle_seconds`. No more than `buffer_rows` rows are ever left to wait, whatever the
-    other limits (None: no bound)."""
+    """Bounds on the work of a site in an epoch.
+
+    A site runs items of at most `item_rows` rows until `seconds` have passed or `items` are done, whichever comes first
+    (None: no such limit), but at least one item. Of the work that `flushing` allows to defer, a lazy site does as much
+    as fits into `idle_seconds`. A site never leaves more than `buffer_rows` rows pending, whatever the other limits
+    (None: no bound).
+    """
 
     item_rows: int = 1_000_000
     items: int | None = None
@@ -47,7 +50,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class RouteTask:
-    """Read one split. Rows below `late_below`, the punctuation of earlier epochs, are late for what it has closed."""
+    """A task that reads and routes one split. Rows below `late_below`, the punctuation of earlier epochs, are late for
+    every window that it has closed."""
 
     ordinal: int
     input: int
@@ -57,8 +61,12 @@ class RouteTask:
 
 @dataclass(frozen=True)
 class SourceProgress:
-    """What sites know of a source before the epoch: its punctuation so far, which substreams and whether all of it end
-    in this epoch, the bound below which its mark cannot be, and how many of its rows have a number."""
+    """The progress of a source before the epoch, as sites need it to derive their marks.
+
+    `marks` is the punctuation of each substream so far; `finished` are the substreams that end in this epoch, `ended`
+    says whether the whole source does. The mark of the source is at least `floor`. `rows` is how many of its rows have
+    been numbered.
+    """
 
     marks: dict[str, Mark]
     ended: bool
@@ -69,12 +77,15 @@ class SourceProgress:
 
 @dataclass(frozen=True)
 class EpochJob:
-    """What all tasks of an epoch share. `sites[s][n]` is the state of site n of subquery s; `route_inputs[n]` says
-    which input the split with ordinal n belongs to, and `late_outputs[i]` where the late rows of input i go. The splits
-    themselves travel with their own tasks only. `tell_loads`: sites are to tell what their groups came to. `cache` is
-    the folder in which each host keeps what it needs of the runs, of about `cache_bytes`; empty: it reads them where
-    they are. `told_keys[s]` are the hashes of subquery s that are known to give very many rows: of others it is told
-    before they are worked on. `regridded` are subqueries whose sites have yet to spread their state over new cells."""
+    """The data that all tasks of an epoch share. Each split is sent with its own task only.
+
+    `sites[s][n]` is the state of site n of subquery s, `route_inputs[n]` the input that the split with ordinal n
+    belongs to, and `late_outputs[i]` the output for late rows of input i. `tell_loads` asks the sites for statistics of
+    their groups. `cache` is the folder in which each host caches the runs that it needs, up to about `cache_bytes`;
+    empty: runs are read where they are. `told_keys[s]` are the hashes of subquery s whose large number of result rows
+    has been reported already: a site reports other such keys before it works on them. `regridded` are the subqueries
+    whose sites must first redistribute their state over the cells of a new grid.
+    """
 
     epoch: int
     program: Program
@@ -95,13 +106,13 @@ class EpochJob:
 
     @property
     def width(self) -> int:
-        """How many tasks the widest level has."""
+        """Return the number of tasks of the widest level."""
         return max((d.sites for d in self.directories), default=1)
 
 
 @dataclass(frozen=True)
 class TaskTime:
-    """When a task began, by the clock of its host, how long it took, and where that time went."""
+    """The start of a task, by the clock of its host, and its duration, in total and by step, all in seconds."""
 
     worker: str
     started: float
@@ -111,7 +122,8 @@ class TaskTime:
 
 @dataclass(frozen=True)
 class RouteReport:
-    """What reading a split came to. `rows_out` are those that went to the sink."""
+    """The result of reading a split. `rows_out` counts the rows written to the sink, `numbered` the row numbers
+    used."""
 
     producer: str
     attempt: str
@@ -128,11 +140,14 @@ class RouteReport:
 
 @dataclass(frozen=True)
 class SiteReport:
-    """What the step of a site came to. `read` maps the branches of producers to the attempt whose blob was read.
-    `rows_out` are those that went to the sink, `rows_done` those that were worked on, `backlog` those that wait for it.
-    `pending`: something is left to do that was not put off on purpose. `told` says what its groups and keys came to,
-    where the job asks for it; `fetched` are the bytes of state that its host has fetched for it, `flushed` the seconds
-    spent on what could have been put off. `explosions` are keys that give very many rows."""
+    """The result of a site step.
+
+    `read` maps each branch of a producer to the attempt whose blob was read. `rows_in` counts the rows that arrived,
+    `rows_done` those worked on, `rows_out` those written to the sink, `backlog` those still waiting for work. `pending`
+    says whether work is left that was not deferred on purpose. `told` has the statistics of groups and keys if the job
+    asks for them; `fetched` is how many bytes of state the host has fetched for the site, `flushed` the seconds spent
+    on work that could have been deferred. `explosions` are keys with very many result rows.
+    """
 
     producer: str
     attempt: str
@@ -156,8 +171,8 @@ class SiteReport:
 
 @dataclass(frozen=True)
 class LastEpoch:
-    """What the sites reported of it, how many seconds passed from the end of the one before it to its own, and how many
-    of them nobody worked."""
+    """The site reports of the last epoch, the seconds from the end of the epoch before it to its own end, and how many
+    of these seconds were idle (`rest`)."""
 
     reports: tuple[SiteReport, ...] = ()
     seconds: float = 0.0
@@ -166,7 +181,7 @@ class LastEpoch:
 
 @dataclass(frozen=True)
 class TaskFailure:
-    """An error that would come again however often the task is tried, on its way to the driver."""
+    """An error that repeating the task would not fix, as a message to the driver."""
 
     producer: str
     error: PenstockError
@@ -174,18 +189,18 @@ class TaskFailure:
 
 Report = RouteReport | SiteReport | TaskFailure
 
-# What the reports of an epoch's splits lead to: the splits of the epoch behind it, and as much of its job as they need.
-# An executor may begin with them at once, and void them if that epoch does not come with the very same splits.
+# Given the reports of an epoch's splits, returns the route tasks of the next epoch and the part of its job that they
+# need. An executor may start them at once, and must discard them if the next epoch comes with other splits.
 Following = Callable[[Sequence[Report]], "tuple[EpochJob, Sequence[RouteTask]] | None"]
 
 
 def nothing_follows(reports: Sequence[Report]) -> None:
-    """The epoch behind is not known yet."""
+    """Return None: the next epoch is not known yet."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """Something on its way: a blob to a site of a subquery, or a report to the end of the job."""
+    """A message of a task: a blob for a site of a subquery, or a report for the driver."""
 
     subquery: int
     site: int
@@ -193,20 +208,22 @@ class Message:
 
 
 def route_producer(ordinal: int) -> str:
+    """Return the name of the route task of a split, as a producer."""
     return f"split-{ordinal}"
 
 
 def branch_name(producer: str, branch: int) -> str:
-    """What a branch of a producer is called where sites report what they have read."""
+    """Return the name of a producer's branch, used by sites to report which attempts they have read."""
     return f"{producer}/{branch}"
 
 
 def site_producer(subquery: int, site: int) -> str:
+    """Return the name of a site's task, as a producer."""
     return f"subquery-{subquery}-site-{site}"
 
 
 def producers_of(job: EpochJob, feed: Feed) -> list[str]:
-    """The tasks of an epoch that a branch starts from: the splits of an input, or the sites of a subquery."""
+    """Return the names of the tasks that a branch starts from: the splits of an input, or the sites of a subquery."""
     if feed.is_input:
         return [route_producer(n) for n, index in enumerate(job.route_inputs) if index == feed.producer]
     return [site_producer(feed.producer, site) for site in range(job.directories[feed.producer].sites)]

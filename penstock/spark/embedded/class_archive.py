@@ -1,8 +1,9 @@
-"""The class archive: Spark's classes as the JVM has them in memory, so that it need not read them from jars again.
+"""The class archive (Java's class data sharing): Spark's classes in the JVM's memory format, so that it need not read
+them from jars.
 
-`python -m penstock.spark.prepare` writes the archive once, and embedded Sparks map it. It lies in the user's cache
-folder, under a name that changes with Java and with Spark's jars, and that says what its bytes must be, for a JVM
-crashes on an archive that is cut off. One that is not as it was written is removed, and Spark starts without it.
+`python -m penstock.spark.prepare` writes the archive once, and every embedded Spark maps it. It is in the user's cache
+folder. Its name contains a key of the Java and the jars of Spark, and a digest of its bytes, because a JVM crashes on a
+truncated archive. A damaged archive is removed, and Spark starts without it.
 """
 
 from __future__ import annotations
@@ -20,30 +21,31 @@ import xxhash
 
 from penstock.spark.embedded.java import Java
 
-SWITCH = "PENSTOCK_CLASS_ARCHIVE"  # "off": none is used; "write": one is written when the JVM ends in order
+SWITCH = "PENSTOCK_CLASS_ARCHIVE"  # "off": use none; "write": write one when the JVM exits normally
 OFF, WRITE = "off", "write"
 _SUFFIX = ".jsa"
-_KEPT = 3  # archives of other versions
-_QUIET = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")  # no word of an archive that cannot be used
+_KEPT = 3  # newest archives, of all versions
+_QUIET = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")  # no warning if an archive cannot be used
 
 
 @dataclass(frozen=True)
 class ClassArchive:
-    """`path` is the archive, None where there is none. `draft` is where this JVM writes it when it ends, and `key`
-    what it will be called by; None where it is there already, or is not wanted."""
+    """The archive that a JVM uses or writes. `path` is the archive, None if there is none. `draft` is the file that
+    this JVM writes when it exits, and `key` the start of its final name; `draft` is None if no archive is to be
+    written."""
 
     path: Path | None = None
     draft: Path | None = None
     key: str = ""
 
     def options(self) -> list[str]:
-        """Return the options of a JVM that uses the archive, or writes it."""
+        """Return the options of a JVM that uses or writes the archive."""
         if self.draft is not None:
             return [*_QUIET, f"-XX:ArchiveClassesAtExit={self.draft}"]
         return [*_QUIET, f"-XX:SharedArchiveFile={self.path}"] if self.path is not None else []
 
     def publish(self) -> None:
-        """Give the archive its name, once the JVM that wrote it has ended."""
+        """Rename the archive to its final name, after the JVM that wrote it has exited."""
         if self.draft is not None:
             with suppress(OSError):
                 path = self.draft.with_name(f"{self.key}-{_digest(self.draft)}{_SUFFIX}")
@@ -51,7 +53,7 @@ class ClassArchive:
                 _remove_old(path)
 
     def discard(self) -> None:
-        """Remove what a JVM has written that did not end in order, or what it could not start with."""
+        """Remove an archive that a JVM did not finish, or one that a JVM could not start with."""
         for path in (self.draft, self.path):
             if path is not None:
                 with suppress(OSError):
@@ -70,25 +72,27 @@ def class_archive(java: Java, jars: Sequence[Path]) -> ClassArchive:
             if _is_intact(path):
                 return ClassArchive(path)
             path.unlink(missing_ok=True)
-    except (OSError, RuntimeError):  # no home, a full disk, a folder of somebody else
+    except (OSError, RuntimeError):  # no home, a full disk, a folder of another user
         return ClassArchive()
-    if wanted != WRITE:  # a JVM that is left alone must end at once, and writing takes seconds
+    if wanted != WRITE:  # writing takes seconds, and a JVM must normally exit at once
         return ClassArchive()
     return ClassArchive(draft=folder / f"draft-{uuid.uuid4().hex}{_SUFFIX}", key=key)
 
 
 def _private_cache() -> Path:
+    """Return the user's cache folder, created and readable only by the user."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(base, "penstock")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid != os.geteuid():
-        raise PermissionError(f"{folder} belongs to somebody else")
+        raise PermissionError(f"{folder} belongs to another user")
     folder.chmod(0o700)
     return folder
 
 
 def _is_intact(path: Path) -> bool:
-    """Whoever could write the archive could run code in the JVM, so that it must be the user's own, too."""
+    """Return whether an archive is complete and belongs to the user: another user who could write it could run code in
+    the JVM."""
     found = path.lstat()
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         return False
@@ -101,6 +105,7 @@ def _digest(path: Path) -> str:
 
 
 def _key(java: Java, jars: Sequence[Path]) -> str:
+    """Return a key that changes with the Java and with the jars."""
     facts = [str(java.binary), java.release]
     for jar in jars:
         found = jar.stat()
@@ -109,6 +114,7 @@ def _key(java: Java, jars: Sequence[Path]) -> str:
 
 
 def _remove_old(newest: Path) -> None:
+    """Remove all but the newest archives."""
     archives = sorted(newest.parent.glob(f"*{_SUFFIX}"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in archives[_KEPT:]:
         path.unlink(missing_ok=True)

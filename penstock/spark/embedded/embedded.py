@@ -1,8 +1,8 @@
 """An embedded Spark: its properties, its JVM, its scratch files, its end.
 
-Nothing here imports PySpark, so that the JVM can be on its way before anything else is imported. Spark's own script
-starts one JVM only to find out how to start another. On this host, and where nobody has configured Spark otherwise,
-that is known beforehand: the second one is started at once.
+This module does not import PySpark, so that the JVM can start before anything else is imported. Spark's own script
+starts one JVM only to compute the command of another. On this host, and if Spark is not configured otherwise, the
+command is known, and the second JVM is started directly.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _PROPERTIES = {
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "penstock.spark.workers.daemon",
     "spark.driver.memory": "2g",
-    # A stream runs for months: what the JVM keeps per finished job must stay small, and weakly held leftovers must be
-    # looked for often enough to be cleaned.
+    # A stream runs for months: the JVM must keep little per finished job, and must collect weakly referenced objects
+    # often enough for their files to be cleaned.
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "200",
     "spark.cleaner.periodicGC.interval": "30s",
-    # Nobody reads these.
+    # Not used.
     "spark.metrics.executorMetricsSource.enabled": "false",
     "spark.metrics.staticSources.enabled": "false",
     # Blobs are large binaries already; compressing them costs more than it saves on one host.
@@ -44,11 +44,11 @@ _PROPERTIES = {
     "spark.shuffle.spill.compress": "false",
     "spark.broadcast.compress": "false",
 }
-_WRITING_ARCHIVE = 300.0  # seconds that a JVM may take for its class archive
+_WRITING_ARCHIVE = 300.0  # seconds that a JVM may take to write its class archive
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-# A young generation of fixed size is gone through in a few minutes and then used again and again: the memory of a
-# stream that runs for months is what it was after these. The default collector takes more and more of the heap instead.
-# The JVM only schedules, so one thread collects, and the dear compiler sees nothing but what is hot for long: it would
+# A young generation of fixed size is filled within minutes and then reused, so memory does not grow after that even if
+# a stream runs for months. The default collector takes more and more of the heap instead. The JVM only schedules, so
+# one collector thread is enough. The optimizing compiler (tier 4) gets only code that stays hot: otherwise it would
 # take a core from the first epochs.
 _STEADY_MEMORY = ("-XX:+UseSerialGC", "-Xmn192m")
 _LATE_COMPILER = (
@@ -72,7 +72,7 @@ _ACCESS = (
     "-Dio.netty.allocator.type=pooled",
 )
 _SERVER = "org.apache.spark.api.python.PythonGatewayServer"
-# Whoever sets one of these, or has a folder `conf` in Spark's home, has configured Spark: its own script obeys them.
+# If one of these is set, or Spark's home has a folder `conf`, Spark is configured: its own script must start the JVM.
 _CONFIGURES = (
     "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "SPARK_DIST_CLASSPATH", "SPARK_PREPEND_CLASSES",
     "SPARK_DRIVER_MEMORY", "SPARK_MEM", "SPARK_EXTRA_LISTENERS", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_TESTING",
@@ -82,7 +82,7 @@ _NEEDS_SCRIPT = ("spark.jars", "spark.submit.", "spark.files", "spark.archives",
 
 
 def properties_for(master: str, name: str, options: dict[str, str] | None) -> dict[str, str]:
-    """Return the properties of a context; those of the caller are stronger."""
+    """Return the properties of a context; `options` override the defaults."""
     found = {"spark.master": master, "spark.app.name": name}
     if master.startswith("local"):
         found["spark.executorEnv.PYTHONPATH"] = _module_folders()
@@ -98,13 +98,14 @@ class Embedded:
     archive: ClassArchive
 
     def give_up(self) -> None:
-        """End a JVM that did not become a context. Its class archive may be to blame where it died by itself."""
+        """End a JVM on which no context could be created. If it died by itself, its class archive may be the cause and
+        is removed."""
         if self.jvm.dead or self.archive.draft:
             self.archive.discard()
         self.jvm.kill()
 
     def close(self, in_order: bool) -> None:
-        """End the JVM: at once, unless somebody relies on an orderly end or an archive is to be written."""
+        """End the JVM: kill it, unless the caller needs a normal exit or an archive is to be written."""
         if self.jvm.dead or not (in_order or self.archive.draft):
             self.jvm.kill()
         else:
@@ -117,17 +118,17 @@ class Embedded:
             self.archive.discard()
 
 
-_early: list[Embedded] = []  # started, and not taken yet
+_early: list[Embedded] = []  # JVMs that were started early and are not in use yet
 
 
 def start_early(master: str) -> None:
-    """Start the JVM of a context on `master` that will be wanted soon."""
+    """Start the JVM of a context on `master` that will be needed soon."""
     if not _early:
         _early.append(_start(properties_for(master, "penstock", None)))
 
 
 def start_embedded(properties: dict[str, str]) -> Embedded:
-    """Return a new JVM with these properties, or the one that was started early with the same."""
+    """Return a new JVM with these properties, or the one that was started early with the same properties."""
     while _early:
         early = _early.pop()
         if early.properties == properties and not early.jvm.dead:
@@ -137,6 +138,7 @@ def start_embedded(properties: dict[str, str]) -> Embedded:
 
 
 def _start(properties: dict[str, str]) -> Embedded:
+    """Start a JVM, directly if possible, otherwise by Spark's script."""
     java = find_java()
     home = spark_home()
     if starts_directly(home, properties):
@@ -151,7 +153,7 @@ def _start(properties: dict[str, str]) -> Embedded:
 
 
 def _environment(properties: dict[str, str]) -> dict[str, str]:
-    """Return the environment of the JVM, and through it that of the workers."""
+    """Return the environment of the JVM, which the workers inherit."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     found = {**os.environ, "SPARK_CONNECT_MODE": "0"}
     if properties["spark.master"].startswith("local"):
@@ -159,20 +161,21 @@ def _environment(properties: dict[str, str]) -> dict[str, str]:
         found["SPARK_LOCAL_IP"] = os.environ["SPARK_LOCAL_IP"]
         found["SPARK_LOCAL_DIRS"] = _private_folders(properties)
         with suppress(KeyError):  # a user without a name
-            found.setdefault("SPARK_USER", pwd.getpwuid(os.geteuid()).pw_name)  # asking Hadoop takes longer
+            found.setdefault("SPARK_USER", pwd.getpwuid(os.geteuid()).pw_name)  # faster than through Hadoop
     return found
 
 
 def _private_folders(properties: dict[str, str]) -> str:
-    """Return the folders of shuffle files: inside those that Spark would use, but for their owner only, and removed
-    when their owner has gone."""
+    """Return the folders for shuffle files: in those that Spark would use, but accessible only to the user, and removed
+    after this process has ended."""
     asked = os.environ.get("SPARK_LOCAL_DIRS") or properties.get("spark.local.dir", "")
     bases = [base.strip() for base in asked.split(",") if base.strip()] or [tempfile.gettempdir()]
     return ",".join(str(scratch_folder("spark", base)) for base in bases)
 
 
 def _linked_home(home: Path) -> Path:
-    """Return Spark's files under another home: a cluster on this host keeps its logs there, not in the installation."""
+    """Return a folder with links to Spark's files, as another home: a cluster on this host writes its logs into the
+    home, which must not be the installation."""
     linked = scratch_folder("home")
     for entry in home.iterdir():
         if entry.name != "work":
@@ -181,8 +184,8 @@ def _linked_home(home: Path) -> Path:
 
 
 def _module_folders() -> str:
-    """Return where this process finds modules. A function of one of them travels by name, so workers on this host look
-    for it in the same places."""
+    """Return the module search path of this process. A function of a module is pickled by name, so workers on this host
+    must search the same folders."""
     return os.pathsep.join(dict.fromkeys(str(Path(entry).absolute()) for entry in sys.path))
 
 
@@ -200,7 +203,7 @@ def starts_directly(home: Path, properties: Mapping[str, str]) -> bool:
 
 
 def direct_command(java: Java, home: Path, properties: Mapping[str, str], archive: ClassArchive) -> list[str]:
-    """Return the command of the JVM itself."""
+    """Return the command that starts the JVM directly."""
     asked = dict(properties)
     memory, more = asked.pop("spark.driver.memory"), asked.pop("spark.driver.extraJavaOptions", "")
     return [
@@ -211,7 +214,7 @@ def direct_command(java: Java, home: Path, properties: Mapping[str, str], archiv
         *_STEADY_MEMORY,
         *_LATE_COMPILER,
         f"-Djava.io.tmpdir={scratch_folder('java')}",
-        "-XX:-UsePerfData",  # a file that only tools for developers read
+        "-XX:-UsePerfData",  # do not write a file that only developer tools read
         *archive.options(),
         f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
         *_ACCESS,
@@ -222,7 +225,7 @@ def direct_command(java: Java, home: Path, properties: Mapping[str, str], archiv
 
 
 def submit_command(home: Path, properties: Mapping[str, str]) -> list[str]:
-    """Return the command of Spark's script, as PySpark has it."""
+    """Return the command that starts the JVM by Spark's script, as PySpark does."""
     options = " ".join([*_STEADY_MEMORY, f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"])
     given = {"spark.driver.extraJavaOptions": options, **properties}
     configured = [part for name, value in given.items() for part in ("--conf", f"{name}={value}")]
@@ -234,5 +237,6 @@ def submit_command(home: Path, properties: Mapping[str, str]) -> list[str]:
 
 
 def class_path(home: Path) -> list[Path]:
-    """Return Spark's jars, in one order on every machine; the logging facade first, as Spark has it."""
+    """Return Spark's jars in the same order on every machine; the logging facade first, as in Spark's own class
+    path."""
     return sorted((home / "jars").glob("*.jar"), key=lambda jar: (not jar.name.startswith("slf4j-api"), jar.name))

@@ -1,4 +1,4 @@
-"""Finding the Java that Spark runs on."""
+"""Find the Java that Spark runs on."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _VERSION = re.compile(r'JAVA_VERSION="(?:1\.)?(\d+)')
 
 @dataclass(frozen=True)
 class Java:
-    """An installation. `release` is what its file of that name says, and empty where there is none."""
+    """A Java installation. `release` is the content of its file of that name; empty if there is none."""
 
     binary: Path
     release: str
 
 
 def find_java() -> Java:
-    """Return the Java that JAVA_HOME names, or that is on the path. One that is missing or too old is an error."""
+    """Return the Java that JAVA_HOME names, or else the one on the path. Raise an error if it is missing or too old."""
     java_home = os.environ.get("JAVA_HOME")
     java = _in_home(java_home) if java_home else _on_path()
     version = _VERSION.search(java.release)

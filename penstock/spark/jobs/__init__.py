@@ -1,1 +1,1 @@
-"""Epochs as jobs of Spark: splits as an RDD, one shuffle per level, and where tasks run."""
+"""Epochs as Spark jobs: splits as an RDD, one shuffle per level, and where tasks run."""

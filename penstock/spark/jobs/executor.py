@@ -51,12 +51,13 @@ _MESSAGES = pa.schema([("partition", pa.int32()), ("message", pa.binary())])
 
 
 class SparkExecutor:
-    """Runs epochs on a context, which outlives it: the next query of this process uses the same one."""
+    """Runs epochs as Spark jobs. The context outlives the executor: the next query of this process uses the same
+    one."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
         self._group = f"penstock-{uuid.uuid4().hex}"
-        self._pickled: Program | None = None  # a program that is known to travel
+        self._pickled: Program | None = None  # the last program that was found to be picklable
         self._scratch = scratch_folder("parcels")
         self._tries = TRIES if tries_tasks_once(context) else 1
         self._cancelled = False
@@ -75,24 +76,26 @@ class SparkExecutor:
         return self._attempt(job, routes)
 
     def _attempt(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
+        """Run one attempt of the epoch, with a temporary folder for blobs if all tasks are on one host."""
         if not on_one_host(self._context):
             return self._run(job, routes, None)
         with TemporaryDirectory(dir=self._scratch, ignore_cleanup_errors=True) as folder:
             return self._run(job, routes, folder)
 
     def _run(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> list[Report]:
-        """`folder` is for parcels: what tasks hand over to tasks of other levels."""
+        """Run the job and convert its errors. `folder` is for large blobs that tasks pass to tasks of other levels."""
         try:
             return _reports(self._chain(job, routes, folder))
-        except (Py4JJavaError, PySparkException) as error:  # the second where there is a SparkSession in this process
+        except (Py4JJavaError, PySparkException) as error:  # the second if this process has a SparkSession
             full = spark_folder(self._context) if on_one_host(self._context) else None
             raise task_failed(job.epoch, _told(error), full) from error
-        except OSError as error:  # the driver hands the splits over in a file of Spark's
+        except OSError as error:  # the driver passes the splits to Spark in a file
             if not is_lasting(error):
                 raise
             raise explained(error, spark_folder(self._context)) from error
 
     def _chain(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> RDD[Addressed]:
+        """Return the RDD of all messages after the last level."""
         chain = self._routed(job, routes, folder)
         for level in range(len(job.program.subqueries)):
             exchanged = self._exchanged(chain, job.width)
@@ -100,27 +103,28 @@ class SparkExecutor:
         return chain
 
     def _exchanged(self, chain: RDD[Addressed], width: int) -> RDD[Addressed]:
-        """The messages by partition; where there are several hosts, each partition where it was before."""
+        """Return the messages by partition; on several hosts, each partition on the executor where it was before."""
         return self._anchors.exchanged(chain, width) if self._anchors else chain.partitionBy(width, _identity)
 
     def _require_that_it_travels(self, program: Program) -> None:
-        """Functions of users are pickled with it. Spark would print a trace before it gives up."""
+        """Raise an error if the program, with functions of users, cannot be pickled: Spark would print a trace
+        first."""
         if program is not self._pickled:
             try:
                 cloudpickle.dumps(program)
-            except Exception as error:  # whatever the values of a closure raise
+            except Exception as error:  # pickling the values of a closure can raise anything
                 raise cannot_travel(error) from error
             self._pickled = program
 
     def _routed(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> RDD[Addressed]:
-        """The messages of all splits: first those of micro-batches, then those that tasks read themselves."""
+        """Return the messages of all splits: first those of micro-batches, then those that tasks read themselves."""
         batches, splits = _routes_by_batch(routes), [r for r in routes if not isinstance(r.split, BatchSplit)]
         parts, partitions = [], 0
         for tasks in batches:
             parts.append(_routed_batch(job, folder, tasks[0], partitions))
             partitions += len(tasks)
         if splits or not parts:
-            # A task costs as much as routing some hundred thousand rows, so there is one per core, with several splits.
+            # Starting a task costs as much as routing several hundred thousand rows: use one per core.
             tasks_of_splits = max(1, min(len(splits), self._context.defaultParallelism))
             spread = self._context.parallelize(splits, tasks_of_splits)
             parts.append(spread.mapPartitions(partial(_route_all, job, folder)))
@@ -131,12 +135,13 @@ class SparkExecutor:
         self._context.cancelJobGroup(self._group)
 
     def close(self) -> None:
-        """The context stays."""
+        """Remove the anchors; the context stays."""
         if self._anchors:
             self._anchors.let_go()
 
 
 def _reports(chain: RDD[Addressed]) -> list[Report]:
+    """Run the job and return the reports; remove its shuffle files."""
     try:
         return [m.content for _, m in chain.collect() if isinstance(m, Message) and not isinstance(m.content, Blob)]
     finally:
@@ -148,6 +153,7 @@ def _identity(partition: int) -> int:
 
 
 def _route_all(job: EpochJob, folder: str | None, tasks: Iterable[RouteTask]) -> Iterator[Addressed]:
+    """Yield the messages of some splits."""
     keep_freed_memory()
     for task in tasks:
         yield from addressed(job, folder, run_route(job, task))
@@ -156,6 +162,7 @@ def _route_all(job: EpochJob, folder: str | None, tasks: Iterable[RouteTask]) ->
 def _run_partition(
     job: EpochJob, folder: str | None, level: int, partition: int, inbox: Iterable[Addressed]
 ) -> Iterator[Addressed]:
+    """Run the site of a partition on one level, and forward the messages of other levels."""
     keep_freed_memory()
     passing: list[Parcel] = []
     yield from addressed(job, folder, run_level(job, level, partition, opened(level, inbox, passing)))
@@ -167,7 +174,7 @@ def _told(error: Py4JJavaError | PySparkException) -> str:
 
 
 def _forget_shuffles(rdd: RDD[Any]) -> None:
-    """Remove the shuffle files that the job of `rdd` wrote, and what the driver remembers of them."""
+    """Remove the shuffle files of the job of `rdd`, and the driver's records of them."""
     cleaner = rdd.context._jsc.sc().cleaner()
     if cleaner.isDefined():
         for shuffle in _shuffle_ids(rdd._jrdd.rdd()):
@@ -175,12 +182,13 @@ def _forget_shuffles(rdd: RDD[Any]) -> None:
 
 
 def _shuffle_ids(java_rdd: Any) -> list[int]:
+    """Return the ids of the shuffles that an RDD depends on, except those of cached RDDs."""
     found: list[int] = []
     dependencies = java_rdd.dependencies()
     for index in range(dependencies.size()):
         dependency = dependencies.apply(index)
         if dependency.rdd().getStorageLevel().useMemory():
-            continue  # it outlives the epoch
+            continue  # a cached RDD (an anchor) outlives the epoch
         if dependency.getClass().getSimpleName() == "ShuffleDependency":
             found.append(dependency.shuffleId())
         found += _shuffle_ids(dependency.rdd())
@@ -188,17 +196,17 @@ def _shuffle_ids(java_rdd: Any) -> list[int]:
 
 
 def _routes_by_batch(routes: Sequence[RouteTask]) -> list[list[RouteTask]]:
-    """The route tasks of each micro-batch, one per partition and in their order."""
+    """Return the route tasks of each micro-batch, one per partition, in the order of partitions."""
     of_batches = [route for route in routes if isinstance(route.split, BatchSplit)]
     return [list(tasks) for _, tasks in groupby(of_batches, key=lambda route: route.input)]
 
 
 def _routed_batch(job: EpochJob, folder: str | None, first: RouteTask, partitions_before: int) -> RDD[Addressed]:
-    """The messages of all partitions of a batch. `first` is the route task of its first partition, which is partition
-    number `partitions_before` of the whole step: tasks know themselves by that number."""
+    """Return the messages of all partitions of a batch. `first` is the route task of its first partition, which is
+    partition number `partitions_before` of the whole step; tasks derive their ordinal from that number."""
     assert isinstance(first.split, BatchSplit)
     frame = first.split.batch.frame
-    # The batch itself stays at the driver.
+    # The batch itself stays on the driver.
     task = replace(first, ordinal=first.ordinal - partitions_before, split=None)  # type: ignore[arg-type]
     packed = frame.mapInArrow(partial(_route_partition, job, folder, task), "partition int, message binary")
     return packed.rdd.map(_unpacked)
@@ -207,6 +215,7 @@ def _routed_batch(job: EpochJob, folder: str | None, first: RouteTask, partition
 def _route_partition(
     job: EpochJob, folder: str | None, task: RouteTask, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the pickled messages of one partition of a micro-batch, as record batches of (partition, message)."""
     source, context = job.program.inputs[task.input], TaskContext.get()
     arrived = list(batches)
     whole = pa.Table.from_batches(arrived) if arrived else source.schema.empty_table()
@@ -240,8 +249,9 @@ class _PartitionSplit:
 
 
 class Anchors:
-    """Invariant: `_anchor` lies in `_width` partitions on the `_executors` executors that were there then. One that is
-    lost is made again by Spark, elsewhere; when others come, all are placed anew."""
+    """The anchors of a context. Invariant: `_anchor` has `_width` partitions, placed on the `_executors` executors that
+    existed then. Spark recomputes a lost partition on another executor; when executors are added, all partitions are
+    placed again."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
@@ -249,12 +259,14 @@ class Anchors:
         self._width = self._executors = 0
 
     def exchanged(self, chain: RDD[Addressed], width: int) -> RDD[Addressed]:
-        """The messages by partition, each partition where its anchor is."""
+        """Return the messages by partition, each partition on the executor of its anchor."""
         partitioner = self._partitioner(width)
         blobs = self._pairs(chain.mapPartitions(_keyed, preservesPartitioning=True))
         return self._read(blobs.subtractByKey(self._placed(width), partitioner))
 
     def _placed(self, width: int) -> Any:
+        """Return the anchor with `width` partitions; place it again if the width has changed or executors were
+        added."""
         executors = len(self._context._jsc.sc().statusTracker().getExecutorInfos())
         if width != self._width or executors > self._executors:
             self.let_go()
@@ -266,7 +278,7 @@ class Anchors:
         return self._anchor
 
     def let_go(self) -> None:
-        """Let go of where sites were."""
+        """Remove the anchor from the memory of the executors."""
         if self._anchor is not None:
             self._anchor.unpersist()
         self._anchor, self._width = None, 0
@@ -287,7 +299,7 @@ class Anchors:
 
 
 def _keyed(messages: Iterable[Addressed]) -> Iterator[bytes]:
-    """Each message as Spark shuffles it: the number of its partition, and a batch of one."""
+    """Yield each message in Spark's shuffle format: the number of its partition, and a batch of one record."""
     serializer = CPickleSerializer()
     for partition, message in messages:
         yield pack_long(partition)
@@ -295,12 +307,13 @@ def _keyed(messages: Iterable[Addressed]) -> Iterator[bytes]:
 
 
 def _anchor_of(numbers: Iterable[int]) -> Iterator[bytes]:
-    """Keys of the same partitions that no message has."""
+    """Yield keys that fall into the same partitions as messages but that no message has, with a tiny value each."""
     for number in numbers:
         yield pack_long(number)
         yield CPickleSerializer().dumps([number])
 
 
 def _take_a_while(numbers: Iterable[int]) -> Iterator[int]:
+    """Yield the numbers after a pause, so that the tasks of a small job spread over all executors."""
     time.sleep(_WHILE)
     yield from numbers

@@ -1,1 +1,1 @@
-"""Any streaming DataFrame as a source."""
+"""Streaming DataFrames as sources."""

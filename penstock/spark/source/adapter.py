@@ -1,8 +1,8 @@
-"""The adapter: any streaming DataFrame as a source.
+"""An adapter that makes any streaming DataFrame a source.
 
 Structured Streaming runs the query that makes the batches; each batch becomes an epoch of Penstock's own loop, which
-also runs epochs between batches. Spark may offer a batch again after a crash: the manifest knows the last one that was
-committed, and which streaming query it came from. Batches are handed over one by one, and answered once committed.
+also runs epochs between batches. Spark may offer a batch again after a crash: the manifest records the last committed
+batch, and the streaming query that it came from. Batches are handed over one by one, and acknowledged once committed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from penstock.errors import CheckpointError, PenstockError, SourceError
 from penstock.types import normalise
 
 SUBSTREAM = "spark"
-BATCH_ROWS = 100_000  # that Spark hands over at a time: ten times its default, which costs it less per row
+BATCH_ROWS = 100_000  # rows per Arrow batch: ten times Spark's default, which costs less per row
 
 
 @dataclass
 class Batch:
-    """A micro-batch on offer. `done` is set when the loop has committed it, or will never do so."""
+    """A micro-batch on offer. `done` is set when the loop has committed the batch, or never will."""
 
     frame: Any
     number: int
@@ -41,21 +41,22 @@ class Batch:
 
 
 class Handoff:
-    """A slot for one batch. Spark's thread puts it there and waits; the loop's thread looks, commits, answers."""
+    """A slot for one batch, shared by two threads: Spark's thread puts a batch and waits; the loop's thread takes,
+    commits and acknowledges it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._batch: Batch | None = None
         self._closed = False
-        self.query: StreamingQuery | None = None  # the one that makes the batches, once it is started
+        self.query: StreamingQuery | None = None  # the streaming query that makes the batches, once started
 
     @property
     def batch(self) -> Batch | None:
-        """The batch that waits, if there is one."""
+        """Return the waiting batch, if there is one."""
         return self._batch
 
     def put(self, batch: Batch) -> None:
-        """Offer a batch and wait until it is committed. Raises where it is not: Spark will offer it again."""
+        """Offer a batch and wait until it is committed. Raise an error if it is not: Spark will offer it again."""
         with self._lock:
             if not self._closed:
                 self._batch = batch
@@ -66,7 +67,7 @@ class Handoff:
             raise PenstockError("the run has stopped", detail=f"batch {batch.number} is not committed")
 
     def committed(self, number: int) -> None:
-        """All batches up to `number` are committed."""
+        """Acknowledge the waiting batch if its number is at most `number`."""
         with self._lock:
             if self._batch is not None and self._batch.number <= number:
                 self._batch.committed = True
@@ -74,7 +75,7 @@ class Handoff:
                 self._batch = None
 
     def close(self) -> None:
-        """No batch will be committed any more."""
+        """Reject the waiting batch and all later ones: the run has ended."""
         with self._lock:
             self._closed = True
             if self._batch is not None:
@@ -84,7 +85,7 @@ class Handoff:
 
 @dataclass(frozen=True)
 class BatchSplit:
-    """One partition of a micro-batch, for the plan of an epoch; its rows are read where Spark has them."""
+    """One partition of a micro-batch, for planning an epoch; the job of the epoch reads its rows."""
 
     batch: Batch
     substream: str = SUBSTREAM
@@ -100,7 +101,8 @@ class BatchSplit:
 
 @dataclass(frozen=True, eq=False)
 class SparkConnector:
-    """A streaming DataFrame. `bounded`: when its streaming query ends by itself, the stream has ended."""
+    """A source that reads a streaming DataFrame. `bounded`: the stream has ended when its streaming query ends by
+    itself."""
 
     frame: DataFrame
     trigger: dict[str, Any]
@@ -119,18 +121,20 @@ class SparkConnector:
         return AdapterReader(self)
 
     def attach(self, checkpoint: Path) -> None:
-        """Start the streaming query; its own checkpoint lies inside Penstock's, apart from those of other sources."""
+        """Start the streaming query. Its own checkpoint is in a subfolder of Penstock's, one per source."""
         writer = self.frame.writeStream.foreachBatch(self._offer_batch).trigger(**self.trigger)
         query = writer.option("checkpointLocation", str(checkpoint / "spark" / quote(self.name, safe=""))).start()
         self.handoff.query = query
 
     def detach(self) -> None:
+        """Reject batches that are not committed, and stop the streaming query."""
         self.handoff.close()
         if self.handoff.query is not None:
             self.handoff.query.stop()
 
     def _offer_batch(self, frame: DataFrame, number: int) -> None:
-        # The session is a copy that the streaming query has for itself.
+        """Offer a batch to the loop and wait until it is committed; Spark calls this for each micro-batch."""
+        # The streaming query has its own copy of the session, so this setting affects no other query.
         frame.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH_ROWS))
         partitions = frame._jdf.queryExecution().toRdd().getNumPartitions()
         self.handoff.put(Batch(frame, number, partitions))
@@ -138,12 +142,14 @@ class SparkConnector:
 
 @dataclass(frozen=True)
 class _Recorded:
+    """The progress of the source in the manifest: the streaming query, and the number of the last committed batch."""
+
     query: str | None = None
     batch: Annotated[int, msgspec.Meta(ge=-1, le=2**63 - 1)] = -1
 
 
 class AdapterReader:
-    """Offers the batch that waits, if it is a new one of the right streaming query."""
+    """Offers the waiting batch if it is new and comes from the streaming query of the checkpoint."""
 
     def __init__(self, connector: SparkConnector) -> None:
         self._connector, self._handoff = connector, connector.handoff
@@ -152,7 +158,7 @@ class AdapterReader:
         known, query = recorded(progress or {}, _Recorded), self._handoff.query
         if query is not None and known.query not in (None, query.id):
             raise _other_query(str(known.query), query.id)
-        self._handoff.committed(known.batch)  # Spark offers the last batch again if it did not hear of the commit
+        self._handoff.committed(known.batch)  # Spark offers the last batch again if it missed the acknowledgement
         batch = self._handoff.batch
         if batch is None or query is None:
             return Offer((), progress or {}, self._has_ended(query))
@@ -160,14 +166,17 @@ class AdapterReader:
         return Offer(splits, {"query": query.id, "batch": batch.number}, False)
 
     def committed(self, progress: dict[str, Any]) -> None:
-        self._handoff.committed(progress.get("batch", -1))  # it may have noted nothing yet
+        self._handoff.committed(progress.get("batch", -1))  # no batch is recorded before the first one
 
     def _has_ended(self, query: StreamingQuery | None) -> bool:
+        """Return whether the stream has ended; raise an error if the streaming query failed."""
         if query is None or query.isActive:
             return False
         if (error := query.exception()) is not None:
             raise SourceError(
-                "the Spark source failed", detail=str(error).strip().splitlines()[0], hint="mend it and start again"
+                "the Spark source failed",
+                detail=str(error).strip().splitlines()[0],
+                hint="fix it and restart the query",
             )
         return self._connector.bounded and self._handoff.batch is None
 

@@ -1,1 +1,1 @@
-"""Workers that stay: a pool of Spark tasks that serve epoch after epoch."""
+"""A pool of long-lived Spark tasks (workers) that run epoch after epoch."""

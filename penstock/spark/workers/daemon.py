@@ -9,8 +9,8 @@ from __future__ import annotations
 import atexit
 import gc
 
-import pandas  # noqa: F401  # what follows is imported for the workers that are forked from here
-import pyarrow.pandas_compat  # noqa: F401  # Arrow imports both when it first makes an array
+import pandas  # noqa: F401  # this and the following are imported for the workers that are forked from here
+import pyarrow.pandas_compat  # noqa: F401  # Arrow imports both when it makes its first array
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
@@ -20,7 +20,7 @@ from penstock.spark.workers.worker import Member  # noqa: F401
 
 def fork_workers() -> None:
     """Serve Spark's requests for workers until it ends."""
-    atexit.register(gc.unfreeze)  # or extension modules complain of leaks when the daemon ends
+    atexit.register(gc.unfreeze)  # otherwise extension modules report leaks when the daemon ends
     gc.freeze()
     manager()
 

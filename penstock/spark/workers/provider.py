@@ -17,27 +17,29 @@ from pyspark import SparkContext
 from penstock.spark.workers.pool import Crew, hire
 from penstock.spark.workers.scheduler import Shift
 
-LOOK_AROUND = 0.1  # seconds between looks for other jobs
-ASIDE = 3.0  # seconds to stay away after another job wanted the cores
+LOOK_AROUND = 0.1  # seconds between two checks for other jobs
+ASIDE = 3.0  # seconds without a pool after another job needed the cores
 
 
 class Quarters:
-    """Invariant: whoever uses or changes the crew has the lock; so epochs of several queries take turns."""
+    """The worker pool of a Spark context. Invariant: the pool is used or replaced only while holding the lock, so
+    epochs of several queries take turns; `lost` may also be called without it."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
         self._lock = threading.Lock()
-        self._queue: deque[None] = deque()  # as long as there are queries that wait for the lock
+        self._queue: deque[None] = deque()  # one entry per query that waits for the lock
         self._shift: Shift | None = None
         self._equipment: object = None
-        self._wanted = False  # by others, as far as the watcher knows
+        self._wanted = False  # whether other jobs need the cores, as far as the watcher knows
         self._away_until = 0.0
-        self._jobs: set[int] = set()  # those that host our crews
+        self._jobs: set[int] = set()  # the ids of the jobs of our pools
         self._watcher: threading.Thread | None = None
 
     @contextmanager
     def shift(self) -> Iterator[Shift | None]:
-        """The crew at work, for one epoch; None where the cores are wanted by others."""
+        """Lease the scheduler of the pool for one epoch; start a pool if there is none. Yields None if other jobs need
+        the cores."""
         self._queue.append(None)
         with self._lock:
             self._queue.pop()
@@ -52,16 +54,17 @@ class Quarters:
         return None if (shift := self._shift) is None else shift.crew
 
     def wanted(self) -> bool:
+        """Return whether another job needs the cores, or another query waits for the pool."""
         return self._wanted or bool(self._queue)
 
     def lost(self, crew: Crew) -> None:
-        """The crew is of no use any more; the next epoch gets another one. Also from a thread without the lock."""
+        """Stop a pool that can no longer be used; the next epoch gets another one. May be called without the lock."""
         crew.dismiss()
         if self._crew is crew:
             self._shift = None
 
     def close(self) -> None:
-        """At the end of the process: no thread of ours is left behind."""
+        """Stop the pool and wait for its threads, at the end of the process."""
         if (crew := self._crew) is not None:
             self.lost(crew)
             crew.wait_until_gone()
@@ -69,6 +72,8 @@ class Quarters:
             self._watcher.join()
 
     def _hire(self) -> None:
+        """Start a pool on all cores, with a thread that watches for other jobs; if it does not start, retry only after
+        `ASIDE` seconds."""
         self._equipment, self._wanted = self._wanted_equipment(), False
         crew = hire(self._context, self._context.defaultParallelism)
         if crew is None:
@@ -80,24 +85,27 @@ class Quarters:
         self._watcher.start()
 
     def _dismiss(self) -> None:
+        """Stop the pool; if other jobs need the cores, do not start one for `ASIDE` seconds."""
         if self._crew is not None:
             self.lost(self._crew)
         self._away_until = time.monotonic() + ASIDE if self._others_wait() else 0.0
 
     def _wanted_equipment(self) -> object:
-        """What workers were started with: a change means new ones, as it does to Spark."""
+        """Return the environment and files that workers start with: like Spark, start new workers when these change."""
         return dict(self._context.environment), tuple(self._context._python_includes)
 
     def _others_wait(self) -> bool:
+        """Return whether jobs other than those of our pools are active."""
         return not self._jobs.issuperset(self._context.statusTracker().getActiveJobsIds())
 
     def _watch(self, crew: Crew) -> None:
-        """Look out for other jobs. Between epochs the crew goes at once, otherwise before the next one begins."""
+        """Watch for other jobs while the pool exists. Stop the pool at once if no epoch is running, otherwise before
+        the next one."""
         while self._crew is crew:
             time.sleep(LOOK_AROUND)
             try:
                 self._wanted = self._others_wait()
-            except Exception:  # the context was stopped, or its JVM has gone
+            except Exception:  # the context was stopped, or its JVM has died
                 self.lost(crew)
             if self._wanted and self._lock.acquire(blocking=False):
                 try:
@@ -111,7 +119,7 @@ _quarters: dict[str, Quarters] = {}
 
 
 def quarters_of(context: SparkContext) -> Quarters:
-    """The one of a context, whatever queries it runs."""
+    """Return the pool provider of a context, shared by all its queries."""
     name = context.applicationId
     if name not in _quarters:
         _quarters[name] = Quarters(context)

@@ -29,13 +29,13 @@ _LEAST_BYTES = 1 << 16  # of a blob that is handed over as a parcel by tasks of 
 
 
 def available() -> bool:
-    """Whether this system has files in memory that other processes of the same user can open."""
+    """Return whether this system has in-memory files that other processes of the same user can open."""
     return sys.platform == "linux" and hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A blob on its way to a site of a subquery, and where it lies."""
+    """A reference to a blob for a site of a subquery: the file, and the offset and length of the blob, in bytes."""
 
     subquery: int
     site: int
@@ -44,6 +44,7 @@ class Parcel:
     length: int
 
     def open(self) -> Blob:
+        """Map the blob into memory and return it, without a copy."""
         descriptor = os.open(self.path, os.O_RDONLY)
         try:
             mapped = mmap.mmap(descriptor, self.length, access=mmap.ACCESS_READ, offset=self.start)
@@ -53,7 +54,7 @@ class Parcel:
 
 
 def parcel_in(folder: str, subquery: int, site: int, blob: Blob) -> Parcel:
-    """A parcel in a file of its own."""
+    """Write a blob to a new file of a folder and return its reference."""
     path = Path(folder) / uuid.uuid4().hex
     with writing(path), pa.OSFile(str(path), "wb") as out:
         blob.write_to(out)
@@ -62,8 +63,8 @@ def parcel_in(folder: str, subquery: int, site: int, blob: Blob) -> Parcel:
 
 
 class Arena:
-    """The parcels that a member has made in one epoch. Invariant: what has been written is never changed or cut off,
-    for a reader may have it mapped."""
+    """An in-memory file with the blobs that a worker has made in one epoch. Invariant: written bytes are never changed
+    or truncated, because a reader may have mapped them."""
 
     def __init__(self) -> None:
         descriptor = os.memfd_create("penstock")
@@ -71,12 +72,14 @@ class Arena:
         self._out = pa.PythonFile(os.fdopen(descriptor, "wb", buffering=0), "w")
 
     def pack(self, subquery: int, site: int, blob: Blob) -> Parcel:
-        self._out.write(bytes(-self._out.tell() % mmap.ALLOCATIONGRANULARITY))  # only from there can it be mapped
+        """Append a blob and return its reference."""
+        self._out.write(bytes(-self._out.tell() % mmap.ALLOCATIONGRANULARITY))  # offsets of mmap must be aligned
         start = self._out.tell()
         blob.write_to(self._out)
         return Parcel(subquery, site, self._path, start, self._out.tell() - start)
 
     def close(self) -> None:
+        """Close the file; readers keep what they have mapped."""
         self._out.close()
 
 
@@ -84,8 +87,8 @@ Addressed = tuple[int, Message | Parcel]
 
 
 def addressed(job: EpochJob, folder: str | None, messages: Iterable[Message | Parcel]) -> Iterator[Addressed]:
-    """The messages with their partitions; large ones as parcels in `folder`, if there is one. A disk that takes no
-    parcel is an answer, as for whoever made the messages: trying again would only repeat it."""
+    """Yield the messages with their partitions; large blobs as references to files in `folder`, if given. If a file
+    cannot be written, yield a failure message and stop: a retry would only repeat the error."""
     for message in messages:
         try:
             packed = _packed(folder, message)
@@ -96,6 +99,7 @@ def addressed(job: EpochJob, folder: str | None, messages: Iterable[Message | Pa
 
 
 def _packed(folder: str | None, message: Message | Parcel) -> Message | Parcel:
+    """Return a message, with a large blob written to a file and replaced by its reference."""
     match message:
         case Message(subquery, site, Blob(_, rows) as blob) if (
             folder and rows is not None and rows.nbytes > _LEAST_BYTES
@@ -105,7 +109,7 @@ def _packed(folder: str | None, message: Message | Parcel) -> Message | Parcel:
 
 
 def opened(level: int, inbox: Iterable[Addressed], passing: list[Parcel]) -> Iterator[Message]:
-    """The messages of an inbox. Parcels for later levels are left as they are, and put into `passing`."""
+    """Yield the messages of an inbox. References to blobs for later levels are not opened but appended to `passing`."""
     for _, message in inbox:
         match message:
             case Message():

@@ -1,7 +1,7 @@
-"""A member of a crew: a Spark task that stays, and does the tasks of epoch after epoch as the driver asks for them.
+"""A worker of a pool: a long-lived Spark task that runs the tasks of epochs that the driver sends.
 
-Each partition has its member, so a site finds its runs open, and what a member sends to its own partitions never leaves
-the process.
+Each partition belongs to one worker, so a site finds its runs open, and blobs for partitions of the same worker never
+leave the process.
 """
 
 from __future__ import annotations
@@ -28,25 +28,28 @@ from penstock.state.directory import Directory
 
 @dataclass(frozen=True)
 class Shared:
-    """What jobs have in common for long: it travels once."""
+    """The part of a job that seldom changes: it is sent to workers only when it has changed."""
 
     program: Program
     directories: tuple[Directory, ...]
 
     def is_that_of(self, job: EpochJob) -> bool:
+        """Return whether the job has these very objects."""
         return self.program is job.program and self.directories is job.directories
 
     def without(self, job: EpochJob) -> EpochJob:
+        """Return the job without the shared part, for sending."""
         return replace(job, program=None, directories=None)  # type: ignore[arg-type]
 
     def into(self, job: EpochJob) -> EpochJob:
+        """Return the job with the shared part filled in."""
         return replace(job, program=self.program, directories=self.directories)
 
 
 @dataclass(frozen=True)
 class Begin:
-    """An epoch gets a desk, or its job anew; all desks but that and the one to `keep` are cleared away. `shared` is
-    missing where it is the one of before. This is the only request without an answer, unless it fails."""
+    """A request to start or update the context of an epoch. Drops all contexts except this one and `keep`. `shared` is
+    None if unchanged. The only request that has no answer unless it fails."""
 
     desk: str
     job: EpochJob
@@ -56,13 +59,15 @@ class Begin:
 
 @dataclass(frozen=True)
 class Route:
+    """A request to route one split."""
+
     desk: str
     task: RouteTask
 
 
 @dataclass(frozen=True)
 class Level:
-    """Run the site of a subquery that is `partition`, with what others have sent to it."""
+    """A request to run the site of a subquery in `partition`, on the blobs that other workers have sent to it."""
 
     desk: str
     subquery: int
@@ -75,8 +80,9 @@ Request = Begin | Route | Level
 
 @dataclass(frozen=True)
 class Done:
-    """The answer to a request: what is for the driver, and what lies ready for other members. Unless it is `settled`,
-    another one follows when the files that the reports name are durable; meanwhile the member is free."""
+    """The answer to a request: reports for the driver, and references to blobs for other workers. Unless `settled`, a
+    `Settled` answer follows when the files that the reports name are durable; meanwhile the worker takes other
+    requests."""
 
     reports: tuple[Report, ...] = ()
     parcels: tuple[Parcel, ...] = ()
@@ -85,30 +91,32 @@ class Done:
 
 @dataclass(frozen=True)
 class Settled:
-    """What follows. It has reports where something went wrong."""
+    """The message that the files of an earlier answer are durable. `reports` has failures, if any."""
 
     reports: tuple[Report, ...] = ()
 
 
 @dataclass(frozen=True)
 class Broken:
-    """The answer of a member to which something has happened that it does not know."""
+    """The answer of a worker that failed with an unexpected exception."""
 
     trace: str
 
 
 def serve(address: str, key: bytes, number: int, members: int) -> None:
-    """Do what the driver asks until it hangs up."""
+    """Run requests of the driver until it closes the connection."""
     keep_freed_memory()
     try:
         with Client(address, authkey=key) as line:
             line.send(number)
             _answer_all(line, Member(number, members))
     except (EOFError, OSError):
-        return  # the driver has gone, or no longer wants this crew
+        return  # the driver has ended, or has stopped this pool
 
 
 def _answer_all(connection: Connection, member: Member) -> None:
+    """Receive and answer requests until the connection is closed; answers about durable files are sent by another
+    thread."""
     line = _Line(connection)
     while True:
         request = connection.recv_bytes()
@@ -122,15 +130,16 @@ def _answer(member: Member, request: bytes) -> Done | None:
 
 
 class _Line:
-    """The member's end of a line. Invariant: answers of two threads do not mix, and what is sent later comes after
-    what was sent at once."""
+    """The worker's side of a connection. Invariant: the answers of two threads are not interleaved, and an answer sent
+    later comes after the one sent at once."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._lock = connection, threading.Lock()
         self._later = ThreadPoolExecutor(1, thread_name_prefix="penstock-settle")
 
     def send(self, work: Callable[[], Done | Settled | None]) -> None:
-        """What the work gives; if it fails, the driver decides what to do about it."""
+        """Send the result of `work` unless it is None; if it fails, send the traceback, and the driver decides what to
+        do."""
         try:
             answer: Done | Settled | Broken | None = work()
         except Exception:
@@ -140,17 +149,18 @@ class _Line:
                 self._connection.send(answer)
 
     def send_later(self, work: Callable[[], Settled]) -> None:
+        """Run `work` on another thread and send its result."""
         self._later.submit(self.send, work)
 
 
 def _settled(rest: Iterator[Message]) -> Settled:
-    """Files become durable while the messages come to an end."""
+    """Exhaust the messages of a site, which makes its files durable, and return its last reports."""
     return Settled(tuple(message.content for message in rest if not isinstance(message.content, Blob)))
 
 
 class _Desk:
-    """What a member has of an epoch. Invariant: `inboxes` holds what it has sent to its own partitions, by subquery and
-    partition, until it is used."""
+    """The state of one epoch on a worker. Invariant: `inboxes` has the messages for partitions of this worker, by
+    subquery and partition, until they are used."""
 
     def __init__(self, job: EpochJob) -> None:
         self.job = job
@@ -158,15 +168,19 @@ class _Desk:
         self._arena: Arena | None = None
 
     def packed(self, message: Message, blob: Blob) -> Parcel:
+        """Write a blob to shared memory and return its reference."""
         self._arena = self._arena or Arena()
         return self._arena.pack(message.subquery, message.site, blob)
 
     def clear_away(self) -> None:
+        """Release the shared memory of this epoch."""
         if self._arena is not None:
             self._arena.close()
 
 
 class Member:
+    """A worker: the contexts of up to two epochs, and the tasks that run on them."""
+
     def __init__(self, number: int, members: int) -> None:
         self._number, self._members = number, members
         self._shared: Shared | None = None
@@ -174,11 +188,13 @@ class Member:
         self._rest: Iterator[Message] | None = None
 
     def unsettled(self) -> Iterator[Message] | None:
-        """What is left of the last answer; once."""
+        """Return the remaining messages of the last site, and forget them; None if there are none. Exhausting them
+        makes its files durable."""
         rest, self._rest = self._rest, None
         return rest
 
     def answer(self, request: Request) -> Done | None:
+        """Run a request and return its answer."""
         match request:
             case Begin():
                 self._begin(request)
@@ -191,20 +207,22 @@ class Member:
                 return self._sent(here, run_level(here.job, subquery, partition, inbox))
 
     def _begin(self, begin: Begin) -> None:
+        """Start or update the context of an epoch, and drop contexts that are no longer needed."""
         self._shared = begin.shared or self._shared
-        assert self._shared is not None, "the first epoch comes with all"
+        assert self._shared is not None, "the first request includes the shared part"
         job = self._shared.into(begin.job)
         for name in self._desks.keys() - {begin.desk, begin.keep}:
             self._desks.pop(name).clear_away()
         self._desks.setdefault(begin.desk, _Desk(job)).job = job
 
     def _sent(self, desk: _Desk, messages: Iterator[Message]) -> Done:
+        """Run a task and return its answer. Blobs for partitions of this worker are kept here."""
         reports: list[Report] = []
         parcels: list[Parcel] = []
         for message in messages:
             if not isinstance(message.content, Blob):
                 reports.append(message.content)
-                if isinstance(message.content, SiteReport):  # the last message: only its files are to be waited for
+                if isinstance(message.content, SiteReport):  # the last message; the rest waits for durable files
                     self._rest = messages
                     break
             elif member_of(partition := partition_of(message.site, desk.job.width), self._members) == self._number:
@@ -215,9 +233,10 @@ class Member:
 
 
 def member_of(partition: int, members: int) -> int:
-    """The member whose partition it is."""
+    """Return the worker that a partition belongs to."""
     return partition % members
 
 
 def _opened(parcels: Iterable[Parcel]) -> Iterator[Message]:
+    """Yield the messages with the blobs that the references point to."""
     return (Message(parcel.subquery, parcel.site, parcel.open()) for parcel in parcels)

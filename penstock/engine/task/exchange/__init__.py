@@ -1,1 +1,1 @@
-"""From rows to what leaves a task: stateless steps, late rows, and delivery to sites or to the sink."""
+"""Prepare the rows that leave a task: stateless steps, late rows, and delivery to sites or to the sink."""

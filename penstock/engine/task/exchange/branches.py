@@ -1,7 +1,7 @@
-"""The branches of a producer at work: each table of rows goes through all of them, to the sink or to later subqueries.
+"""Run the branches of a producer: each table of rows goes through all of them, to the sink or to later subqueries.
 
-Rows for a subquery are gathered in the form in which they travel: as state rows, already pre-aggregated, or as they are
-where the site wants to put them in order or number them first.
+Rows for a subquery are collected in the form in which they are sent: as pre-aggregated state rows, or unchanged if the
+site has to order or number them first.
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ from penstock.progress.mark import BEGIN, Mark
 from penstock.state.site_order import SiteOrder
 from penstock.storage.durable import Sync, sync_file
 
-_ROWS = 1 << 20  # that steps may make of the rows they are given, and that wait to be put together, at least
+_ROWS = 1 << 20  # about the most rows that one run of the steps yields, and the rows that are combined at once
 
 
 class Branches:
-    """Takes rows table by table. To the sink they go at once, so that memory stays bounded by a table; what can be put
-    together on its way to a subquery is, from time to time."""
+    """The outputs of one producer. Rows for the sink are written at once, so memory is bounded by one table; rows for a
+    subquery are combined from time to time if its operator can combine them."""
 
     def __init__(self, job: EpochJob, branches: Sequence[Branch], producer: str, sync: Sync = sync_file) -> None:
         self._job, self._branches = job, branches
         self._writer = writer_for(job, "results", producer, job.program.result_schema, sync)
         self._travelling: list[list[pa.Table]] = [[] for _ in branches]
-        self._waiting = [0] * len(branches)  # rows that were not put together yet
+        self._waiting = [0] * len(branches)  # rows that have not been combined yet
         self._copies = max(map(_copies, branches), default=1)
         self._orders = [None if branch.target == SINK else self._order_of(branch) for branch in branches]
 
     @property
     def rows_out(self) -> int:
-        """How many rows went to the sink."""
+        """Return the number of rows written to the sink."""
         return self._writer.rows
 
     def take(self, rows: pa.Table) -> None:
+        """Run all branches on the rows, in slices whose results have at most about `_ROWS` rows."""
         if not rows.num_rows:
             return
         step = rows.num_rows if self._copies == 1 else max(1, _ROWS // self._copies)
@@ -65,6 +66,7 @@ class Branches:
                 self._gather(number, branch, result)
 
     def _gather(self, number: int, branch: Branch, result: pa.Table) -> None:
+        """Collect a result for a subquery, and combine what has been collected when enough of it is not combined."""
         gathered, subquery, order = self._travelling[number], self._subquery(branch), self._orders[number]
         gathered.append(travelling(subquery, branch.port, result, order))
         self._waiting[number] += gathered[-1].num_rows
@@ -74,7 +76,8 @@ class Branches:
             self._waiting[number] = 0
 
     def take_behind(self, rows: pa.Table, late_below: Mark) -> list[LateFor]:
-        """Take what is not late of rows behind the punctuation; gives what was late for which target."""
+        """Run all branches on rows behind the punctuation, keep the rows that are not late, and return those that are
+        late, by target."""
         found: list[LateFor] = []
         step = max(1, _ROWS // self._copies)
         for start in range(0, rows.num_rows, step):
@@ -86,12 +89,13 @@ class Branches:
         return found
 
     def staged(self) -> tuple[Staged, ...]:
+        """Finish the file for the sink and return it; nothing if no rows were written."""
         file = self._writer.finish("results")
         return (file,) if file else ()
 
     def messages(self, header: Header) -> Iterator[Message]:
-        """A blob for every site of every subquery that is fed, also where there are no rows for it. A consumer is told
-        the punctuation that it follows, and no other."""
+        """Yield one blob for every site of every subquery that is fed, even without rows. Each blob carries only the
+        punctuation that its consumer follows."""
         for number, (branch, order) in enumerate(zip(self._branches, self._orders, strict=True)):
             if branch.target != SINK:
                 subquery, tables = self._subquery(branch), self._travelling[number]
@@ -104,19 +108,20 @@ class Branches:
         return self._job.program.subqueries[branch.target]
 
     def _order_of(self, branch: Branch) -> SiteOrder | None:
-        """That of sites where groups are scattered and it costs next to nothing; None: that of hashes."""
+        """Return the order of sites in which to send rows if groups are scattered and the operator supports it at no
+        extra cost; None: order of hash."""
         subquery, directory = self._subquery(branch), self._job.directories[branch.target]
         free = isinstance(subquery.operator, Orderable) and not subquery.takes_rows
         return directory.site_order if free and are_scattered(directory) else None
 
 
 def _copies(branch: Branch) -> int:
-    """How many rows may come of one."""
+    """Return the largest number of result rows that the steps of a branch make of one row."""
     return math.prod(step.window.per_row for step in branch.steps if isinstance(step, Assign))
 
 
 def travelling(subquery: Subquery, port: int, rows: pa.Table, order: SiteOrder | None) -> pa.Table:
-    """Rows in the form in which they travel to a subquery."""
+    """Return rows in the form in which they are sent to a port of a subquery."""
     operator = subquery.operator
     if order is not None and isinstance(operator, Orderable):
         return operator.prepare_by(order.words, port, rows)
@@ -124,7 +129,7 @@ def travelling(subquery: Subquery, port: int, rows: pa.Table, order: SiteOrder |
 
 
 def together(subquery: Subquery, port: int, tables: Sequence[pa.Table], order: SiteOrder | None = None) -> pa.Table:
-    """Several tables in that form as one."""
+    """Combine tables in the form in which they are sent into one table of that form."""
     operator = subquery.operator
     if order is not None and isinstance(operator, Orderable):
         return operator.combine_by(order.words, port, tables)
@@ -132,7 +137,8 @@ def together(subquery: Subquery, port: int, tables: Sequence[pa.Table], order: S
 
 
 def judged(behind: pa.Table, branch: Branch, late_below: Mark) -> tuple[pa.Table | None, LateFor]:
-    """What the target of a branch takes of rows behind the punctuation (None: nothing), and what it has missed."""
+    """Split rows behind the punctuation into those that the target of a branch still takes (None: none), after the
+    steps of the branch, and those that are late for it."""
     if isinstance(branch.closing, RowCloses):
         return None, LateFor(branch.target, behind.column(PLACE).to_numpy())
     rows, mark = run_steps(behind, tuple(map(_with_place, branch.steps))), branch.tracks[0].mark((late_below, BEGIN))
@@ -144,5 +150,5 @@ def judged(behind: pa.Table, branch: Branch, late_below: Mark) -> tuple[pa.Table
 
 
 def _with_place(step: Step) -> Step:
-    """The same step, which passes places on."""
+    """Return the step changed so that it keeps the column PLACE."""
     return Compute((*step.columns, Named(PLACE, Column(PLACE)))) if isinstance(step, Compute) else step

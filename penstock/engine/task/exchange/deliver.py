@@ -1,4 +1,5 @@
-"""Delivery: rows leave a stage either to the sites of a subquery, cut by its directory, or to the sink's staging."""
+"""Delivery: rows leave a task either to the sites of a subquery, cut by its directory, or to the staged files of the
+sink."""
 
 from __future__ import annotations
 
@@ -24,20 +25,20 @@ from penstock.state.runs import TIME
 from penstock.state.site_order import SiteOrder
 from penstock.storage.durable import Sync, sync_file
 
-FEW_STRETCHES = 4  # per site, on average: more slices than these cost more than a copy of the rows
-OfCells = Sequence[tuple[int, slice]]  # parts of the rows, each with the site of the cell that it goes to
+FEW_STRETCHES = 4  # per site, on average: more slices than this cost more than a copy of the rows
+OfCells = Sequence[tuple[int, slice]]  # (site of the cell, slice of the rows that it is sent)
 
 
 def are_scattered(directory: Directory) -> bool:
-    """Whether rows in order of hash fall into very many pieces."""
+    """Return whether the directory cuts rows sorted by hash into very many slices."""
     return len(directory.stretches[0]) > FEW_STRETCHES * directory.sites
 
 
 def blobs_for_sites(
     rows: pa.Table | None, directory: Directory, subquery: Subquery, header: Header, order: SiteOrder | None = None
 ) -> Iterator[Message]:
-    """One message for every site of the subquery, each with its share of the rows, which are sorted by hash, or in this
-    order."""
+    """Yield one message for every site of the subquery, with its part of the rows. The rows are sorted by hash, or by
+    `order` if given."""
     shares: Iterable[pa.Table | None] = [None] * directory.sites
     if rows is not None and rows.num_rows:
         shares = _shares(rows, directory, subquery.operator, header.port, order)
@@ -48,7 +49,7 @@ def blobs_for_sites(
 def _shares(
     rows: pa.Table, directory: Directory, operator: Operator, port: int, order: SiteOrder | None
 ) -> Iterator[pa.Table | None]:
-    """For every site the rows that it is sent, in order of hash."""
+    """Yield the rows of every site, sorted by hash."""
     if order is not None:
         return (rows[part] for part in order.cuts(hashes_of(rows)))
     copies, of_cells = operator if isinstance(operator, Copying) else None, _of_cells(rows, directory, port)
@@ -59,7 +60,7 @@ def _shares(
 
 
 def _of_cells(rows: pa.Table, directory: Directory, port: int) -> OfCells:
-    """What the cells of spread hashes are sent."""
+    """Return the slices that the cells of spread hashes are sent, each with the site of the cell."""
     found = ((cells, point(cells.hash).rows(hashes_of(rows))) for cells in directory.spread)
     return [
         sent
@@ -70,14 +71,15 @@ def _of_cells(rows: pa.Table, directory: Directory, port: int) -> OfCells:
 
 
 def _dealt_or_copied(rows: pa.Table, cells: Cells, part: slice, port: int) -> Sequence[slice]:
-    """The rows of a spread hash for each of its cells."""
+    """Return the slice of a spread hash's rows for each of its cells: disjoint slices on the port that is cut, all rows
+    on the others."""
     if port != cells.cut:
         return [part] * len(cells.sites)
     return cells.dealt(part, turn=rows.column(TIME)[part.start].as_py())
 
 
 def _slices(rows: pa.Table, ranges: Sequence[Sequence[HashRange]], of_cells: OfCells) -> Iterator[pa.Table | None]:
-    """Without a copy."""
+    """Yield the rows of every site as slices, without a copy."""
     hashes = hashes_of(rows)
     for site, own in enumerate(ranges):
         parts = [part.rows(hashes) for part in own] + [part for to, part in of_cells if to == site]
@@ -86,7 +88,8 @@ def _slices(rows: pa.Table, ranges: Sequence[Sequence[HashRange]], of_cells: OfC
 
 
 def _gathered(rows: pa.Table, directory: Directory, of_cells: OfCells) -> Iterator[pa.Table]:
-    """With one copy of all rows, whatever the number of stretches."""
+    """Yield the rows of every site from one copy of all rows sorted by site; the cost does not depend on the number of
+    slices."""
     begins, counts, homes = _by_home(rows, directory, of_cells)
     by_home = pc.take(rows, pa.array(_places(begins, counts)), boundscheck=False)
     first = 0
@@ -96,8 +99,7 @@ def _gathered(rows: pa.Table, directory: Directory, of_cells: OfCells) -> Iterat
 
 
 def _by_home(rows: pa.Table, directory: Directory, of_cells: OfCells) -> tuple[Places, Places, Places]:
-    """Where the parts of the rows begin, how many rows they have, and their sites: first those of the first site, each
-    in order of hash."""
+    """Return the first row, the number of rows and the site of every slice, sorted by site and then by hash."""
     lows, homes = directory.stretches
     begins, order = np.searchsorted(hashes_of(rows), lows), directory.stretches_by_home
     counts = np.diff(begins, append=rows.num_rows)
@@ -111,14 +113,14 @@ def _by_home(rows: pa.Table, directory: Directory, of_cells: OfCells) -> tuple[P
 
 
 def _places(begins: Places, counts: Places) -> npt.NDArray[np.int32]:
-    """The places of rows, part by part."""
+    """Return the row numbers of all slices, one after another."""
     shifts = (begins - np.cumsum(counts) + counts).astype(np.int32)
     return np.arange(counts.sum(), dtype=np.int32) + np.repeat(shifts, counts)
 
 
 def writer_for(job: EpochJob, output: str, part: str, schema: pa.Schema, sync: Sync = sync_file) -> RowWriter:
-    """A writer of one staged file of an output; `part` tells the tasks of an epoch apart, and `sync` is how the file is
-    made durable."""
+    """Return a writer of one staged file of an output. `part` is unique among the tasks of an epoch; `sync` makes the
+    file durable."""
     place = job.outputs[output]
     path = place.folder / staged_name(job.epoch, part, uuid.uuid4().hex, place.extension)
     return RowWriter(path, schema, place.compression, sync)

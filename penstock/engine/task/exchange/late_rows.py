@@ -1,4 +1,4 @@
-"""The late rows of a split: each of them once, with all columns of its source and what it was late for."""
+"""Collect the late rows of a split: each row once, with all columns of its source and the targets it was late for."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LateFor:
-    """Rows, by their places in the split, that a target has missed: some of their windows, from the start `first` to
-    the end `last` (None: the rows themselves). A place may stand here more than once."""
+    """Rows, by their places in the split, that are late for a target: for the rows' windows from the start `first` to
+    the end `last`, or as rows (None). A place can occur more than once."""
 
     target: int
     places: Places
@@ -33,7 +33,7 @@ class LateFor:
 
 
 class LateRows:
-    """Collects what is found to be late while a split is read."""
+    """Collects the rows that are found to be late while a split is read."""
 
     def __init__(self, job: EpochJob, task: RouteTask) -> None:
         self._job, self._task = job, task
@@ -42,17 +42,18 @@ class LateRows:
         self._found: list[LateFor] = []
 
     def add(self, behind: pa.Table, found: Iterable[LateFor]) -> None:
-        """Take note of what some rows behind the punctuation were found to be late for."""
+        """Add rows behind the punctuation, and those among them that are late, by target."""
         self._behind.append(behind)
         self._found += (late for late in found if len(late.places))
 
     @property
     def places(self) -> Places:
-        """The places of all late rows, in order."""
+        """Return the places of all late rows, sorted."""
         return np.unique(np.concatenate([np.empty(0, np.int64), *(late.places for late in self._found)]))
 
     def stage(self, rows_read: int) -> tuple[Staged, ...]:
-        """Write the late rows; call it when the split has been read, which gave so many rows with places."""
+        """Write the late rows and return their staged file; call it when the split has been read. `rows_read` is how
+        many rows with places it gave."""
         output, places = self._job.late_outputs[self._task.input], self.places
         writer = writer_for(self._job, output, route_producer(self._task.ordinal), self._input.late_schema)
         if len(places):
@@ -64,12 +65,13 @@ class LateRows:
         return (staged,) if staged else ()
 
     def _whole(self, places: Places, rows_read: int) -> pa.Table:
-        """The late rows with all columns of the source: the split is read again, since the query reads only some."""
+        """Return the late rows with all columns of the source. Reads the split again, since the query reads only some
+        columns."""
         schema = self._input.schema
         whole = pa.concat_tables([part.rows for part in self._task.split.read(tuple(schema.names))])
         if whole.num_rows == rows_read:
             return whole.take(pa.array(places))
-        # A column that the query does not read is malformed in some rows: keep what was read, the rest is null.
+        # A column that the query does not read is malformed in some rows: keep the columns read; the others are null.
         narrow = pa.concat_tables(self._behind)
         narrow = narrow.filter(pa.array(np.isin(narrow.column(PLACE).to_numpy(), places)))
         columns = [
@@ -80,7 +82,8 @@ class LateRows:
 
 
 def late_for(part: Input, found: Sequence[LateFor]) -> pa.ListArray:
-    """What each late row was late for, in order of places: one entry for each target, in order."""
+    """Return the targets that each late row was late for, sorted by place: a list of (target, first, last), one per
+    target."""
     time, type_ = part.schema.field(part.time).type, part.late_schema.field(-1).type
     every = pa.concat_tables([_entries(late, time) for late in found])
     by_target = every.group_by(["place", "target"]).aggregate([("first", "min"), ("last", "max")])
@@ -94,6 +97,7 @@ def late_for(part: Input, found: Sequence[LateFor]) -> pa.ListArray:
 
 
 def _entries(late: LateFor, time: pa.DataType) -> pa.Table:
+    """Return a table with one row (place, target, first, last) per late row of a target."""
     count = len(late.places)
     targets = pa.array(np.full(count, late.target), pa.int32())
     borders = [pa.nulls(count, time) if b is None else time_array(b, time) for b in (late.first, late.last)]

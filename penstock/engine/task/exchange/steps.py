@@ -1,4 +1,4 @@
-"""Running stateless steps over a table: those of one branch, or of all branches of a producer at once."""
+"""Run stateless steps over a table: those of one branch, or of all branches of a producer at once."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ _PLACE = "#place"
 
 
 def run_steps(rows: pa.Table, steps: _Steps) -> pa.Table:
+    """Return the rows after all steps."""
     for step in steps:
         rows = _run(rows, step)
     return rows
 
 
 def run_branches(rows: pa.Table, branches: Sequence[Branch]) -> list[pa.Table]:
-    """What comes out of each branch. Steps that several begin with are run once for all of them."""
+    """Return the result of each branch. Leading steps that several branches share run once."""
     results = dict(_run_all(rows, [(number, branch.steps) for number, branch in enumerate(branches)]))
     return [results[number] for number in range(len(branches))]
 
@@ -52,7 +53,7 @@ def _run(rows: pa.Table, step: Step) -> pa.Table:
 
 
 def _run_all(rows: pa.Table, numbered: Sequence[tuple[int, _Steps]]) -> Iterator[tuple[int, pa.Table]]:
-    """(number, result) for each of the numbered steps."""
+    """Yield (number, result) for each numbered sequence of steps."""
     yield from ((number, rows) for number, steps in numbered if not steps)
     divided: dict[Hashable, npt.NDArray[np.int64]] = {}
     for alike in _by_first_step(numbered):
@@ -62,7 +63,7 @@ def _run_all(rows: pa.Table, numbered: Sequence[tuple[int, _Steps]]) -> Iterator
 
 
 def _run_shared(rows: pa.Table, step: Step, divided: dict[Hashable, npt.NDArray[np.int64]]) -> pa.Table:
-    """The same as `_run`, except that the predicates of a division are tried once for all of its outputs."""
+    """Run one step like `_run`, but evaluate the predicates of a division once for all of its outputs."""
     if not isinstance(step, Divide):
         return _run(rows, step)
     predicates = tuple(map(text, step.predicates))
@@ -76,7 +77,7 @@ def _of_output(rows: pa.Table, outputs: npt.NDArray[np.int64], output: int) -> p
 
 
 def _by_first_step(numbered: Sequence[tuple[int, _Steps]]) -> list[list[tuple[int, _Steps]]]:
-    """Those that begin with the same step together."""
+    """Group step sequences by their first step, leaving empty ones out."""
     groups: dict[Hashable, list[tuple[int, _Steps]]] = {}
     for number, steps in numbered:
         if steps:
@@ -85,8 +86,8 @@ def _by_first_step(numbered: Sequence[tuple[int, _Steps]]) -> list[list[tuple[in
 
 
 def _meaning(step: Step) -> Hashable:
-    """Equal for steps that do the same. Expressions count as text, for Literal(1) == Literal(True); a function counts
-    as itself, for it need not be hashable."""
+    """Return a key that is equal for steps that do the same. Expressions are compared as text because Literal(1) ==
+    Literal(True); functions by identity because they need not be hashable."""
     match step:
         case Keep(predicate):
             return Keep, text(predicate)
@@ -101,7 +102,8 @@ def _meaning(step: Step) -> Hashable:
 
 
 def apply(rows: pa.Table, step: Apply) -> pa.Table:
-    """What the function gives for the rows, in the declared types. It is not asked about no rows."""
+    """Return the function's result for the rows, cast to the declared types. The function is not called without
+    rows."""
     if not rows.num_rows:
         return step.schema.empty_table()
     given = _conforming(_called(rows, step), step)
@@ -142,7 +144,7 @@ def _conforming(given: pa.Table, step: Apply) -> pa.Table:
 
 
 def _check_times(rows: pa.Table, given: pa.Table, function: str, before: str, after: str) -> None:
-    """No time may become null, nor earlier than all that were given: what is behind relies on the punctuation."""
+    """Raise an error if a time is null or earlier than all input times: later steps rely on the punctuation."""
     times = given.column(after)
     if times.null_count:
         raise QueryError(
@@ -160,9 +162,10 @@ def _check_times(rows: pa.Table, given: pa.Table, function: str, before: str, af
 
 
 def assign(rows: pa.Table, window: Window) -> pa.Table:
-    """The rows with the borders of their windows behind their columns. A row between two windows vanishes."""
+    """Return the rows with the borders of their windows appended as columns: one copy per window that contains the row.
+    A row in a gap between windows is dropped."""
     times = time_values(rows.column(window.time))
-    into = (times - window.offset) % window.slide  # how far each row is into the window that started last
+    into = (times - window.offset) % window.slide  # distance from the start of the newest window
     counts = np.maximum(-((into - window.size) // window.slide), 0)
     starts = times - into
     if not np.all(counts == 1):
@@ -175,8 +178,8 @@ def assign(rows: pa.Table, window: Window) -> pa.Table:
 
 
 def outputs_of(rows: pa.Table, predicates: Sequence[Expr]) -> npt.NDArray[np.int64]:
-    """The output of each row: the first predicate that is true for it, or one behind the last. A predicate sees only
-    the rows that those before it have left."""
+    """Return the output of each row: the number of the first predicate that is true for it, or len(predicates). A
+    predicate is evaluated only on rows that no predicate before it took."""
     outputs = np.full(rows.num_rows, len(predicates), dtype=np.int64)
     left = np.arange(rows.num_rows)
     for output, predicate in enumerate(predicates):
@@ -187,7 +190,7 @@ def outputs_of(rows: pa.Table, predicates: Sequence[Expr]) -> npt.NDArray[np.int
 
 
 def _taken(rows: pa.Table, places: npt.NDArray[np.int64], predicate: Expr) -> npt.NDArray[np.int64]:
-    """The places, among the given ones, of the rows for which the predicate is true."""
+    """Return those of the given places whose rows satisfy the predicate."""
     read = list(dict.fromkeys(columns_of(predicate)))
     placed = rows.select(read).append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
     some = placed if len(places) == rows.num_rows else placed.take(pa.array(places))

@@ -1,1 +1,1 @@
-"""The step of a site: merge what arrived, work until the deadline, write state, report."""
+"""The step of a site: merge the blobs, work until the deadline, write state, report."""

@@ -1,7 +1,6 @@
-"""What a site tells of its groups, of its heaviest keys and of its cells after its step, and what the sites of a
-subquery tell together.
+"""Statistics of a site after its step: of its groups, its heaviest keys and its cells; and of all sites of a subquery.
 
-Every count is a search for the borders of all groups in a sorted column of hashes, so it costs next to nothing per row.
+Every count is a search for the borders of all groups in a sorted column of hashes, so the cost per row is negligible.
 """
 
 from __future__ import annotations
@@ -31,16 +30,19 @@ from penstock.state.hot_keys import Cells
 from penstock.state.runs import Slice, about
 
 Kind = TypeVar("Kind", np.int64, np.float64)
-MOST_COUNTED = 256  # sites whose counts a process remembers
+MOST_COUNTED = 256  # sites whose counts a process caches
 _COUNTED: dict[tuple[Path, int, int], Counted] = {}
-TOLD = 4  # keys of each port
-BLOCK = 64  # hashes
+TOLD = 4  # heaviest keys reported for each column
+BLOCK = 64  # hashes per block when searching for the heaviest keys
 Columns = Sequence[Sequence[Hashes]]
 
 
 class Telling:
-    """A site whose step is done: what it had in `view`, and the `work` on it. Rows of cells are told apart from those
-    of groups. Invariant: `_all_borders` are those of its groups, and behind them those of its cells."""
+    """Collects the statistics of a site whose step is done, from the state in `view` and the `work` on it. Rows of
+    cells are counted apart from those of groups.
+
+    Invariant: `_all_borders` are the borders of the site's groups, followed by those of its cells.
+    """
 
     def __init__(
         self, job: EpochJob, subquery: Subquery, site: int, storage: Storage, view: StateView, work: Work
@@ -52,13 +54,14 @@ class Telling:
         self._known = counted_at(job.runs, subquery.number, site)
 
     def told(self, state: SiteState, upto: Marks) -> Told:
+        """Return the statistics. `state` is the state after the step, `upto` the marks up to which work was due."""
         fresh = [[hashes_of(table) for table in tables] for tables in self._view.fresh]
         in_groups = [[without(hashes, self._cells) for hashes in port] for port in fresh]
         rows, heaviest, keys = self._rows_and_keys(in_groups)
-        # Which hashes are in cells is part of what was counted, so counts are kept by the borders of both.
+        # Rows of cells are left out of the counts, so cached counts depend on the borders of groups and cells.
         counts = self._known.of(self._all_borders, (*state.slices, *state.pending), self._hashes_in_groups)
         (stored, size), (pending, _) = (self._summed(s, counts) for s in (state.slices, state.pending))
-        if not self._operator.probes:  # what is due of stored rows is pending where it was not done
+        if not self._operator.probes:  # stored rows are pending in ranges where due work was not done
             for left in self._work.left(state.marks, upto):
                 pending = np.where(self._borders.overlap(left), stored, pending)
         (seconds, output), of_cells = self._came_to(fresh, rows if self._operator.probes else rows + stored)
@@ -76,33 +79,36 @@ class Telling:
         return Told(load, keys, cell_loads(self._directory, self._site, fresh, self._done_in_cells(), *of_cells))
 
     def _rows_and_keys(self, columns: Columns) -> tuple[Counts, Counts, tuple[KeyLoad, ...]]:
-        """The rows of groups, the most that one of their keys has, and the heaviest keys."""
-        if self._operator.keeps_times_apart:  # then there is a column of each split, and they are alike
+        """Return the rows of each group, the most rows of one key in each group, and the heaviest keys."""
+        if self._operator.keeps_times_apart:  # then there is one column per split, and they are alike
             return *self._borders.estimated(columns[0]), ()
         ports = [[KeyCounts.of(hashes) for hashes in port] for port in columns]
         rows, heaviest = self._borders.tallied(counts for port in ports for counts in port)
         return rows, heaviest, heavy_keys(ports) if may_cut(self._operator) else ()
 
     def _came_to(self, fresh: Columns, weights: Counts) -> tuple[list[Figures], list[Figures]]:
-        """The seconds of groups and the rows that they put out, and those of cells."""
+        """Return (seconds, output rows) of the groups, and the same of the cells."""
         rows = [sum(rows_of(port, cell) for port in fresh) for cell in self._cells]
         both = np.concatenate((weights, np.asarray(rows, np.int64)))
         figures = shared_out(self._all_borders, self._work.worked, both)
         return [of[: len(weights)] for of in figures], [of[len(weights) :] for of in figures]
 
     def _done(self) -> Counts:
+        """Return the pending rows of each group that were worked on."""
         return self._borders.counted(self._view.hashes_inside(remaining(self._work.done, self._cells)))
 
     def _done_in_cells(self) -> list[int]:
+        """Return the pending rows of each cell that were worked on."""
         columns = self._view.hashes_inside(common(sorted(self._work.done), self._cells))
         return [rows_of(columns, cell) for cell in self._cells]
 
     def _hashes_in_groups(self, piece: Slice) -> Hashes | None:
+        """Return the hashes of a slice outside of cells; None if it has not been fetched yet."""
         hashes = self._storage.hashes_here(piece)
         return None if hashes is None else without(hashes, self._cells)
 
     def _summed(self, slices: Iterable[Slice], counts: Mapping[Slice, Counts]) -> tuple[Counts, Counts]:
-        """The rows of slices, and about their bytes, group by group."""
+        """Return the rows of some slices, and their approximate bytes, by group."""
         rows, size = np.zeros((2, len(self._borders)), np.int64)
         for piece in slices:
             counted = counts[piece][: len(rows)] if piece in counts else self._spread_evenly(piece)
@@ -111,7 +117,7 @@ class Telling:
         return rows, size
 
     def _spread_evenly(self, piece: Slice) -> Counts:
-        """A guess where its rows have yet to be fetched."""
+        """Estimate the rows of each group in a slice that has not been fetched yet."""
         mine = self._borders.overlap(piece.range)
         return np.where(mine, about(piece, self._directory.sites) // max(1, int(mine.sum())), 0)
 
@@ -125,7 +131,8 @@ def round_of(
     memory: int = 0,
     rest: float = 0.0,
 ) -> Round:
-    """One epoch of a subquery, as a round of its own; `rest` of its seconds nobody worked."""
+    """Return the statistics of a subquery for one epoch of `seconds`, of which `rest` seconds were idle. All its site
+    reports must have statistics."""
     directory = job.directories[subquery]
     sites = [report for report in reports if isinstance(report, SiteReport) and report.subquery == subquery]
     own = sorted(sites, key=lambda report: report.site)
@@ -149,7 +156,7 @@ def round_of(
 
 
 def _gathered(by_site: Sequence[npt.NDArray[Kind]], directory: Directory) -> npt.NDArray[Kind]:
-    """The figures of all sites in the order of the directory."""
+    """Return the figures of all sites in the order of the directory."""
     told = np.concatenate(by_site)
     gathered = np.empty_like(told)
     gathered[directory.places_by_home] = told
@@ -167,18 +174,19 @@ class Borders:
         return len(self.first)
 
     def same(self, other: Borders) -> bool:
+        """Return whether the borders are equal."""
         return np.array_equal(self.first, other.first) and np.array_equal(self.last, other.last)
 
     def counted(self, columns: Iterable[Hashes]) -> Counts:
-        """How many rows of some sorted columns each group has."""
+        """Return how many rows of some sorted columns each group has."""
         total = np.zeros(len(self), np.int64)
         for hashes in columns:
             total += np.searchsorted(hashes, self.last, side="right") - np.searchsorted(hashes, self.first)
         return total
 
     def tallied(self, columns: Iterable[KeyCounts]) -> tuple[Counts, Counts]:
-        """The same of columns that have no rows but those of these groups; and for each group the most rows that one
-        hash has in a column."""
+        """Return the rows of each group, and the most rows that one hash of the group has in a column. The columns must
+        only have rows of these groups."""
         total, most = np.zeros((2, len(self)), np.int64)
         for counts in columns:
             begin = np.searchsorted(counts.hashes, self.first)
@@ -189,7 +197,7 @@ class Borders:
         return total, most
 
     def estimated(self, columns: Sequence[Hashes]) -> tuple[Counts, Counts]:
-        """The same as `tallied`, but only the longest column is searched for what one hash has."""
+        """Return the same as `tallied`, but look only at the longest column for the most rows of one hash."""
         total = np.zeros(len(self), np.int64)
         for hashes in columns:
             total += np.diff(np.searchsorted(hashes, self.first), append=len(hashes))
@@ -197,19 +205,19 @@ class Borders:
         return total, np.maximum(most, np.minimum(total, 1))
 
     def and_also(self, ranges: Sequence[HashRange]) -> Borders:
-        """These, and those of other ranges behind them."""
+        """Return these borders followed by those of some ranges."""
         first = np.asarray([r.low for r in ranges], np.uint64)
         last = np.asarray([r.high - 1 for r in ranges], np.uint64)
         return Borders(np.concatenate((self.first, first)), np.concatenate((self.last, last)))
 
     def overlap(self, part: HashRange) -> npt.NDArray[np.bool_]:
-        """Which groups have hashes of a range."""
+        """Return a mask of the groups that have hashes in a range."""
         return (self.first <= np.uint64(part.high - 1)) & (self.last >= np.uint64(part.low))
 
 
 class Counted:
-    """How many rows of each slice each group has. Slices do not change, so what was counted in an epoch is known in the
-    next, as long as the borders are the same. Invariant: `_counts` are those of the slices of the last time."""
+    """A cache of the rows of each group in each slice. Slices do not change, so counts stay valid while the borders are
+    the same. Invariant: `_counts` has the slices of the last call only."""
 
     def __init__(self) -> None:
         self._borders = Borders(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
@@ -218,7 +226,7 @@ class Counted:
     def of(
         self, borders: Borders, slices: Iterable[Slice], read: Callable[[Slice], Hashes | None]
     ) -> dict[Slice, Counts]:
-        """Of those slices that can be read now."""
+        """Return the counts of the slices that are cached or can be read now (`read` returns None otherwise)."""
         known = self._counts if self._borders.same(borders) else {}
         self._borders, self._counts = borders, {}
         for piece in slices:
@@ -230,7 +238,7 @@ class Counted:
 
 
 def counted_at(runs: Path, subquery: int, site: int) -> Counted:
-    """What this process has counted for a site. Those that were asked for longest ago are forgotten."""
+    """Return the cache of counts for a site, and evict the least recently used one if there are too many."""
     place = (runs, subquery, site)
     _COUNTED[place] = found = _COUNTED.pop(place, None) or Counted()
     if len(_COUNTED) > MOST_COUNTED:
@@ -239,13 +247,14 @@ def counted_at(runs: Path, subquery: int, site: int) -> Counted:
 
 
 def borders_of(directory: Directory, site: int) -> Borders:
+    """Return the borders of a site's groups."""
     own = directory.places_of(site)
     return Borders(directory.lows[own], directory.lasts[own])
 
 
 def shared_out(borders: Borders, worked: Sequence[Worked], weights: Counts) -> tuple[Figures, Figures]:
-    """The seconds of work items and the rows that they put out, each shared out among the groups that it was about, by
-    their weights."""
+    """Return the seconds and the output rows of work items by group: those of each item are divided among the groups in
+    its range, by weight."""
     seconds, output = np.zeros((2, len(borders)))
     for item in worked:
         mine = np.where(borders.overlap(item.range), weights + 1.0, 0.0)
@@ -256,37 +265,39 @@ def shared_out(borders: Borders, worked: Sequence[Worked], weights: Counts) -> t
 
 
 def without(hashes: Hashes, ranges: Sequence[HashRange]) -> Hashes:
-    """A sorted column without some ranges of hashes."""
+    """Return a sorted column without the hashes of some ranges."""
     gone = [np.arange(len(hashes))[part.rows(hashes)] for part in ranges]
     return np.delete(hashes, np.concatenate(gone)) if gone else hashes
 
 
 @dataclass(frozen=True, eq=False)
 class KeyCounts:
-    """The hashes of a sorted column, each once, and where their rows begin in it. Invariant: `starts` has one entry
-    more than `hashes`, the number of rows."""
+    """The distinct hashes of a sorted column, and the first row of each. Invariant: `starts` has one entry more than
+    `hashes`, which is the number of rows."""
 
     hashes: Hashes
     starts: Counts
 
     @staticmethod
     def of(column: Hashes) -> KeyCounts:
+        """Count the rows of each hash in a sorted column."""
         starts = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1]))) if len(column) else np.arange(0)
         return KeyCounts(column[starts], np.append(starts, len(column)))
 
     @cached_property
     def rows(self) -> Counts:
-        """How many each hash has."""
+        """Return the number of rows of each hash."""
         return np.diff(self.starts)
 
     def rows_of(self, hashes: Hashes) -> Counts:
-        """How many some hashes have, which need not be in the column."""
+        """Return the number of rows of the given hashes; 0 for a hash that is not in the column."""
         begin, end = (np.searchsorted(self.hashes, hashes, side=side) for side in ("left", "right"))
         return np.asarray(self.starts[end] - self.starts[begin])
 
     def heaviest(self, most: int) -> Hashes:
-        """So many of the hashes with the most rows. They have at least as many as the largest of blocks have, and few
-        others do: to part all hashes takes fifty times as long."""
+        """Return `most` hashes with the most rows (all hashes if there are fewer), unsorted. Only hashes with at least
+        as many rows as the `most`-th largest block maximum are partitioned: partitioning all hashes takes fifty times
+        as long."""
         if len(self.hashes) <= most:
             return self.hashes
         largest = np.maximum.reduceat(self.rows, np.arange(0, len(self.rows), BLOCK))
@@ -296,7 +307,7 @@ class KeyCounts:
 
 
 def heavy_keys(ports: Sequence[Sequence[KeyCounts]]) -> tuple[KeyLoad, ...]:
-    """The heaviest keys of each column of each port, with what they have in all."""
+    """Return the heaviest keys of each column, with their rows by port over all columns."""
     heavy = [counts.heaviest(TOLD) for port in ports for counts in port]
     found = np.unique(np.concatenate(heavy)) if heavy else np.zeros(0, np.uint64)
     none = np.zeros(len(found), np.int64)
@@ -305,6 +316,7 @@ def heavy_keys(ports: Sequence[Sequence[KeyCounts]]) -> tuple[KeyLoad, ...]:
 
 
 def rows_of(columns: Sequence[Hashes], part: HashRange) -> int:
+    """Return the number of rows of some sorted columns in a range."""
     found = (part.rows(hashes) for hashes in columns)
     return sum(rows.stop - rows.start for rows in found)
 
@@ -312,7 +324,8 @@ def rows_of(columns: Sequence[Hashes], part: HashRange) -> int:
 def cell_loads(
     directory: Directory, site: int, columns: Columns, done: Sequence[int], seconds: Figures, output: Figures
 ) -> CellLoads:
-    """What the cells of a site came to; `done`, `seconds` and `output` have one entry for each that it has."""
+    """Return the statistics of the cells of a site. `done`, `seconds` and `output` have one entry for each cell of the
+    site."""
     cut, copied, worked_on = np.zeros((3, len(directory.spread)), np.int64)
     took, put_out = np.zeros((2, len(directory.spread)))
     own = [n for n, cells in enumerate(directory.spread) if site in cells.sites]
@@ -323,5 +336,6 @@ def cell_loads(
 
 
 def _parted(cells: Cells, columns: Columns) -> tuple[int, int]:
+    """Return the rows of a spread hash: on the port that is cut, and on the others, which are copied to every cell."""
     counts = [rows_of(port, point(cells.hash)) for port in columns]
     return counts[cells.cut], sum(counts) - counts[cells.cut]

@@ -1,5 +1,5 @@
-"""Merging the blobs of all producers at a site, and deriving the site's marks from their punctuation. The ordered
-merger holds rows back and lets them through in order of time, up to the low-water mark."""
+"""Merge the blobs of all producers at a site, and derive the site's marks from their punctuation. The ordered merger
+holds rows back and releases them in time order, up to the low-water mark."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from penstock.state.runs import Slice
 
 @dataclass(frozen=True)
 class Arrived:
-    """What came to a site in an epoch: `rows[port]` are tables in the form in which they travel, each of them sorted;
-    one at most, unless the operator keeps times apart.
+    """The blobs of an epoch, merged at a site. `rows[port]` are tables in the form in which rows are sent, each sorted;
+    at most one table, unless the operator keeps times apart.
 
-    `read` maps each branch of a producer to the attempt that was read: to several, joined by a plus sign, where blobs
-    of more than one attempt came, which the driver will not commit.
+    `read` maps each branch of a producer to the attempt that was read, or to several, joined by a plus sign, if blobs
+    of more than one attempt arrived; the driver does not commit such an epoch.
     """
 
     read: dict[str, str]
@@ -37,7 +37,8 @@ class Arrived:
 
 
 def merge(job: EpochJob, subquery: Subquery, site: int, blobs: Iterable[Blob]) -> Arrived:
-    # The result must not depend on the order of arrival.
+    """Merge the blobs of a site into one set of tables per port."""
+    # Sorted, so that the result does not depend on the order of arrival.
     ordered = sorted(blobs, key=lambda blob: (blob.header.producer, blob.header.branch))
     read: dict[str, str] = {}
     for blob in ordered:
@@ -53,6 +54,8 @@ def merge(job: EpochJob, subquery: Subquery, site: int, blobs: Iterable[Blob]) -
 def _received(
     subquery: Subquery, port: int, tables: Sequence[pa.Table], directory: Directory, site: int
 ) -> tuple[pa.Table, ...]:
+    """Return the tables of a port combined into one, unless the operator keeps times apart. A copying operator adds the
+    copies of rows that the site's hashes need."""
     operator = subquery.operator
     if not tables or (operator.keeps_times_apart and not subquery.takes_rows):
         return tuple(tables)
@@ -63,6 +66,7 @@ def _received(
 def _tables_by_port(
     job: EpochJob, subquery: Subquery, blobs: Iterable[Blob], headers: Sequence[Header]
 ) -> list[list[pa.Table]]:
+    """Return the tables of the blobs by port, with row numbers counted over all splits if the subquery uses them."""
     first_numbers = _first_numbers(job, headers) if subquery.numbers else {}
     tables: list[list[pa.Table]] = [[] for _ in range(subquery.operator.ports)]
     for blob in blobs:
@@ -75,7 +79,7 @@ def _tables_by_port(
 
 
 def _first_numbers(job: EpochJob, headers: Iterable[Header]) -> dict[int, int]:
-    """The number of the first row of each split: rows are numbered without gaps, in the order of the splits."""
+    """Return the number of the first row of each split: rows are numbered without gaps, in the order of the splits."""
     used = {header.ordinal: header.numbered for header in headers if header.ordinal >= 0}
     following = [source.rows for source in job.sources]
     first: dict[int, int] = {}
@@ -87,25 +91,27 @@ def _first_numbers(job: EpochJob, headers: Iterable[Header]) -> dict[int, int]:
 
 
 def _renumbered(rows: pa.Table, column: str, first: int) -> pa.Table:
+    """Add `first` to the row numbers in a column."""
     place = rows.column_names.index(column)
     numbers = rows.column(place).to_numpy() + first
     return rows.set_column(place, rows.schema.field(place), pa.array(numbers))
 
 
 def site_marks(job: EpochJob, subquery: Subquery, headers: Sequence[Header]) -> Marks:
-    """The bounds, track by track, up to which no more rows can come to the site, by the punctuation of this epoch."""
+    """Return, for each track, the mark below which no more rows can arrive at the site, given the punctuation of this
+    epoch."""
     return subquery.track_marks((f.branch, _told(job, f, headers)) for f in job.program.feeds(subquery.number))
 
 
 def _told(job: EpochJob, feed: Feed, headers: Iterable[Header]) -> Marks:
-    """What a branch tells of the tracks that it feeds."""
+    """Return the marks that a branch gives to the tracks that it feeds."""
     producers = set(producers_of(job, feed))
     heard = [h for h in headers if h.producer in producers and h.branch == feed.branch_number]
     return feed.branch.followed(_input_marks(job, feed.producer, heard)) if feed.is_input else _least(feed, heard)
 
 
 def _input_marks(job: EpochJob, index: int, headers: Sequence[Header]) -> Marks:
-    """By time, and by the numbers of rows: all that were given out have come."""
+    """Return the marks of an input: by time, and by row number (all rows numbered so far have arrived)."""
     known, rule = job.sources[index], job.program.inputs[index].progress
     seen = [h.seen for h in headers if h.seen is not None]
     by_time = stream_mark(advance(rule, known.marks, seen, known.finished), known.ended, known.floor)
@@ -113,13 +119,13 @@ def _input_marks(job: EpochJob, index: int, headers: Sequence[Header]) -> Marks:
 
 
 def _least(feed: Feed, headers: Sequence[Header]) -> Marks:
-    """The least over the sites of the subquery that feeds this one; nothing is known while none has been heard."""
+    """Return the least marks over the sites of the subquery that feeds this one; BEGIN if no site has sent any."""
     told = zip(*(h.marks for h in headers), strict=True)
     return tuple(map(low_water_mark, told)) if headers else (BEGIN,) * len(feed.branch.tracks)
 
 
 def state_rows(subquery: Subquery, port: int, tables: Iterable[pa.Table]) -> list[pa.Table]:
-    """Rows that travelled, as state rows."""
+    """Return the tables of a port as state rows."""
     if not subquery.takes_rows:
         return list(tables)
     return [subquery.operator.prepare_arranged(port, rows) for rows in tables]
@@ -127,7 +133,8 @@ def state_rows(subquery: Subquery, port: int, tables: Iterable[pa.Table]) -> lis
 
 @dataclass(frozen=True)
 class Held:
-    """What waits for a later epoch: the rows of the slices with a time that is not below `released`."""
+    """The rows that the ordered merger holds for a later epoch: the rows of the slices whose time is not below
+    `released`."""
 
     slices: tuple[Slice, ...] = ()
     released: Mark = BEGIN
@@ -136,8 +143,11 @@ class Held:
 def release(
     storage: Storage, state: SiteState, arrived: Sequence[Sequence[pa.Table]], upto: Mark, may: Callable[[], bool]
 ) -> tuple[tuple[tuple[pa.Table, ...], ...], Held]:
-    """Merge what has arrived with what is held. Gives, for each port, the rows below the low-water mark `upto`, as they
-    travelled, in one table or none, and what is still held."""
+    """Merge rows that have arrived with rows that are held.
+
+    Return, for each port, at most one table with the rows below the low-water mark `upto`, in the form in which they
+    were sent, and the rows that are still held. Held runs are compacted while `may` returns True.
+    """
     through: list[tuple[pa.Table, ...]] = []
     held: list[Slice] = []
     for port, tables in enumerate(arrived):
@@ -169,7 +179,8 @@ def _between(rows: pa.Table, after: Mark, upto: Mark) -> pa.Table:
 
 
 def _below(rows: pa.Table, upto: Mark) -> pa.Table:
-    """What has just arrived has no lower bound: #time need not be what the punctuation is about."""
+    """Return the rows below the mark. Rows that have just arrived need no lower bound: #time can differ from the time
+    that the punctuation is about."""
     return rows if upto.ended else rows.filter(pa.array(times_of(rows) < upto.at))
 
 

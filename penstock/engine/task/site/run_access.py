@@ -1,4 +1,4 @@
-"""How a site gets at its runs: where they are, or through the cache of its host."""
+"""Access of a site to its runs: in place, or through the cache of its host."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from penstock.storage.cache.fetch import Fetcher, Fetching
 from penstock.storage.cache.host import HostCache, cache_root
 from penstock.storage.run_files import Copy, OpenRuns
 
-OPEN_RUNS = OpenRuns()  # one per process: a worker that is used again finds its runs open
+OPEN_RUNS = OpenRuns()  # one per process: a reused worker keeps its runs open
 
 
 class RunAccess(Protocol):
-    """The runs that one site reads in one epoch."""
+    """Access to the runs that one site reads in one epoch."""
 
     @property
     def copy(self) -> Copy | None:
-        """Who wants the content of new runs, too."""
+        """Return the function that also gets the content of new runs, if any."""
         ...
 
     def is_here(self, piece: Slice) -> bool:
-        """Whether it can be read without waiting."""
+        """Return whether a slice can be read without waiting."""
         ...
 
     def read(self, piece: Slice) -> pa.Table:
-        """The rows of a slice, without a copy; waits for them where they are not here."""
+        """Return the rows of a slice without a copy; wait until they are fetched if necessary."""
         ...
 
     def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
-        """Until they are here, at most so long (None: however long it takes)."""
+        """Wait until the slices are fetched, for at most `seconds` (None: no limit)."""
         ...
 
     def brought(self) -> int:
-        """The bytes that were fetched for this site since it was last asked."""
+        """Return the bytes fetched for this site since the last call."""
         ...
 
     def keep_only(self, names: Collection[str]) -> None:
-        """No other runs are named any more."""
+        """Release all runs other than these: no state refers to them any more."""
         ...
 
 
 @dataclass(frozen=True)
 class InPlace:
-    """Runs are mapped into memory where the checkpoint is."""
+    """Access to runs by mapping the files of the checkpoint into memory."""
 
     folder: Path
     copy: None = None
@@ -61,7 +61,7 @@ class InPlace:
         return OPEN_RUNS.read(self.folder, piece)
 
     def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
-        """Nothing is ever on its way."""
+        """Return at once: all runs can be read."""
 
     def brought(self) -> int:
         return 0
@@ -79,7 +79,8 @@ class HostRuns:
 
 
 class ThroughCache:
-    """Whatever of the slices of a site is not in the cache begins to be fetched at once."""
+    """Access to runs through the cache of the host. Slices that are not in the cache start being fetched on
+    construction."""
 
     def __init__(self, host: HostRuns, site: str, epoch: int, slices: Sequence[Slice]) -> None:
         self._cache, self._fetcher, self._epoch, self._slices = host.cache, host.fetcher, epoch, slices
@@ -110,11 +111,11 @@ class ThroughCache:
         self._fetcher.keep_only(names)
 
 
-HOSTS: dict[tuple[Path, Path], HostRuns] = {}  # by the folders of the cache and of the runs; one each per process
+HOSTS: dict[tuple[Path, Path], HostRuns] = {}  # by (cache folder, runs folder); one of each per process
 
 
 def run_access(job: EpochJob, site: str, slices: Sequence[Slice]) -> RunAccess:
-    """For a site that needs these slices, in the order in which it would like to have them."""
+    """Return the access for a site that needs these slices, which are fetched in the given order."""
     root = cache_root(job.cache)
     if root is None:
         return InPlace(job.runs)

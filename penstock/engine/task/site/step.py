@@ -1,6 +1,7 @@
-"""The site step: take the blobs in, work through the list until the deadline, write state, report.
+"""The site step: merge the blobs, run work items until the deadline, write state, report.
 
-Intake is never deferred: what has arrived is in files at the end of the step, whatever work is left for later epochs.
+Intake is never deferred: all rows that have arrived are in files at the end of the step, whatever work is left for
+later epochs.
 """
 
 from __future__ import annotations
@@ -31,16 +32,18 @@ from penstock.state.runs import Slice, about, restrict
 from penstock.storage.faults import FaultPoint, reach
 from penstock.storage.syncing import Syncing
 
-MOST_PENDING = 16  # pieces of a port's pending rows: every item looks for its rows in all of them
+MOST_PENDING = 16  # slices of a port's pending rows: every item searches all of them for its rows
 
 
 def site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob]) -> Iterator[Message]:
-    """All messages of one site: blobs for the subqueries behind it, and last its report. The files that it names are
-    durable when the messages have come to their end, not before."""
+    """Yield the messages of one site: blobs for the subqueries that it feeds, and last its report. The files that the
+    report names are durable only when the iterator is exhausted."""
     return _Step(job, subquery, site).run(blobs)
 
 
 class _Step:
+    """The step of one site in one epoch; run it once."""
+
     def __init__(self, job: EpochJob, subquery: int, site: int) -> None:
         self._job, self._subquery, self._site = job, job.program.subqueries[subquery], site
         self._operator = self._subquery.operator
@@ -62,6 +65,7 @@ class _Step:
         )  # fmt: skip
 
     def run(self, blobs: Iterable[Blob]) -> Iterator[Message]:
+        """Run the step and yield its messages; wait for the files to become durable after the last message."""
         watch = self._watch
         arrived = merge(self._job, self._subquery, self._site, blobs)
         upto = site_marks(self._job, self._subquery, arrived.headers)
@@ -106,13 +110,14 @@ class _Step:
         self._syncing.settle()
 
     def _let_through(self, arrived: Arrived, upto: Marks) -> tuple[Sequence[Sequence[pa.Table]], Held]:
-        """What the merger gives to the operator, and what it holds back."""
+        """Return the rows for the operator, by port, and the rows that the ordered merger holds back."""
         if not self._subquery.ordered:
             return arrived.rows, Held()
         return release(self._storage, self._state, arrived.rows, low_water_mark(upto), self._work.deadline.allows)
 
     def _new_state(self, view: StateView, marks: AllMarks, upto: Marks, held: Held) -> SiteState:
-        """The state after the step: expired runs dropped, the rows that are still needed added, compacted."""
+        """Return the state after the step: expired runs dropped, the rows that are still needed added, slices
+        compacted."""
         reached = least(marks, self._operator.tracks)
         slices: list[Slice] = []
         pending: list[Slice] = []
@@ -125,6 +130,8 @@ class _Step:
         return state
 
     def _settled(self, port: int, fresh: Sequence[pa.Table], expired_below: int) -> list[Slice]:
+        """Return the stored slices of a port after the step: write the rows that are still needed as a run, and
+        compact."""
         operator = self._operator
         new = [*self._work.kept[port]] if operator.probes else [*fresh, *self._work.kept[port]]
         if operator.keeps_times_apart:
@@ -136,8 +143,8 @@ class _Step:
         )
 
     def _unworked(self, port: int, view: StateView) -> list[Slice]:
-        """The rows whose ranges were not reached: what was pending before, and what has just arrived. Where that is in
-        too many pieces, they are written anew as one run."""
+        """Return the slices of the rows in ranges that were not worked on: those pending before, and those that have
+        just arrived. Rewrites them as one run if there are too many slices."""
         if not self._operator.probes:
             return []
         cells = self._directory.cells_of(self._site)
@@ -149,7 +156,8 @@ class _Step:
         return self._written_apart(port, self._operator.combine(port, view.unworked(port, undone)), cells)
 
     def _written_apart(self, port: int, rows: pa.Table, cells: Sequence[HashRange]) -> list[Slice]:
-        """A new run of pending rows, in slices that tell whether it has any of a spread hash."""
+        """Write pending rows as a new run, in one slice per cell and per range between cells, without empty slices: the
+        slices show whether rows of a spread hash are pending."""
         written = self._storage.write(port, rows)
         if not (written and cells):
             return written
@@ -158,15 +166,17 @@ class _Step:
         return [piece for piece in pieces if len(hashes[piece.range.rows(hashes)])]
 
     def _told(self, view: StateView, state: SiteState, upto: Marks) -> Told:
+        """Return the statistics of the site's groups, keys and cells."""
         telling = Telling(self._job, self._subquery, self._site, self._storage, view, self._work)
         return telling.told(state, upto)
 
     def _rows_of(self, slices: Iterable[Slice]) -> int:
-        """The rows of slices; a guess where they have yet to be fetched."""
+        """Return the number of rows in slices; estimated for slices that have not been fetched yet."""
         here, sites = self._storage.is_here, len(self._job.sites[self._subquery.number])
         return sum(self._storage.rows_of(piece) if here(piece) else about(piece, sites) for piece in slices)
 
     def _names_in_use(self, state: SiteState) -> set[str]:
-        """The runs that this process may be asked for again: its sites change, so those of all sites count."""
+        """Return the names of the runs that this process may read again. Includes the runs of all sites, since a
+        process can get other sites."""
         committed = {p.run.name for sites in self._job.sites for site in sites for p in site.all_slices()}
         return committed | {piece.run.name for piece in state.all_slices()}

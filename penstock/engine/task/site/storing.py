@@ -1,6 +1,7 @@
-"""State on its way to and from files: reading slices, writing runs, and keeping the number of runs small.
+"""Read and write state: read slices, write runs, and keep the number of runs small.
 
-The columns that a run must have are known by the query: those of state rows, or of rows as they travelled.
+The query determines the columns that a run must have: those of state rows, or of rows in the form in which they are
+sent.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ Combine = Callable[[int, Sequence[pa.Table]], pa.Table]
 
 
 class Storage:
-    """The runs of one site in one epoch. `part` tells the sites of an epoch apart in the names of new runs; `sync` is
-    how they are made durable; `schema_of` tells the columns that a run must have, where they are known."""
+    """The runs of one site in one epoch. `part` makes the names of new runs unique among the sites of an epoch; `sync`
+    makes the runs durable; `schema_of` returns the columns that a run must have, if known."""
 
     def __init__(
         self,
@@ -45,11 +46,12 @@ class Storage:
         self._folder, self._epoch, self._part, self._sync = folder, epoch, part, sync
         self._access = access or InPlace(folder)
         self._schema_of, self._checked = schema_of, set[str]()
-        self._written: dict[str, Hashes] = {}  # by run: what is written is not opened only to be counted
+        self._written: dict[str, Hashes] = {}  # by run: statistics need not open a run that was just written
 
     def read(self, piece: Slice) -> pa.Table:
+        """Return the rows of a slice; check the columns of its run when it is read first."""
         rows = self._access.read(piece)
-        if piece.run.name not in self._checked:  # looking once is enough: a run does not change
+        if piece.run.name not in self._checked:  # once is enough: a run does not change
             self._check(piece.run, rows.schema)
             self._checked.add(piece.run.name)
         return rows
@@ -60,33 +62,37 @@ class Storage:
             raise corrupt(self._folder / run.name, f"its columns are {_columns(found)}, not {_columns(wanted)}")
 
     def is_here(self, piece: Slice) -> bool:
-        """Whether its rows can be read without waiting for them to be fetched."""
+        """Return whether the rows of a slice can be read without waiting for a fetch."""
         return self._access.is_here(piece)
 
     def rows_of(self, piece: Slice) -> int:
+        """Return the number of rows in a slice; waits for them to be fetched."""
         return int(self.read(piece).num_rows)
 
     def hashes_here(self, piece: Slice) -> Hashes | None:
-        """Those of its rows; None where they have yet to be fetched."""
+        """Return the hashes of a slice's rows; None if they have not been fetched yet."""
         if (written := self._written.get(piece.run.name)) is not None:
             return written[piece.range.rows(written)]
         return hashes_of(self.read(piece)) if self.is_here(piece) else None
 
     def may_have_rows(self, piece: Slice) -> bool:
+        """Return whether a slice has rows, or has not been fetched yet."""
         return not self.is_here(piece) or self.read(piece).num_rows > 0
 
     def wait_for(self, slices: Collection[Slice], seconds: float | None) -> None:
+        """Wait until the slices are fetched, for at most `seconds` (None: no limit)."""
         self._access.wait(slices, seconds)
 
     def brought(self) -> int:
-        """The bytes that were fetched for this site since it last told."""
+        """Return the bytes fetched for this site since the last call."""
         return self._access.brought()
 
     def stored(self, piece: Slice) -> Stored:
+        """Return the rows of a slice with the bounds of their times."""
         return Stored(self.read(piece), piece.run.min_time, piece.run.max_time)
 
     def write(self, port: int, rows: pa.Table) -> list[Slice]:
-        """A new run of sorted rows, as one slice; nothing where there are no rows."""
+        """Write sorted rows as a new run and return it as one slice; return nothing if there are no rows."""
         if not rows.num_rows:
             return []
         name = staged_name(self._epoch, self._part, uuid.uuid4().hex, "arrow")
@@ -98,8 +104,11 @@ class Storage:
     def compacted(
         self, slices: list[Slice], port: int, expired_below: int, span: int, combine: Combine, may: Callable[[], bool]
     ) -> list[Slice]:
-        """Slices of one port without those that have expired, and with neighbours rewritten as one run while `may`
-        says so; always, where there are far too many. What has yet to be fetched is left as it is."""
+        """Return the slices of one port without those that have expired, and with neighbours rewritten as one run.
+
+        Rewrites while `may` returns True, or while there are more than `MOST_SLICES` slices. Slices that have not been
+        fetched yet are not rewritten.
+        """
         slices = [piece for piece in slices if piece.run.max_time >= expired_below]
         for group in choose(slices, expired_below, span):
             if not may() and len(slices) <= MOST_SLICES:
@@ -114,11 +123,12 @@ class Storage:
         return self.write(port, alive(combine(port, [self.read(piece) for piece in group]), expired_below))
 
     def keep_open(self, names: Collection[str]) -> None:
+        """Release all runs other than these."""
         self._access.keep_only(names)
 
 
 def alive(rows: pa.Table, expired_below: int) -> pa.Table:
-    """The state rows that have not expired; the table itself if that is all of them."""
+    """Return the state rows that have not expired; the table itself if all of them are alive."""
     if not rows.num_rows:
         return rows
     needed = times_of(rows) >= expired_below
@@ -130,12 +140,13 @@ def _columns(schema: pa.Schema) -> str:
 
 
 def of_port(slices: Iterable[Slice], port: int) -> list[Slice]:
+    """Return the slices whose runs belong to a port."""
     return [piece for piece in slices if piece.run.port == port]
 
 
 def spread_anew(storage: Storage, operator: Gridded, state: SiteState, homes: Sequence[HashRange]) -> SiteState:
-    """What a site was given when the grid changed, spread over its cells and written. Each slice becomes a run of its
-    own, so that they expire as they would have."""
+    """Redistribute the state of a site over its cells after the grid has changed, and write it. Each slice becomes its
+    own run, so that the slices expire as before."""
     storage.wait_for((*state.slices, *state.held), None)
     slices, held = (
         tuple(new for old in pieces for new in _rewritten(storage, operator, old, homes))
@@ -149,8 +160,8 @@ def _rewritten(storage: Storage, operator: Gridded, piece: Slice, homes: Sequenc
 
 
 class RunSchemas:
-    """Those of the runs that a site begins an epoch with. What held rows look like is found out when the first of them
-    are read: no rows at all go the way that they went."""
+    """The schemas of the runs that a site begins an epoch with. The schema of held rows is computed on first use, by
+    running the steps of their branch on an empty table."""
 
     def __init__(self, program: Program, subquery: Subquery, state: SiteState) -> None:
         self._program, self._subquery = program, subquery
@@ -159,7 +170,7 @@ class RunSchemas:
         self._travelled: dict[int, pa.Schema] = {}  # by port
 
     def of(self, run: Run) -> pa.Schema | None:
-        """Return the schema of a run; None where it is not one of them."""
+        """Return the schema of a run; None if the site did not begin the epoch with it."""
         if run.name in self._state_runs:
             return self._subquery.operator.state_schema(run.port)
         if run.name not in self._held_runs:
@@ -170,14 +181,14 @@ class RunSchemas:
 
 
 def _travelled_schema(program: Program, subquery: Subquery, port: int) -> pa.Schema:
-    """Return the schema of rows on their way to a port; all branches that lead there agree on it."""
+    """Return the schema of rows sent to a port; all branches that lead to the port have the same schema."""
     feed = next(feed for feed in program.feeds(subquery.number) if feed.branch.port == port)
     rows = run_steps(_produced(program, feed).empty_table(), feed.branch.steps)
     return travelling(subquery, port, rows, None).schema
 
 
 def _produced(program: Program, feed: Feed) -> pa.Schema:
-    """What a producer gives to its branches."""
+    """Return the schema of the rows that a producer gives to its branches."""
     if not feed.is_input:
         return program.subqueries[feed.producer].operator.result_schema
     source = program.inputs[feed.producer]

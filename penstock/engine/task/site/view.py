@@ -1,4 +1,4 @@
-"""A site's state as one thing: what is stored, what waits for work, and what has just arrived."""
+"""A uniform view of a site's state: stored rows, rows pending work, and rows that have just arrived."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from penstock.state.runs import TIME, Slice, restrict
 
 
 class StateView:
-    """`fresh[port]` are the state rows that have just arrived, in tables that are sorted; one at most where the
-    operator probes. Invariant: `_arrived[port]` are these tables with their hashes, `_pending` the slices that wait for
-    work and are here, each read once."""
+    """The state of a site during a step. `fresh[port]` are the state rows that have just arrived, in sorted tables; at
+    most one table if the operator probes.
+
+    Invariant: `_arrived[port]` are these tables with their hashes; `_pending` has the pending slices that have been
+    read so far, each read once.
+    """
 
     def __init__(
         self, storage: Storage, operator: Operator, state: SiteState, fresh: Sequence[Sequence[pa.Table]]
@@ -30,7 +33,7 @@ class StateView:
         self._pending: dict[Slice, tuple[pa.Table, Hashes]] = {}
 
     def least_times(self) -> tuple[int | None, ...]:
-        """For each port the least time of any row that closing work could be about; None where there is no row."""
+        """Return, for each port, the least time of any row that closing work could concern; None if there is no row."""
         return tuple(self._least(port) for port in range(self._operator.ports))
 
     def _least(self, port: int) -> int | None:
@@ -40,13 +43,14 @@ class StateView:
         return min(times, default=None)
 
     def rows(self) -> int:
-        """Return how many rows there are: those that have just arrived, and all of the runs of which this is a part."""
+        """Return an upper bound on the rows of the site: all rows of its runs, and those that have just arrived."""
         runs = {piece.run for piece in (*self._state.slices, *self._state.pending)}
         fresh: int = sum(rows.num_rows for tables in self.fresh for rows in tables)
         return sum(run.rows for run in runs) + fresh
 
     def has_unworked(self, part: HashRange) -> bool:
-        """Whether rows of this range wait to be worked on."""
+        """Return whether rows of this range are pending work. A slice that has not been fetched yet counts as having
+        some."""
         if not self._operator.probes:
             return False
         return any(len(_inside(hashes, part)) for hashes in self._all_hashes()) or any(
@@ -54,19 +58,20 @@ class StateView:
         )
 
     def unworked_rows(self) -> int:
-        """How many rows wait to be worked on; all of a slice that has yet to be fetched count as one."""
+        """Return how many rows are pending work; each slice that has not been fetched yet counts as one row."""
         if not self._operator.probes:
             return 0
         away = sum(not self._storage.is_here(piece) for piece in self._state.pending)
         return sum(map(len, self._all_hashes())) + away
 
     def on_their_way(self) -> list[Slice]:
-        """The slices that have yet to be fetched."""
+        """Return the slices that have not been fetched yet, pending ones first."""
         return [p for p in (*self._state.pending, *self._state.slices) if not self._storage.is_here(p)]
 
     def cuts(self, part: HashRange, most_rows: int) -> Iterator[HashRange]:
-        """The range cut into parts of at most `most_rows` rows each, but never inside one hash. An item of an operator
-        that probes goes through its unworked rows one by one, and looks up only a few of those stored."""
+        """Yield the range cut into parts of at most `most_rows` rows, but never within one hash. Stored rows count only
+        if the operator does not probe: one that probes goes through its pending rows and looks up only a few stored
+        ones."""
         columns = [_inside(hashes, part) for hashes in self._all_hashes()]
         if not self._operator.probes:
             columns += [hashes_of(self._storage.read(piece)) for piece in restrict(self._state.slices, [part])]
@@ -74,14 +79,14 @@ class StateView:
 
     @property
     def has_fresh(self) -> bool:
-        """Whether any rows have just arrived."""
+        """Return whether any rows have just arrived."""
         return any(rows.num_rows for tables in self.fresh for rows in tables)
 
     def _all_hashes(self) -> Iterator[Hashes]:
         return (hashes for port in range(self._operator.ports) for _, hashes in self._waiting(port))
 
     def _waiting(self, port: int) -> Iterator[tuple[pa.Table, Hashes]]:
-        """All tables whose rows wait for work, with their hashes, but for slices that have yet to be fetched."""
+        """Yield all tables of rows pending work, with their hashes, except slices that have not been fetched yet."""
         for piece in of_port(self._state.pending, port):
             if piece not in self._pending and self._storage.is_here(piece):
                 rows = self._storage.read(piece)
@@ -91,11 +96,11 @@ class StateView:
         yield from self._arrived[port]
 
     def hashes_inside(self, ranges: Iterable[HashRange]) -> list[Hashes]:
-        """Those of unworked rows, in columns that are in order."""
+        """Return the hashes of pending rows in some ranges, as sorted columns."""
         return [_inside(hashes, part) for part in ranges for hashes in self._all_hashes()]
 
     def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:
-        """All that the operator has on a range of hashes."""
+        """Return the input of one work item: all state of the operator in a range of hashes."""
         ports = range(self._operator.ports)
         stored = [[self._storage.stored(p) for p in restrict(of_port(self._state.slices, n), [part])] for n in ports]
         waiting = [self.unworked(n, [part]) for n in ports]
@@ -108,12 +113,12 @@ class StateView:
         return Portion(tuple(stored), nothing, after, upto)
 
     def unworked(self, port: int, ranges: Iterable[HashRange]) -> list[pa.Table]:
-        """The rows of some ranges that wait for work, in tables that are sorted."""
+        """Return the rows of some ranges that are pending work, as sorted tables."""
         tables = list(self._waiting(port))
         return [rows[part.rows(hashes)] for part in ranges for rows, hashes in tables]
 
     def fresh_inside(self, port: int, ranges: Iterable[HashRange]) -> pa.Table:
-        """The rows of some ranges, in order of their hashes, that have just arrived."""
+        """Return the rows of some ranges that have just arrived, in the order of the ranges."""
         parts = [rows[part.rows(hashes)] for part in ranges for rows, hashes in self._arrived[port]]
         return pa.concat_tables([self._operator.state_schema(port).empty_table(), *parts])
 
@@ -128,8 +133,8 @@ def _inside(hashes: Hashes, part: HashRange) -> Hashes:
 
 
 def cut(part: HashRange, columns: Sequence[Hashes], most_rows: int) -> Iterator[HashRange]:
-    """The range in parts, of which none is without rows, and none has more than `most_rows` unless they are of one
-    hash. `columns` are the hashes of the rows of the range, each in order."""
+    """Yield the range in parts: no part is empty unless the whole range is, and none has more than `most_rows` rows
+    unless they have the same hash. `columns` are the hashes of the rows in the range, each sorted."""
     filled = [hashes for hashes in columns if len(hashes)]
     if sum(map(len, filled)) <= most_rows:
         yield part
@@ -147,6 +152,6 @@ def cut(part: HashRange, columns: Sequence[Hashes], most_rows: int) -> Iterator[
 
 
 def shortest_prefix(first: int, last: int) -> int:
-    """Of the numbers above `first` up to `last` the one with most zeros at its end."""
+    """Return the number in (first, last] with the most trailing zero bits."""
     low_bits = (first ^ last).bit_length() - 1
     return last >> low_bits << low_bits

@@ -1,5 +1,5 @@
-"""The work of a site in an epoch: what is due, in which order, in items of bounded size; how much of it fits before the
-deadline, which closings are put off, and what came of the rest."""
+"""The work of a site in an epoch: which work is due, in which order, in items of bounded size; how much of it fits
+before the deadline, and which closings are deferred."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, apart, c
 from penstock.state.runs import Slice, restrict, united
 
 AllMarks = tuple[RangeMark, ...]
-_IDLE_ITEM_ROWS = 32_768  # items for idle time are small: a look at the clock follows each
+_IDLE_ITEM_ROWS = 32_768  # items for idle time are small: the clock is checked after each
 
 
 @dataclass(frozen=True)
 class Worked:
-    """What an item came to: the seconds that it took, and the rows that the operator put out for it."""
+    """The cost of a work item in seconds, and the rows that the operator emitted for it."""
 
     range: HashRange
     seconds: float
@@ -35,12 +35,15 @@ class Worked:
 
 
 class Work:
-    """Invariant: `done` are the ranges of the items that were done, `worked` is what each of them came to, and
-    `kept[port]` the state rows that they want to keep. `put_off` was left for later on purpose, and `flushed` is
-    the seconds spent on what could have been. `urgent` are hashes that come first, and `turn` is the hash from
-    which on all others do that have come equally far: the one behind the last item, so that each has its turn
-    although marks may stand still. `explosions` are the keys that were found to give very many rows: they are left for
-    the next epoch once, so that they are told of before. `_unworked` is how many rows wait for work."""
+    """The work of a site in one epoch.
+
+    Invariant: `done` are the ranges of the items that were done, `worked` has the cost of each, and `kept[port]` the
+    state rows to keep from them. `put_off` are the ranges that were deferred on purpose, `flushed` is the seconds spent
+    on work that could have been deferred. `urgent` ranges come first. Of all other ranges with equal marks, those from
+    the hash `turn` on come first: it is the end of the last item, so that every range gets its turn even if marks do
+    not advance. `explosions` are keys found to have very many result rows: each waits for one epoch, so that it is
+    reported before it is worked on. `_unworked` is how many rows are pending work.
+    """
 
     def __init__(
         self,
@@ -66,8 +69,8 @@ class Work:
         self.flushed = 0.0
 
     def run(self, view: StateView, marks: AllMarks, upto: Marks) -> AllMarks:
-        """Do what is due until the deadline; gives the marks of all ranges afterwards. What needs rows that have yet
-        to be fetched comes last."""
+        """Do the work that is due until the deadline, and return the marks of all ranges afterwards. Work that needs
+        rows that have not been fetched yet comes last."""
         coming = view.on_their_way()
         self._unworked = view.unworked_rows()
         marks, waiting = self._run_inside([EVERYTHING], marks, view, upto, coming)
@@ -80,14 +83,14 @@ class Work:
         return marks
 
     def left(self, marks: Iterable[RangeMark], upto: Marks) -> list[HashRange]:
-        """What is behind although it was not put off."""
+        """Return the ranges that are behind `upto` and were not deferred on purpose."""
         return remaining([m.range for m in marks if behind(m.marks, upto)], self.put_off)
 
     def _run_inside(
         self, ranges: Sequence[HashRange], marks: AllMarks, view: StateView, upto: Marks, coming: Sequence[Slice]
     ) -> tuple[AllMarks, list[HashRange]]:
-        """The same in some ranges, in order, of which nothing has been worked on yet; also gives those that wait for
-        slices that are coming."""
+        """Do the work that is due in some sorted ranges, in which no work has been done yet. Return all marks, and the
+        ranges that wait for the slices in `coming`."""
         inside = restricted(marks, ranges)
         work = stretches(inside, upto, view, self._operator, united(coming), self._urgent, self.turn)
         marks = moved_to(marks, _nothing_due(inside, work, upto), upto)
@@ -102,6 +105,7 @@ class Work:
         return marks, sorted(stretch.range for stretch in work if stretch.waits)
 
     def _run_items(self, work: Iterable[Item], marks: AllMarks, view: StateView, upto: Marks) -> AllMarks:
+        """Run items while the deadline allows it or the buffer is too full, and return the marks afterwards."""
         done = []
         for item in work:
             if not (self.deadline.allows() or self._overfull):
@@ -116,11 +120,12 @@ class Work:
 
     @property
     def _overfull(self) -> bool:
-        """Whether more rows wait for work than may be left."""
+        """Return whether more rows are pending work than may be left."""
         return self._limits.buffer_rows is not None and self._unworked > self._limits.buffer_rows
 
     def _is_to_be_told_first(self, portion: Portion) -> bool:
-        """Whether it is news that a key of the portion gives very many rows, and the portion can wait for an epoch."""
+        """Return whether a key of the portion has very many result rows, is not reported yet, and the portion can wait
+        for an epoch."""
         if not isinstance(self._operator, Exploding):
             return False
         found = self._operator.explosion(portion, self._told_keys)
@@ -129,10 +134,11 @@ class Work:
         return found is not None and not self._overfull
 
     def _do(self, item: Item, portion: Portion) -> None:
+        """Run the operator on one item, pass its results on, and record its cost."""
         began, output = time.perf_counter(), 0
         self._unworked -= portion.rows_to_do(True)
         done = self._operator.work(portion)
-        for results in done.results:  # made one by one, so that they are not all held at once
+        for results in done.results:  # a generator: results are not all in memory at once
             self._watch.lap("work")
             output += results.num_rows
             self._branches.take(results)
@@ -140,14 +146,14 @@ class Work:
         for kept, rows in zip(self.kept, done.keep, strict=True):
             kept.append(rows)
         self.done.append(item.range)
-        if item.range not in self._urgent:  # what comes out of turn takes nobody else's
+        if item.range not in self._urgent:  # urgent items are out of turn: they must not move it
             self.turn = item.range.high % HASH_END
         self.worked.append(Worked(item.range, time.perf_counter() - began, output))
 
 
 @dataclass(frozen=True)
 class _Flush:
-    """The work list in two: what is done `now`, and what is put off to `later`. Both are in the order of the list."""
+    """The work list in two parts: work to do `now`, and work deferred to `later`, both in the order of the list."""
 
     now: list[Stretch]
     later: list[Stretch] = field(default_factory=list)
@@ -156,11 +162,11 @@ class _Flush:
 def flush(
     work: list[Stretch], marks: Sequence[RangeMark], upto: Marks, view: StateView, operator: Operator, limits: Limits
 ) -> _Flush:
-    """Put off what may wait. At the end of the input nothing may."""
+    """Divide the work into what to do now and what may be deferred. At the end of the input nothing is deferred."""
     if not (limits.flushing.puts_off and work and isinstance(operator, ClosesWindows)) or upto[0].ended:
         return _Flush(work)
     home, (least,) = sorted(m.range for m in marks), view.least_times()
-    assert least is not None, "what is due is due of some rows"
+    assert least is not None, "work that is due concerns at least one row"
     closings = [Closing(stretch.range, operator.first_end(stretch.after[0], least)) for stretch in work]
     parts = pressing(limits.flushing, closings, upto[0].at, operator.period, view.rows())
     share = LEAST_SHARE if view.has_fresh else IDLE_SHARE
@@ -172,7 +178,7 @@ def flush(
 
 
 def _in_idle_time(later: Iterable[Stretch], view: StateView, limits: Limits) -> Iterator[Item]:
-    """What could wait, in small items, while a lazy site has nothing else to do."""
+    """Yield deferred work in small items until the idle seconds have passed; nothing unless the site is lazy."""
     if limits.flushing.mode != LAZY:
         return
     stop = time.monotonic() + limits.idle_seconds
@@ -184,7 +190,8 @@ def _in_idle_time(later: Iterable[Stretch], view: StateView, limits: Limits) -> 
 
 @dataclass(frozen=True)
 class Item:
-    """Work on a range of hashes: its unworked rows, and all that is due between `after` and the marks of the epoch."""
+    """A work item: a range of hashes with its pending rows, and the work due between `after` and the marks of the
+    epoch."""
 
     range: HashRange
     after: Marks
@@ -192,8 +199,8 @@ class Item:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A range whose marks lag alike and that has work to do; `due`: also beyond its unworked rows. It `waits` where
-    some of its rows have yet to be fetched."""
+    """A range with equal marks that has work to do. `due`: there is more to do than its pending rows. `waits`: some of
+    its rows have not been fetched yet."""
 
     range: HashRange
     after: Marks
@@ -210,9 +217,9 @@ def stretches(
     urgent: Sequence[HashRange] = (),
     turn: int = 0,
 ) -> list[Stretch]:
-    """What is due at a site: urgent ranges, in their order, then those parts that hold back its marks, and of those
-    that hold them back alike the ones from the hash `turn` on. `away` are the ranges, in order, of which some rows have
-    yet to be fetched."""
+    """Return the work that is due at a site, in order: urgent ranges as given, then ranges by their marks, lowest
+    first, and those with equal marks from the hash `turn` on. `away` are the sorted ranges of which some rows have not
+    been fetched yet."""
     least, rank = view.least_times(), {part.low: n for n, part in enumerate(urgent)}
     found: list[Stretch] = []
     for m in marks:
@@ -225,18 +232,18 @@ def stretches(
 
 
 def items(work: Iterable[Stretch], view: StateView, rows: int) -> Iterator[Item]:
-    """The work in items of about so many rows. They are made one by one: with a backlog most are not reached."""
+    """Yield the work in items of at most about `rows` rows. Lazily: with a backlog, most items are not reached."""
     ready = (stretch for stretch in work if not stretch.waits)
     return (Item(part, stretch.after) for stretch in ready for part in view.cuts(stretch.range, rows))
 
 
 def _nothing_due(marks: Iterable[RangeMark], work: Iterable[Stretch], upto: Marks) -> list[HashRange]:
-    """The ranges that lag behind `upto` but have no work: their marks move on by themselves."""
+    """Return the ranges that lag behind `upto` but have no work: their marks can advance at once."""
     return remaining([m.range for m in marks if behind(m.marks, upto)], [stretch.range for stretch in work])
 
 
 class Deadline:
-    """Says whether one more item may be begun. The first always may."""
+    """Decides whether one more item may start. The first item always may."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -244,15 +251,16 @@ class Deadline:
         self.done = 0
 
     def allows(self) -> bool:
+        """Return whether one more item may start."""
         if self.done == 0:
             return True
         in_time = self._stop is None or time.monotonic() < self._stop
         return in_time and (self._limits.items is None or self.done < self._limits.items)
 
     def patience(self, nothing_else: bool, overfull: bool = False) -> float | None:
-        """How many seconds a site may wait for rows to be fetched; None: until they are here. With a deadline it does
-        not wait at all, unless there was nothing else to do: they come in the background. A site whose buffer is
-        `overfull` waits."""
+        """Return how many seconds the site may wait for rows to be fetched; None: until they are here. With a deadline
+        the site does not wait, since rows are fetched in the background, unless there was no other work; if its buffer
+        is `overfull`, it waits."""
         if not self.allows() and not overfull:
             return 0.0
         if self._stop is None or overfull:
