@@ -53,7 +53,7 @@ class MemoryConnector:
             raise ConfigError(
                 "`substreams` must name one substream for each batch",
                 detail=f"{len(self.batches)} batches, substreams {self.substreams}",
-                hint="leave it out where all batches are of one",
+                hint="leave it out if all batches belong to one",
             )
         for i, batch in enumerate(self.batches):
             if not normalise(batch.schema).equals(self.discover()):

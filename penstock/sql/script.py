@@ -92,7 +92,7 @@ class _Reader:
         taken = spelled(statement.name, [*self.sources, *self.views, *self.sinks])
         if taken is not None and not statement.if_new:
             hint = "choose another name, or write IF NOT EXISTS"
-            raise self.text.error(f"there is already something called `{taken}`", statement.offset, hint=hint)
+            raise self.text.error(f"`{taken}` already exists", statement.offset, hint=hint)
         return taken is None
 
     def _create(self, statement: CreateSource | CreateView | CreateSink) -> None:

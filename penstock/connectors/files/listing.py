@@ -78,7 +78,7 @@ def identify(path: str) -> FileId:
 
 def vanished(path: str) -> SourceError:
     return SourceError(
-        f"the file `{path}` has vanished while it was being read",
+        f"the file `{path}` was removed while it was being read",
         hint="keep a file in place until it is read to its end",
     )
 

@@ -55,5 +55,5 @@ def unreadable(path: str, format_: FileFormat, error: Exception) -> SourceError:
     return SourceError(
         f"cannot read `{path}` as {format_.name}",
         detail=str(error),
-        hint="remove or repair the file, or give the right `format`",
+        hint="remove or repair the file, or set the right `format`",
     )
