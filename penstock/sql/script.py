@@ -78,6 +78,7 @@ class _Reader:
         return Script(self.sources, self.views, sinks, queries, self.settings, tuple(self.text.warnings))
 
     def read(self, statement: Statement) -> None:
+        """Add the declarations of one statement."""
         match statement:
             case Set(key, value):
                 self.settings[key] = value

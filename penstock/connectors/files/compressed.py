@@ -69,6 +69,7 @@ class _Decompressed(io.RawIOBase):
         return len(data)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to an offset of the text and return it; at most the end of the text. The end cannot be a reference."""
         if whence == io.SEEK_END:
             raise io.UnsupportedOperation("the end of a compressed file is not known before it is reached")
         target = offset + (self._at if whence == io.SEEK_CUR else 0)

@@ -47,6 +47,7 @@ class FilesReader:
         return self.offer_at_most({}, progress, max_rows)
 
     def offer_at_most(self, most: Mapping[str, int], progress: dict[str, Any] | None, max_rows: int) -> Offer:
+        """Return the next splits; `most` applies only if files are substreams."""
         listing = list_files(self._patterns)
         before = self._before(progress, listing)
         queue = before.queue(listing)
