@@ -54,7 +54,7 @@ class MemoryConnector:
             raise ConfigError(
                 "`substreams` must name one substream for each batch",
                 detail=f"{len(self.batches)} batches, substreams {self.substreams}",
-                hint="leave it out where all batches are of one",
+                hint="leave it out if all batches belong to one",
             )
         for i, batch in enumerate(self.batches):
             if not normalise(batch.schema).equals(self.discover()):
@@ -158,6 +158,7 @@ class MemoryReader:
         self._one_at_a_time, self._finishing, self._time = one_at_a_time, finishing, time
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
+        """Return the splits of the next batches."""
         start = 0 if progress is None else recorded(progress, _Recorded).batches
         if start > len(self._batches):
             raise unusable(f"{start} batches are read, and there are {len(self._batches)}")

@@ -23,7 +23,7 @@ def recorded(progress: dict[str, Any], kind: type[Kind]) -> Kind:
 def unusable(detail: str) -> SourceError:
     """Return the error for progress that this source cannot have recorded."""
     return SourceError(
-        "the recorded progress is not of this source",
+        "the recorded progress does not belong to this source",
         detail=detail,
-        hint="restore the newest manifest from a backup, or start again with a new checkpoint",
+        hint="restore the newest manifest from a backup, or start with a new checkpoint",
     )

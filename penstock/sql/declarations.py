@@ -88,7 +88,7 @@ def _time_and_rule(mark: Watermark, schema: pa.Schema, text: ScriptText, source:
         type_ = require_column(schema, column, f"source `{source}`").type
         if not is_time_type(type_):
             raise QueryError(
-                f"column `{column}` of type {sql_type(type_)} cannot tell the time",
+                f"column `{column}` of type {sql_type(type_)} cannot be a time column",
                 hint="a time column is a TIMESTAMP or a BIGINT",
             )
         match mark.told:
@@ -145,7 +145,7 @@ def sink_node(statement: CreateSink, rows: Node, connectors: Connectors, text: S
 def _kind(options: Mapping[str, str], offset: int, text: ScriptText) -> tuple[str, dict[str, str]]:
     """Return the kind of connector, and the options without it."""
     if "connector" not in options:
-        raise text.error("WITH does not say which connector", offset, hint="add connector = 'files' or another kind")
+        raise text.error("WITH names no connector", offset, hint="add connector = 'files' or another kind")
     return options["connector"], {key: value for key, value in options.items() if key != "connector"}
 
 
@@ -167,7 +167,7 @@ def _asks(options: Options, text: ScriptText) -> bool:
         asked = flag(_ALL, options.values[_ALL])
     if _BY in options.values and not asked:
         raise text.error(
-            f"the sink says `{_BY}`, and that it is not in order",
+            f"the sink has `{_BY}`, but `in_order` is false",
             options.places[_ALL],
             hint=f"leave one of `{_ALL}` and `{_BY}` out",
         )
@@ -178,7 +178,7 @@ def _order_time(node: Node, place: int, text: ScriptText) -> str:
     times = times_of(node)
     if not times:
         detail, hint = why_no_time(node)
-        what = "a sink in order needs the time of its rows, and they have none"
+        what = "a sink in order needs a time column, and its rows have none"
         raise text.error(what, place, detail=detail, hint=hint)
     return times[0]
 

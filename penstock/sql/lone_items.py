@@ -25,7 +25,7 @@ from penstock.sql.parse.place import ScriptText
 from penstock.sql.parse.tree import check_depth, extra_parts, place_of, without_parentheses
 from penstock.sql.select.result_columns import items_of, require_name
 
-_NO_AGGREGATE = "an aggregate is about many rows, and this is about one"
+_NO_AGGREGATE = "an aggregate is not allowed here: the expression is evaluated for each row"
 
 
 def lone_expression(text: str, columns: Iterable[str], what: str) -> Expr:
@@ -33,7 +33,7 @@ def lone_expression(text: str, columns: Iterable[str], what: str) -> Expr:
     with room_for_nesting():
         script, tree = _read(text, what)
         if isinstance(tree, exp.Alias):
-            raise script.error("a name cannot be given here", place_of(tree), hint=f"leave out AS {tree.alias}")
+            raise script.error("an alias is not allowed here", place_of(tree), hint=f"leave out AS {tree.alias}")
         return translate(tree, _scope(script, columns))
 
 
@@ -58,7 +58,7 @@ def lone_aggregate(text: str, columns: Iterable[str], what: str) -> Aggregation:
             raise script.error(
                 "one aggregate was expected here",
                 place_of(call),
-                hint="write it as in sum(qty); what is computed from aggregates goes into a select behind them",
+                hint="write it as in sum(qty); compute from aggregates in a select after it",
             )
         found = aggregate_call(call, _scope(script, columns))
         name = require_name(tree, script) if isinstance(tree, exp.Alias) else ""
@@ -86,8 +86,8 @@ def _read(text: str, what: str) -> tuple[ScriptText, exp.Expr]:
         raise QueryError(f"the text of {what} is empty", hint='write the name of a column, or SQL such as "qty > 1"')
     end = next((token for token in tokens if token.token_type == TokenType.SEMICOLON), None)
     if end is not None:
-        raise script.error("`;` cannot stand here", end.start, hint="write one expression, without a `;`")
-    hint = "write one expression, as it stands in a select list; several are several arguments"
+        raise script.error("`;` is not allowed here", end.start, hint="write one expression, without a `;`")
+    hint = "write one expression, as in a select list; pass several as separate arguments"
     return script, item_tree(tokens, script, script.error("one expression was expected here", 0, hint=hint))
 
 

@@ -78,6 +78,7 @@ class _Reader:
         return Script(self.sources, self.views, sinks, queries, self.settings, tuple(self.text.warnings))
 
     def read(self, statement: Statement) -> None:
+        """Add the declarations of one statement."""
         match statement:
             case Set(key, value):
                 self.settings[key] = value
@@ -92,7 +93,7 @@ class _Reader:
         taken = spelled(statement.name, [*self.sources, *self.views, *self.sinks])
         if taken is not None and not statement.if_new:
             hint = "choose another name, or write IF NOT EXISTS"
-            raise self.text.error(f"there is already something called `{taken}`", statement.offset, hint=hint)
+            raise self.text.error(f"`{taken}` already exists", statement.offset, hint=hint)
         return taken is None
 
     def _create(self, statement: CreateSource | CreateView | CreateSink) -> None:

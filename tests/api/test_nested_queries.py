@@ -192,7 +192,7 @@ REFUSED = {
     "SELECT users.id FROM s": "unknown stream `users`",
     "SELECT user + 1 AS u FROM s": r"STRUCT\(.*\) and INTEGER cannot be added",
     "SELECT v FROM s WHERE user": "not BOOLEAN",
-    "SELECT tags[v] FROM s": "what stands in brackets",
+    "SELECT tags[v] FROM s": "brackets take a constant",
 }
 
 

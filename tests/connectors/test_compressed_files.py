@@ -115,7 +115,7 @@ def test_a_damaged_compressed_file_is_refused_before_any_row_is_read(tmp_path, e
             data = bytearray(text)
     path.write_bytes(bytes(data))
     codec = "gzip" if extension == ".gz" else "zstd"
-    with pytest.raises(SourceError, match=rf"a\.csv{extension}` is no complete {codec} file") as error:
+    with pytest.raises(SourceError, match=rf"a\.csv{extension}` is not a complete {codec} file") as error:
         FilesConnector(str(path)).open(SCHEMA, "ts").offer(None, 10)
     assert error.value.detail
     assert error.value.hint

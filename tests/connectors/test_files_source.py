@@ -155,7 +155,7 @@ def test_a_bounded_source_reads_what_was_there_at_its_first_offer(tmp_path):
     rest = connector.open(SCHEMA, "ts").offer(offer.progress, 100)
     assert (rows_of(offer), rows_of(rest), rest.ended) == ([1], [2], True)
     (tmp_path / "2.csv").unlink()
-    with pytest.raises(SourceError, match="1 of the 1 files still to be read have vanished"):
+    with pytest.raises(SourceError, match="1 of the 1 files still to be read no longer exist"):
         connector.open(SCHEMA, "ts").offer(offer.progress, 100)
 
 
@@ -234,9 +234,9 @@ def test_a_partly_read_file_that_changes_or_vanishes_is_an_error(tmp_path, follo
     with pytest.raises(SourceError, match=r"a\.parquet` has changed"):
         connector.open(SCHEMA, "ts").offer(offer.progress, 7)
     path.unlink()
-    with pytest.raises(SourceError, match=r"a\.parquet` has vanished"):
+    with pytest.raises(SourceError, match=r"a\.parquet` was removed"):
         connector.open(SCHEMA, "ts").offer(offer.progress, 7)
-    with pytest.raises(SourceError, match=r"a\.parquet` has vanished"):
+    with pytest.raises(SourceError, match=r"a\.parquet` was removed"):
         rows_of(offer)
 
 
@@ -333,7 +333,7 @@ def test_waiting_estimates_unopened_files(tmp_path):
 def test_progress_of_the_other_kind_is_refused(tmp_path):
     write(tmp_path / "a.csv", table(0, 2), "csv")
     progress = FilesConnector(str(tmp_path)).open(SCHEMA, "ts").offer(None, 1).progress
-    with pytest.raises(SourceError, match="not of this source"):
+    with pytest.raises(SourceError, match="does not belong to this source"):
         FilesConnector(str(tmp_path), follow=True).open(SCHEMA, "ts").offer(progress, 1)
 
 

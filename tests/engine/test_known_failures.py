@@ -235,7 +235,7 @@ def test_a7_a_file_that_vanished_is_named_and_can_be_put_back(place: Place) -> N
     _write_files(folder, parts)
     _start_on_files(place, False, until="1 epochs").wait()
     shutil.move(folder / "2.parquet", place.root / "2.parquet")
-    with pytest.raises(SourceError, match="vanished"):
+    with pytest.raises(SourceError, match="no longer exist"):
         _start_on_files(place, False).wait()
     shutil.move(place.root / "2.parquet", folder / "2.parquet")
     assert _start_on_files(place, False).wait().progress.state == "finished"

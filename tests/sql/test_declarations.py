@@ -112,7 +112,7 @@ WITH = "WITH (connector = 'files')"
         ),
         (
             f"CREATE SOURCE s (ts DATE, WATERMARK FOR ts AS ts) {WITH}",
-            "column `ts` of type DATE cannot tell",
+            "column `ts` of type DATE cannot be a time column",
             "BIGINT",
             "FOR",
         ),
@@ -160,14 +160,14 @@ WITH = "WITH (connector = 'files')"
         ),
         (
             f"CREATE SOURCE s (a BIGINT NOT NULL) {WITH}",
-            "columns have a name and a type, and no constraints",
+            "column constraints are not supported",
             "",
             "NOT",
         ),
         (f"CREATE SOURCE s (a INT, A INT) {WITH}", "column `A` is declared twice", "", "s ("),
         (
             "CREATE SOURCE s (WATERMARK FOR a AS a) WITH (path = 'x')",
-            "WITH does not say which connector",
+            "WITH names no connector",
             "connector =",
             "s (",
         ),
@@ -185,7 +185,7 @@ WITH = "WITH (connector = 'files')"
         ("CREATE VIEW v SELECT 1", "syntax error: expected `AS`", "", "SELECT"),
         (
             f"{DECLARED}CREATE VIEW Calls AS SELECT * FROM ticks",
-            "there is already something called `calls`",
+            "`calls` already exists",
             "IF NOT",
             "Calls",
         ),

@@ -101,7 +101,7 @@ def test_constants(text: str, value: object) -> None:
         ("INTERVAL '5' FORTNIGHT", "unknown unit of time `FORTNIGHT`", "`MINUTE`", "'5'"),
         ("ts + INTERVAL '1' MONTH", "an interval in units of MONTH cannot be used", "use days", "'1'"),
         ("ts + INTERVAL caller DAY", "the amount of an INTERVAL is a constant", "n * INTERVAL", "caller"),
-        ("tag[duration]", "what stands in brackets is a number or a text", "tags[1]", "tag"),
+        ("tag[duration]", "brackets take a constant number or string", "tags[1]", "tag"),
         ("caller IN (SELECT 1)", "IN takes a list of values", "", "caller"),
         ("99999999999999999999", "the number 99999999999999999999 does not fit in 64 bits", "1e20", "9"),
         ("DATE '2023-02-29'", "`2023-02-29` is not a date", "", "'2023"),
@@ -116,4 +116,4 @@ def test_expression_errors(text: str, what: str, hint: str, place: str) -> None:
 
 
 def test_where_has_no_aggregates() -> None:
-    assert "belongs in HAVING" in error("SELECT caller FROM calls WHERE sum(duration) > 1").what
+    assert "aggregate in HAVING" in error("SELECT caller FROM calls WHERE sum(duration) > 1").what

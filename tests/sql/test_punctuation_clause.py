@@ -54,11 +54,11 @@ def test_a_column_may_be_called_keep() -> None:
         ("WATERMARK FOR ts BY PUNCTUATION WHERE", "a condition was expected", ", ts"),
         ("WATERMARK FOR ts BY PUNCTUATION WHERE kin = 'mark'", "unknown column `kin`", "kin ="),
         ("WATERMARK FOR ts BY PUNCTUATION WHERE n", "is of type BIGINT, not BOOLEAN", "n, ts"),
-        ("WATERMARK FOR ts BY PUNCTUATION WHERE count(*) > 1", "an aggregate cannot stand here", "count"),
+        ("WATERMARK FOR ts BY PUNCTUATION WHERE count(*) > 1", "an aggregate is not allowed here", "count"),
         ("WATERMARK FOR ts BY PUNCTUATION WHERE n > 1 FROM other", "one condition was expected", "n > 1"),
         ("WATERMARK FOR ts BY PUNCTUATION WHERE DISTINCT n > 1", "one condition was expected", "DISTINCT"),
         ("WATERMARK FOR ts BY PUNCTUATION WHERE n > 1 AS x", "not supported: alias", "n > 1"),
-        ("WATERMARK FOR kind BY PUNCTUATION WHERE n > 1", "cannot tell the time", "FOR kind"),
+        ("WATERMARK FOR kind BY PUNCTUATION WHERE n > 1", "cannot be a time column", "FOR kind"),
     ],
 )
 def test_what_is_refused_and_where(clause: str, what: str, place: str) -> None:

@@ -82,7 +82,7 @@ def test_a_view_of_an_aggregate_can_be_filtered() -> None:
         ("SELECT caller FROM calls ORDER BY caller", "ORDER BY is not supported", "sort where", "caller"),
         ("SELECT caller FROM calls LIMIT 3", "LIMIT is not supported", "filter with WHERE", "3"),
         ("SELECT * EXCLUDE (caller) FROM calls", "`*` cannot be modified", "list the columns", "* EXCLUDE"),
-        ("SELECT * FROM calls AS c(a, b)", "an alias of FROM names the stream only", "in the SELECT", "c(a"),
+        ("SELECT * FROM calls AS c(a, b)", "an alias in FROM cannot name columns", "in the SELECT", "c(a"),
         ("SELECT (SELECT 1) FROM calls", "a query inside an expression is not supported", "in FROM", "1"),
     ],
 )

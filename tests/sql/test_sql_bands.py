@@ -90,17 +90,17 @@ def test_buckets_of_different_sizes_bound_nothing() -> None:
 @pytest.mark.parametrize(
     ("query", "what", "detail", "place"),
     [
-        ("FROM a JOIN b ON a.k = b.k", "the join of `a` and `b` has no bound on time", "kept for ever", "b ON"),
+        ("FROM a JOIN b ON a.k = b.k", "the join of `a` and `b` has no bound on time", "kept forever", "b ON"),
         (
             "FROM a JOIN b ON a.k = b.k AND a.ts <= b.ts",
             "the join of `a` and `b` has a bound on time on one side only",
-            "rows of `a` would have to be kept for ever for those of `b`",
+            "rows of `a` would have to be kept forever for those of `b`",
             "b ON",
         ),
         (
             "FROM a, b WHERE a.k = b.k AND a.ts >= b.ts",
             "the join of `a` and `b` has a bound on time on one side only",
-            "rows of `b` would have to be kept for ever for those of `a`",
+            "rows of `b` would have to be kept forever for those of `a`",
             "b WHERE",
         ),
         ("FROM a JOIN b ON a.k = b.k AND b.ts > a.ts AND b.ts < a.ts", "no times of `a` and `b` satisfy", "", "b ON"),

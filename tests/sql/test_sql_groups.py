@@ -151,7 +151,7 @@ def test_a_window_behind_the_select_list_chooses_a_time_of_a_join() -> None:
         ),
         (
             "SELECT k, count(*) FROM SESSION(a PARTITION BY (k, s), ts, INTERVAL 1 MINUTE) GROUP BY k, window_end",
-            "a session is grouped by the columns of its PARTITION BY",
+            "GROUP BY differs from the PARTITION BY",
             "GROUP BY k, s, window_start",
             "k",
         ),
@@ -193,7 +193,7 @@ def test_a_window_behind_the_select_list_chooses_a_time_of_a_join() -> None:
             "",
             "b US",
         ),
-        ("SELECT count(*) [RANGE 1 MIN] FROM (SELECT k FROM a)", "the rows have no time to put a window on", "", "["),
+        ("SELECT count(*) [RANGE 1 MIN] FROM (SELECT k FROM a)", "the rows have no time column for a window", "", "["),
     ],
 )
 def test_errors(query: str, what: str, hint: str, place: str) -> None:

@@ -271,7 +271,12 @@ def test_aggregates_can_be_joined() -> None:
 @pytest.mark.parametrize(
     ("query", "what", "hint", "place"),
     [
-        (f"SELECT k FROM a JOIN b ON {ON}", "column `k` stands in several streams", "write `a.k` or `b.k`", "k FROM"),
+        (
+            f"SELECT k FROM a JOIN b ON {ON}",
+            "column `k` is ambiguous: several streams have it",
+            "write `a.k` or `b.k`",
+            "k FROM",
+        ),
         ("SELECT * FROM a JOIN a ON TRUE", "two streams are called `a`", "an alias", "a ON"),
         (f"SELECT x.k FROM a JOIN b ON {ON}", "unknown stream `x`", "`a`", "x.k"),
         (f"SELECT b.w FROM a SEMI JOIN b ON {ON}", "unknown stream `b`", "", "b.w"),
@@ -292,7 +297,7 @@ def test_aggregates_can_be_joined() -> None:
         ("SELECT * FROM a ASOF JOIN b USING (k)", "ASOF joins are not supported", "LEFT", "b USING"),
         ("SELECT * FROM a RIGHT SEMI JOIN b USING (k)", "RIGHT SEMI joins are not supported", "SEMI", "b USING"),
         ("SELECT * FROM a JOIN b USING (v)", "unknown column `v` in stream `b`", "known", "v)"),
-        ("SELECT * FROM a JOIN c USING (k) JOIN b ON j = 1", "column `j` stands in several", "`c.j` or `b.j`", "j = 1"),
+        ("SELECT * FROM a JOIN c USING (k) JOIN b ON j = 1", "column `j` is ambiguous", "`c.j` or `b.j`", "j = 1"),
         ("SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b)", "EXISTS is not supported", "SEMI", "1 FROM"),
         ("SELECT * FROM a WHERE k IN (SELECT k FROM b)", "IN takes a list of values", "SEMI", "k IN"),
         ("SELECT * FROM a [ROWS 5], b [ROWS 5], c [ROWS 5]", "a join over the last rows", "", "c"),

@@ -148,7 +148,7 @@ def test_groups_without_an_aggregate_are_counted_unseen() -> None:
         (f"SELECT * FROM (SELECT *, {OVER} AS rn {FROM}) WHERE rn > 1", "ROW_NUMBER() needs a bound", "rn <= 3", ""),
         (
             f"SELECT * FROM (SELECT *, {OVER} AS rn {FROM}) WHERE rn < 1",
-            "the bound on ROW_NUMBER() lets no row",
+            "the bound on ROW_NUMBER() excludes every row",
             "",
             "",
         ),
@@ -178,13 +178,13 @@ def test_groups_without_an_aggregate_are_counted_unseen() -> None:
             "",
             "ROW",
         ),
-        ("SELECT * FROM a WHERE ROW_NUMBER() OVER (ORDER BY v) = 1", "OVER cannot stand here", "QUALIFY", "ROW"),
+        ("SELECT * FROM a WHERE ROW_NUMBER() OVER (ORDER BY v) = 1", "OVER is not allowed here", "QUALIFY", "ROW"),
         ("SELECT * FROM a QUALIFY v > 1", "QUALIFY needs a ROW_NUMBER()", "WHERE", ""),
         ("SELECT * FROM a QUALIFY ROW_NUMBER() OVER (ORDER BY v) > 1", "QUALIFY needs a bound", "<= 3", ""),
         (
             "SELECT ROW_NUMBER() OVER (ORDER BY v), ROW_NUMBER() OVER (ORDER BY k) FROM a",
-            "a query can number its rows in",
-            "inside another",
+            "a query can have only one OVER",
+            "enclosing query",
             "ROW_NUMBER() OVER (ORDER BY k)",
         ),
         (
@@ -198,7 +198,7 @@ def test_groups_without_an_aggregate_are_counted_unseen() -> None:
         ("SELECT DISTINCT ON (k) k, ts FROM a", "DISTINCT ON is not supported", "ROW_NUMBER()", "k)"),
         (
             "SELECT ts, ROW_NUMBER() OVER (ORDER BY ts) AS r, count(*) FROM a GROUP BY ts, r",
-            "the number of a row cannot",
+            "ROW_NUMBER() is not allowed",
             "around",
             "r",
         ),

@@ -102,7 +102,7 @@ def test_a_view_can_be_read_twice() -> None:
         ("SELECT k FROM a UNION ALL SELECT k FROM b ORDER BY k", "ORDER BY is not supported", "sort where", "k"),
         ("SELECT k FROM a UNION ALL SELECT k FROM b LIMIT 3", "LIMIT is not supported", "WHERE", "3"),
         ("WITH RECURSIVE x AS (SELECT * FROM a) SELECT * FROM x", "WITH RECURSIVE is not supported", "leave", "x AS"),
-        ("WITH x(p) AS (SELECT k FROM a) SELECT * FROM x", "WITH names the query only", "in the SELECT", "x(p"),
+        ("WITH x(p) AS (SELECT k FROM a) SELECT * FROM x", "WITH cannot name columns", "in the SELECT", "x(p"),
         (
             "WITH x AS (SELECT * FROM y), y AS (SELECT * FROM a) SELECT * FROM x",
             "unknown source or view `y`",

@@ -69,6 +69,7 @@ class _Decompressed(io.RawIOBase):
         return len(data)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to an offset of the text and return it; at most the end of the text. The end cannot be a reference."""
         if whence == io.SEEK_END:
             raise io.UnsupportedOperation("the end of a compressed file is not known before it is reached")
         target = offset + (self._at if whence == io.SEEK_CUR else 0)
@@ -92,10 +93,10 @@ class _Decompressed(io.RawIOBase):
             data: bytes = self._stream.read(size)
         except (pa.ArrowException, OSError) as error:
             raise SourceError(
-                f"`{self._path}` is no complete {self._codec} file",
-                detail=f"behind {self._at:,} bytes of text: {error}",
-                hint="the file is damaged or was still being written: replace it by a whole one, under another name "
-                "if a part of it has been read",
+                f"`{self._path}` is not a complete {self._codec} file",
+                detail=f"after {self._at:,} bytes of text: {error}",
+                hint="the file is damaged or was still being written: replace it with a complete one, "
+                "under another name if a part of it has been read",
             ) from error
         self._at += len(data)
         return data

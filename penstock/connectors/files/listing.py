@@ -77,13 +77,15 @@ def identify(path: str) -> FileId:
 
 
 def vanished(path: str) -> SourceError:
+    """Return the error for a file that is gone before it is read completely."""
     return SourceError(
-        f"the file `{path}` has vanished while it was being read",
+        f"the file `{path}` was removed while it was being read",
         hint="keep a file in place until it is read to its end",
     )
 
 
 def changed(path: str) -> SourceError:
+    """Return the error for a file that was modified after reading began."""
     return SourceError(
         f"the file `{path}` has changed after it was read, in whole or in part",
         hint="write a file under another name (ending in .tmp) and rename it when it is complete; never append to it",

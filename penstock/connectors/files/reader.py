@@ -47,6 +47,7 @@ class FilesReader:
         return self.offer_at_most({}, progress, max_rows)
 
     def offer_at_most(self, most: Mapping[str, int], progress: dict[str, Any] | None, max_rows: int) -> Offer:
+        """Return the next splits; `most` applies only if files are substreams."""
         listing = list_files(self._patterns)
         before = self._before(progress, listing)
         queue = before.queue(listing)
@@ -190,7 +191,7 @@ def from_json(progress: dict[str, Any], follow: bool) -> FileProgress:
     name = "finished" if follow else "remaining"
     if name not in progress:
         raise SourceError(
-            "the recorded progress is not of this source",
+            "the recorded progress does not belong to this source",
             detail=f"a source with follow={follow} records `{name}`; found {sorted(progress)}",
             hint="start with a new checkpoint after changing `follow`",
         )
@@ -228,7 +229,7 @@ def _identity_hash(file: FileId) -> bytes:
 
 def _some_vanished(missing: int, known: int) -> SourceError:
     return SourceError(
-        f"{missing} of the {known} files still to be read have vanished",
+        f"{missing} of the {known} files still to be read no longer exist",
         detail="a bounded source reads the files that were there when it first ran",
         hint="put them back, or start with a new checkpoint",
     )

@@ -74,7 +74,7 @@ class FilesConnector:
             raise ConfigError(
                 "`split_rows` must be at least 1",
                 detail=f"it is {self.split_rows}",
-                hint="leave it out, and splits are as large as epochs want them",
+                hint="leave it out to choose the size by the rows of an epoch",
             )
         if self.substreams not in SUBSTREAMS:
             raise ConfigError(
@@ -147,7 +147,7 @@ class FilesConnector:
             case "parquet" | "arrow" as name if codec_of(path):
                 raise SourceError(
                     f"`{path}` cannot be read: only CSV and JSON files may be compressed as a whole",
-                    detail=f"its format is {name}, which has a compression of its own",
+                    detail=f"its format is {name}, which has built-in compression",
                     hint="decompress the file",
                 )
             case "parquet":
@@ -161,8 +161,8 @@ class FilesConnector:
                 return JsonFormat(lenient)
         raise SourceError(
             f"cannot tell the format of `{path}`",
-            detail=f"known extensions: {', '.join(EXTENSIONS)}; of text also with {' or '.join(CODECS)} behind",
-            hint="give `format`, or a glob that names only the files meant",
+            detail=f"known extensions: {', '.join(EXTENSIONS)}; of text also with {' or '.join(CODECS)} appended",
+            hint="set `format`, or use a glob that matches only the files to read",
         )
 
 

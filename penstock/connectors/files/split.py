@@ -31,6 +31,7 @@ class FileSplit:
         return f"{self.part.file.path} [{self.part.start}, {self.part.end})"
 
     def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
+        """Yield the rows of the range, in order; the file must be unchanged."""
         # The time is always read: rows without one are malformed, whichever columns are requested.
         names = dict.fromkeys((*columns, self.time))
         schema = pa.schema([self.schema.field(name) for name in names])
@@ -55,5 +56,5 @@ def unreadable(path: str, format_: FileFormat, error: Exception) -> SourceError:
     return SourceError(
         f"cannot read `{path}` as {format_.name}",
         detail=str(error),
-        hint="remove or repair the file, or give the right `format`",
+        hint="remove or repair the file, or set the right `format`",
     )

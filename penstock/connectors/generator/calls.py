@@ -176,6 +176,7 @@ class CallsReader:
         self._connector, self._schema = connector, schema
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
+        """Return the next range of rows, cut into splits of `split_rows`."""
         known = _Recorded(0) if progress is None else recorded(progress, _Recorded)
         first, began = known.rows, clock.time_ns() if known.began_ns is None else known.began_ns
         if self._connector.rows is not None and first > self._connector.rows:

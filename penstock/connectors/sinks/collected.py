@@ -64,7 +64,7 @@ class CollectedSink:
             raise SinkError(
                 f"the callback `{_name(self.deliver)}` failed",
                 detail=told(error),
-                hint=f"correct it and start the query again: it gets the {rows.num_rows} rows of epoch {epoch} again",
+                hint=f"fix it and restart the query: it then gets the {rows.num_rows} rows of epoch {epoch} again",
             ) from error
 
 

@@ -145,7 +145,7 @@ def _occupied(folder: Path, detail: str) -> SinkError:
     return SinkError(
         f"{folder} already holds other results",
         detail=detail,
-        hint="choose another folder, or remove this one; to go on with that query, use its checkpoint",
+        hint="choose another folder, or remove this one; to continue that query, use its checkpoint",
     )
 
 

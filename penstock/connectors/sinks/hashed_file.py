@@ -36,6 +36,7 @@ class HashedFile(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
+        """Append the bytes; return their number."""
         view = memoryview(data)
         self._hash.update(view)
         with writing(self._path, view.nbytes):

@@ -77,7 +77,7 @@ def _path(staging: Path, epoch: int) -> Path:
 
 def _damaged(path: Path, detail: str) -> SinkError:
     return SinkError(
-        f"the record {path.name} of what has been published cannot be used",
+        f"the record {path.name} of published epochs cannot be used",
         detail=f"{path}: {detail}",
         hint="restore the file from a backup; its content is the `query_id` of the newest manifest",
     )

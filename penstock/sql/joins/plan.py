@@ -193,7 +193,7 @@ def _check_time(unit: Unit) -> None:
     """Refuse an input without a time column."""
     if not unit.times:
         detail, hint = why_no_time(unit.node)
-        raise QueryError(f"`{unit.label}` cannot be joined: it has no time any more", detail=detail, hint=hint)
+        raise QueryError(f"`{unit.label}` cannot be joined: it has no time column", detail=detail, hint=hint)
 
 
 def _check_bounded(units: Sequence[Unit], timing: Timing) -> None:
@@ -220,10 +220,10 @@ def _unbounded(
         return QueryError(what, hint="a TIMESTAMP and a BIGINT cannot bound each other")
     if bounds == (None, None):
         what = f"the join of `{left.label}` and `{right.label}` has no bound on time"
-        return QueryError(what, detail="rows would have to be kept for ever", hint=_hint(left, right, timing, pair))
+        return QueryError(what, detail="rows would have to be kept forever", hint=_hint(left, right, timing, pair))
     kept, other = (left, right) if bounds[1] is None else (right, left)
     what = f"the join of `{left.label}` and `{right.label}` has a bound on time on one side only"
-    detail = f"rows of `{kept.label}` would have to be kept for ever for those of `{other.label}`"
+    detail = f"rows of `{kept.label}` would have to be kept forever for those of `{other.label}`"
     return QueryError(what, detail=detail, hint=_hint(left, right, timing, pair))
 
 

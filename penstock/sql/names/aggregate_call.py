@@ -24,7 +24,7 @@ class AggregateCall:
 
 def aggregate_call(node: exp.Expr, scope: Scope) -> AggregateCall:
     """Return the aggregate of the tree; `scope` is that of the input rows."""
-    inner = replace(scope, on_aggregate=None, why_no_aggregate="an aggregate cannot stand inside another one")
+    inner = replace(scope, on_aggregate=None, why_no_aggregate="an aggregate cannot be inside another one")
     with placing(node, scope.text):
         return _filtered(node, inner) if isinstance(node, exp.Filter) else _plain(node, inner)
 

@@ -17,7 +17,7 @@ from penstock.sql.names.scope import Scope, field_of
 from penstock.sql.parse import literals
 from penstock.sql.parse.tree import dotted_names, extra_parts, place_of, placing, without_parentheses
 
-_WHERE_AGGREGATES_STAND = "aggregates stand in SELECT and HAVING of a query over a window; in Python, in .agg(...)"
+_WHERE_AGGREGATES_STAND = "use aggregates in SELECT and HAVING of a query over a window; in Python, in .agg(...)"
 _SEMI = "write a SEMI or an ANTI JOIN, with a bound on time"
 _MAX_REPEATED = 1_000  # nodes of an operand that is copied into every branch; nested CASEs would multiply it
 _BINARY: dict[type[exp.Expr], str] = {
@@ -68,7 +68,7 @@ def _aggregate(node: exp.Expr, scope: Scope) -> Expr:
 
 def _over(node: exp.Expr, scope: Scope) -> Expr:
     if scope.on_over is None:
-        raise QueryError("OVER cannot stand here", hint="number rows in SELECT or QUALIFY, by ROW_NUMBER()")
+        raise QueryError("OVER is not allowed here", hint="number rows in SELECT or QUALIFY, by ROW_NUMBER()")
     return scope.on_over(node)
 
 
@@ -102,7 +102,7 @@ def _unsupported(node: exp.Expr, scope: Scope) -> Expr:
 def _column(node: exp.Expr, scope: Scope) -> Expr:
     _only(node, "this", "table", "db", "catalog")
     if not isinstance(node.this, exp.Identifier):
-        raise QueryError("`*` cannot stand here", hint="`*` is a whole item of SELECT, or the argument of count")
+        raise QueryError("`*` is not allowed here", hint="`*` is a whole item of SELECT, or the argument of count")
     return scope.column(dotted_names(node), place_of(node))
 
 
@@ -129,7 +129,7 @@ def _bracket(node: exp.Expr, scope: Scope) -> Expr:
             # sqlglot counts from 0 in every dialect.
             return Call("array_extract", (translate(node.this, scope), Literal(int(index.this) + 1)))
     raise QueryError(
-        "what stands in brackets is a number or a text",
+        "brackets take a constant number or string",
         hint="as in tags[1] or counts['key']; otherwise use array_extract or map_extract_value",
     )
 

@@ -43,7 +43,7 @@ class Scope:
     computed: Mapping[str, Expr] = field(default_factory=dict)
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     on_aggregate: CallHook | None = None
-    why_no_aggregate: str = "an aggregate cannot stand here"
+    why_no_aggregate: str = "an aggregate is not allowed here"
     on_over: CallHook | None = None
 
     def column(self, names: Sequence[str], offset: int) -> Expr:
@@ -117,7 +117,9 @@ class Scope:
 
     def _ambiguous(self, name: str, found: Iterable[tuple[Part, str]], offset: int) -> QueryError:
         choices = " or ".join(f"`{part.name}.{own}`" for part, own in found)
-        return self.text.error(f"column `{name}` stands in several streams", offset, hint=f"write {choices}")
+        return self.text.error(
+            f"column `{name}` is ambiguous: several streams have it", offset, hint=f"write {choices}"
+        )
 
     def _unknown(self, name: str, parts: tuple[Part, ...], offset: int) -> QueryError:
         where = f" in stream `{parts[0].name}`" if len(parts) == 1 and parts[0].name else ""

@@ -66,7 +66,7 @@ def _unclosed(text: ScriptText) -> QueryError:
     return text.error(
         "syntax error: a string, a quoted name or a comment is not closed",
         found.start() if found else len(blanked),
-        hint="close what begins at the mark; a quote within a string or a name is written twice",
+        hint="close what begins at the caret; write a quote inside a string or a name twice",
     )
 
 

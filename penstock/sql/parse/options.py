@@ -28,7 +28,7 @@ class Options:
 
 def with_options(cursor: Cursor) -> Options:
     """Parse a WITH clause; each key may occur once."""
-    cursor.expect("WITH", hint="say what to connect to, as in WITH (connector = 'files', path = 'calls/*.parquet')")
+    cursor.expect("WITH", hint="name the connector, as in WITH (connector = 'files', path = 'calls/*.parquet')")
     values: dict[str, str] = {}
     places: dict[str, int] = {}
     for offset, key, value in cursor.list_of(_option):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from penstock.errors import PenstockError, PenstockWarning, QueryError
 
 _LINE_SHOWN = 100
-LOOK_AROUND = "look for a word, a comma or a parenthesis that is missing or too much, at the mark or just before it"
+LOOK_AROUND = "look for a missing or extra word, comma or parenthesis, at the caret or just before it"
 
 
 class PlacedError(QueryError):

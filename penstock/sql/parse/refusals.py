@@ -9,7 +9,7 @@ from penstock.sql.parse.place import ScriptText
 from penstock.sql.parse.tree import extra_parts, offset_of, place_of
 
 _PLANNED = ("expressions", "from_", "joins", "where", "group", "having", "distinct", "qualify", "with_")
-_ENDLESS = "a stream has no end, so there is no whole result to look at"
+_ENDLESS = "a stream is unbounded, so its result is never complete"
 _IN_ORDER = "a sink WITH (in_order = true) gets its rows in order of time"
 _TOP = "for the first rows of each group write QUALIFY ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) <= n"
 

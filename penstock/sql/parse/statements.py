@@ -23,7 +23,7 @@ HOW_WATERMARK = (
     "write WATERMARK FOR ts AS ts - INTERVAL '2' SECOND among the columns, with the greatest lateness of a row; "
     "or WATERMARK FOR ts AS ts if rows come in order"
 )
-HOW_PUNCTUATED = "write WATERMARK FOR ts BY PUNCTUATION WHERE kind = 'mark', and KEEP ROWS behind it if they are data"
+HOW_PUNCTUATED = "write WATERMARK FOR ts BY PUNCTUATION WHERE kind = 'mark', then KEEP ROWS if those rows are data too"
 _CONSTRAINTS = ("NOT", "NULL", "PRIMARY", "UNIQUE", "DEFAULT", "CHECK", "REFERENCES", "GENERATED", "METADATA", "AS")
 _STATEMENTS = "a script has CREATE SOURCE, CREATE SINK, CREATE VIEW, SELECT and SET statements, separated by `;`"
 
@@ -173,7 +173,7 @@ def _trailing(cursor: Cursor) -> Options:
 
 def _query(cursor: Cursor, tokens: Sequence[Token]) -> Sequence[Token]:
     if not tokens:
-        raise cursor.error("a query was expected here", "write it behind AS, as in AS SELECT ... FROM ...")
+        raise cursor.error("a query was expected here", "write it after AS, as in AS SELECT ... FROM ...")
     return tokens
 
 
@@ -207,7 +207,7 @@ def _column(cursor: Cursor) -> pa.Field | Watermark:
     constraint = next((t for t in _outside_brackets(tokens) if is_word(t, *_CONSTRAINTS)), None)
     if constraint is not None:
         hint = "leave it out; a view with WHERE can filter rows"
-        raise cursor.text.error("columns have a name and a type, and no constraints", constraint.start, hint=hint)
+        raise cursor.text.error("column constraints are not supported", constraint.start, hint=hint)
     written = cursor.text.text[tokens[0].start : tokens[-1].end + 1] if tokens else ""
     with cursor.text.placing(lambda: offset):
         return pa.field(name, type_named(written))

@@ -39,7 +39,7 @@ def read_from(select: exp.Select, context: Context) -> From:
     """Read the FROM clause of a SELECT."""
     clause = select.args.get("from_")
     if clause is None:
-        raise context.text.error("the query has no FROM", place_of(select), hint="say which source it reads")
+        raise context.text.error("the query has no FROM", place_of(select), hint="name the source it reads")
     joins = select.args.get("joins") or ()
     read = _Reader(context, bool(joins) or _is_group(clause.this)).chain(clause.this, joins)
     if sum(1 for _ in leaves_of(read.tree)) > _MAX_STREAMS:
@@ -86,7 +86,7 @@ class _Reader:
     def _item(self, table: exp.Expr) -> From:
         """Read one item of FROM with its alias, or a chain of joins in parentheses."""
         if any(extra_parts(table, ("this", "alias", "joins"))):
-            raise self.context.text.error(ITEMS, place_of(table), hint="and an alias")
+            raise self.context.text.error(ITEMS, place_of(table), hint="only an alias can follow it")
         in_parentheses = isinstance(table, exp.Subquery) and isinstance(table.this, exp.Table)
         if in_parentheses and not table.alias:
             return self.chain(table.this, ())
@@ -139,7 +139,7 @@ def _tree(kind: str, sides: tuple[From, From], on: tuple[Expr, ...], offset: int
 def _alias(table: exp.Expr, text: ScriptText) -> str:
     alias = table.args.get("alias")
     if isinstance(alias, exp.TableAlias) and any(extra_parts(alias, ("this",))):
-        raise text.error("an alias of FROM names the stream only", place_of(alias), hint="name columns in the SELECT")
+        raise text.error("an alias in FROM cannot name columns", place_of(alias), hint="name columns in the SELECT")
     return str(table.alias)
 
 

@@ -42,7 +42,7 @@ from penstock.sql.select.slots import (
 _ToResult = Callable[[Expr], Expr]
 _NEEDS_WINDOW = "a continuous aggregate needs a window: without one it would never be complete"
 _AS_IN = "as in FROM TUMBLE(calls, ts, INTERVAL '1' MINUTE) ... GROUP BY window_start"
-_NO_AGGREGATE = "an aggregate cannot be grouped by"
+_NO_AGGREGATE = "an aggregate is not allowed in GROUP BY"
 
 
 @dataclass
@@ -242,7 +242,7 @@ def _check_numbered(select: exp.Select, rows: Rows) -> None:
         raise rows.scope.text.error(
             "a window of rows is only possible over a source",
             place_of(select.args["from_"]),
-            detail="the rows of a join, a union or an aggregate have no numbers that stay the same",
+            detail="the rows of a join, a union or an aggregate have no stable numbers",
             hint="use a window of time, as in [RANGE 1 MINUTE]",
         )
 
@@ -253,7 +253,7 @@ def _check_partition(select: exp.Select, rows: Rows, keys: _Keys) -> None:
     partition: Sequence[str] = rows.partition or ()
     if grouped != set(partition) or len(grouped) != len(keys.expressions):
         raise rows.scope.text.error(
-            "a session is grouped by the columns of its PARTITION BY, and the query by others",
+            "GROUP BY differs from the PARTITION BY of the session",
             place_of(select.args.get("group") or select),
             hint="GROUP BY " + ", ".join((*partition, "window_start")) + ", or leave PARTITION BY out",
         )
@@ -308,7 +308,7 @@ def _plain(key: Expr) -> Expr:
         if isinstance(column, AggregateSlot):
             raise QueryError(_NO_AGGREGATE, hint="group by columns, and filter by aggregates in HAVING")
         if isinstance(column, NumberSlot):
-            raise QueryError("the number of a row cannot be grouped by", hint="group in a query around this one")
+            raise QueryError("ROW_NUMBER() is not allowed in GROUP BY", hint="group in a query around this one")
         if isinstance(column, WindowColumn):
             raise QueryError(
                 "GROUP BY takes window_start and window_end as they are", hint="compute with them in SELECT"

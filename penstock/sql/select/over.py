@@ -49,7 +49,7 @@ class Numbering:
         """Register a call with OVER and return the slot of the row number."""
         over = _row_number(node)
         if self.node is not None and self.node != over:
-            raise QueryError("a query can number its rows in one way only", hint="write one query inside another")
+            raise QueryError("a query can have only one OVER (...)", hint="number the rows again in an enclosing query")
         self.node = over
         return NUMBER
 

@@ -95,7 +95,7 @@ def _numbered(select: exp.Select, shaped: Shaped) -> Planned:
     if shaped.over is None:
         raise QueryError("QUALIFY needs a ROW_NUMBER()", hint="filter with WHERE or HAVING")
     if select.args.get("distinct"):
-        raise QueryError("DISTINCT and ROW_NUMBER() cannot stand in one query", hint="write one inside the other")
+        raise QueryError("DISTINCT and ROW_NUMBER() cannot be in the same query", hint="write one inside the other")
     ranked = _ranked(shaped)
     if not select.args.get("qualify"):
         return ranked
@@ -147,6 +147,6 @@ def _with_names(query: exp.Expr, context: Context) -> Context:
 def _named(table: exp.Expr, context: Context) -> Context:
     alias = table.args["alias"]
     if any(extra_parts(alias, ("this",))):
-        raise context.text.error("WITH names the query only", place_of(alias), hint="name columns in the SELECT")
+        raise context.text.error("WITH cannot name columns", place_of(alias), hint="name columns in the SELECT")
     others = {name: node for name, node in context.streams.items() if name.lower() != alias.name.lower()}
     return replace(context, streams={**others, alias.name: context.plan(table.this, context)})

@@ -45,7 +45,7 @@ def _items(node: exp.Expr, scope: Scope) -> tuple[Item, ...]:
 def require_name(node: exp.Alias, text: ScriptText) -> str:
     """Return the name after AS; an empty one is refused."""
     if not node.alias:
-        raise text.error("a column cannot have an empty name", place_of(node), hint="write a name behind AS")
+        raise text.error("a column cannot have an empty name", place_of(node), hint="write a name after AS")
     return str(node.alias)
 
 
@@ -80,7 +80,7 @@ def output_names(items: Sequence[Item], names: Sequence[tuple[str, ...]], scope:
     for item in items:
         if item.alias and item.alias in taken:
             what = f"two columns of the result are called `{item.alias}`"
-            raise scope.text.error(what, place_of(item.node), hint="give one of them another name behind AS")
+            raise scope.text.error(what, place_of(item.node), hint="give one of them another name after AS")
         taken |= {item.alias} - {""}
     result: list[str] = []
     for item, options in zip(items, names, strict=True):

@@ -27,8 +27,8 @@ from penstock.sql.streams.ranked import Ranked, bounded, require_time
 from penstock.sql.streams.stream import Context, Stream, unbounded
 from penstock.sql.streams.window_call import may_have_gaps, progressing, row_count, span_of, warn_of_gaps
 
-_LATER = "WHERE is about rows, before they are in windows; use HAVING for windows"
-_NO_AGGREGATE = "WHERE is about rows, so an aggregate belongs in HAVING"
+_LATER = "WHERE filters rows before they are assigned to windows; filter windows with HAVING"
+_NO_AGGREGATE = "WHERE filters rows; filter by an aggregate in HAVING"
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def _with_borders(scope: Scope, renamed: Mapping[str, str]) -> Scope:
 def _with_bracket(rows: Rows, bracket: exp.Anonymous) -> Rows:
     """Return the rows with the window that follows the select list."""
     if rows.window is not None:
-        raise QueryError("the query has two windows", hint="write one, in FROM or behind the select list")
+        raise QueryError("the query has two windows", hint="write one, in FROM or after the select list")
     text = rows.scope.text
     if bracket.name == ROWS:
         slide, size = (row_count(node, text) for node in bracket.expressions)
@@ -166,5 +166,5 @@ def _bracket_time(node: exp.Expr, rows: Rows) -> str:
     times = times_of(rows.node)
     if not times:
         detail, hint = why_no_time(rows.node)
-        raise QueryError("the rows have no time to put a window on", detail=detail, hint=hint)
+        raise QueryError("the rows have no time column for a window", detail=detail, hint=hint)
     return times[0]

@@ -75,7 +75,7 @@ def _not_grouped(column: str) -> QueryError:
     """Return the error for a column outside GROUP BY and aggregates."""
     return QueryError(
         f"column `{column}` is neither in GROUP BY nor inside an aggregate",
-        hint=f"add `{column}` to GROUP BY, or say which of its values, as in first({column}) or max({column})",
+        hint=f"add `{column}` to GROUP BY, or aggregate it, as in first({column}) or max({column})",
     )
 
 

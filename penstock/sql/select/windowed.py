@@ -20,7 +20,7 @@ from penstock.sql.joins.tree import Leaf, Tree, leaves_of
 from penstock.sql.streams.stream import Stream, whole
 
 _EACH = "write a window on each of them, as in FROM a [RANGE 3 MINUTES], b [RANGE 2 MINUTES]"
-_BEHIND = "the window of an aggregate over a join stands behind the select list"
+_BEHIND = "write the window of an aggregate over a join after the select list"
 
 
 def join_input(stream: Stream) -> Stream:
@@ -28,7 +28,7 @@ def join_input(stream: Stream) -> Stream:
     stream = whole(stream)
     match stream.window:
         case Session():
-            raise QueryError("a session window cannot be joined", hint="aggregate it in a query of its own, in FROM")
+            raise QueryError("a session window cannot be joined", hint="aggregate it in a subquery in FROM")
         case Window() | RowWindow() if stream.implied and stream.window.slide != stream.window.size:
             raise QueryError("the window of an input of a join has no SLIDE", hint=f"leave it out; {_BEHIND}")
         case Window() if not stream.implied:

@@ -11,7 +11,7 @@ from penstock.plan.endless import require_end
 from penstock.plan.logical import Filter, Node, Order, Project, TopN
 from penstock.sql.names.conjuncts import all_of
 
-_PARTITION = "put window_start, of TUMBLE(...) in FROM, or the time into PARTITION BY, so that a group is complete"
+_PARTITION = "add window_start (of TUMBLE(...) in FROM) or the time column to PARTITION BY, so that groups can complete"
 _MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "=": "="}
 
 
@@ -67,7 +67,7 @@ def bounded(conjuncts: Sequence[Expr], number: Expr) -> tuple[int, list[Expr]] |
         return None
     n = min(bound for bound, _ in bounds)
     if n < 1:
-        raise QueryError("the bound on ROW_NUMBER() lets no row through", hint="numbers begin at 1")
+        raise QueryError("the bound on ROW_NUMBER() excludes every row", hint="numbers begin at 1")
     implied = [conjunct for bound, conjunct in bounds if _says_no_more(conjunct, bound)]
     return n, [conjunct for conjunct in conjuncts if not any(conjunct is other for other in implied)]
 

@@ -81,7 +81,7 @@ def once(node: Node, what: str, hint: str) -> Distinct:
         why, what_to_do = why_no_time(node)
         raise QueryError(
             f"{what} needs a time column in its result",
-            detail=f"without one, all rows would have to be remembered for ever; {why}",
+            detail=f"without one, all rows would have to be kept forever; {why}",
             hint=what_to_do if "JOIN" in why else hint,
         )
     return Distinct(node, times[0])

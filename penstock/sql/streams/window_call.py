@@ -49,7 +49,7 @@ _Arguments = dict[str, exp.Expr]
 _AnyWindow = Window | Session | RowWindow
 _LONGEST = 2**62
 _HOW_GAPS = "HOP takes the slide before the size; add gaps => true (in brackets, GAPS) if this is meant"
-_NO_TIME = "the query inside the window does not pass on the time of its source"
+_NO_TIME = "the input of the window has no time column"
 
 
 def window_call(call: exp.Anonymous, context: Context) -> Stream:
@@ -212,8 +212,8 @@ def span_of(node: exp.Expr, stream: Node, text: ScriptText) -> int:
         case Literal(int() as number) if not is_timestamp and not isinstance(number, bool):
             return _limited(number)
     if is_timestamp:
-        raise QueryError("a window over a TIMESTAMP is measured by an INTERVAL", hint="as in INTERVAL '1' MINUTE")
-    raise QueryError("a window over a BIGINT is measured by a whole number", hint="as in TUMBLE(stream, ts, 60)")
+        raise QueryError("a window over a TIMESTAMP takes an INTERVAL", hint="as in INTERVAL '1' MINUTE")
+    raise QueryError("a window over a BIGINT takes a whole number", hint="as in TUMBLE(stream, ts, 60)")
 
 
 def may_have_gaps(node: exp.Expr | None) -> bool:
@@ -238,7 +238,7 @@ def row_count(node: exp.Expr, text: ScriptText) -> int:
     match _constant(node, text):
         case Literal(int() as number) if not isinstance(number, bool):
             return _limited(number)
-    raise QueryError("a window of rows is measured by a whole number", hint="as in [ROWS 100 SLIDE 10]")
+    raise QueryError("a window of rows takes a whole number", hint="as in [ROWS 100 SLIDE 10]")
 
 
 def _constant(node: exp.Expr, text: ScriptText) -> Expr:

@@ -78,7 +78,7 @@ class CsvFormat:
                 raise SourceError(
                     f"column `{field.name}` of `{file.path}` cannot be a {sql_type(field.type)}",
                     detail="a field of a CSV file is a text or a number",
-                    hint="declare it VARCHAR, and take JSON text apart with json_extract_string",
+                    hint="declare it VARCHAR, and parse JSON text with json_extract_string",
                 )
         names = self._head(file.path)[0]
         if names and self.header:
