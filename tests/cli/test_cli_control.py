@@ -122,7 +122,7 @@ def test_a_request_reaches_the_run_and_its_answer_comes_back(command: list[str],
 def test_a_refusal_is_an_error_with_its_reason() -> None:
     with running(answers=refuse) as fake:
         text = said(penstock("move", "checkpoint", "01", "1"))
-    assert "the run did not do it" in text
+    assert "the run refused the request" in text
     assert "there is no such group" in text
     assert "look again" in text
     assert fake.files == set()

@@ -121,4 +121,4 @@ def test_ctrl_c_in_a_python_script_is_one_line_that_says_how_to_go_on(tmp_path: 
         finally:
             started.kill()
     assert started.returncode == -signal.SIGINT
-    assert err.splitlines() == [f"interrupted; start the query again to go on from the checkpoint {tmp_path / 'ck'}"]
+    assert err.splitlines() == [f"interrupted; restart the query to continue from the checkpoint {tmp_path / 'ck'}"]
