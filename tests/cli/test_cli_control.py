@@ -162,7 +162,7 @@ def test_a_move_in_a_query_of_several_subqueries_names_one() -> None:
 def test_a_move_before_the_first_status_names_a_subquery() -> None:
     with running() as fake:
         (fake.root / "control" / "status.json").unlink()
-        assert "the run has not told yet" in said(penstock("move", "checkpoint", "01", "1"))
+        assert "the run has not published its status yet" in said(penstock("move", "checkpoint", "01", "1"))
 
 
 @pytest.mark.parametrize("group", ["012", "", "hot", "0" * 65, "01\n"])
@@ -185,7 +185,7 @@ def test_a_request_that_nobody_takes_is_taken_back() -> None:
 def test_a_request_that_was_taken_and_not_answered_may_have_been_done() -> None:
     with running(answers=say_nothing):
         text = said(penstock("scale", "checkpoint", "--sites", "2", "--timeout", "0.5"))
-    assert "it is not known what was done" in text
+    assert "the outcome is not known" in text
     assert "penstock top" in text
 
 

@@ -98,7 +98,7 @@ def test_the_second_ctrl_c_ends_a_query_in_the_middle_of_a_long_step(tmp_path: P
             started.kill()
     assert started.returncode == 130, err
     assert "Traceback" not in err
-    assert "the same command goes on from the last committed one" in err
+    assert "the same command continues from the last committed one" in err
 
 
 ENDLESS = """
