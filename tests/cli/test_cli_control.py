@@ -132,7 +132,7 @@ def test_without_waiting_the_request_is_left_to_the_run() -> None:
     with running(answers=None) as fake:
         result = penstock("scale", "checkpoint", "--sites", "2", "--no-wait")
         assert [replace(request, name="") for request in fake.control.requests()] == [ScaleRequest(2)]
-    assert (result.exit_code, "asked" in result.stdout) == (0, True)
+    assert (result.exit_code, "request sent" in result.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(
