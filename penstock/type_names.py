@@ -123,7 +123,7 @@ class _TypeReader:
             if name in folded[:i]:
                 raise QueryError(
                     f"`{self._text}` has two fields `{fields[i].name}`",
-                    detail="the case of letters does not matter in names of fields",
+                    detail="field names are not case-sensitive",
                     hint="give each field a different name",
                 )
         return pa.struct(fields)

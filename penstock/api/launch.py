@@ -258,7 +258,7 @@ def _overlap(one: _Folder, other: _Folder) -> ConfigError:
     return ConfigError(
         f"{inner.what} would lie {where} {outer.what}",
         detail=f"{_shown(inner)}, and {_shown(outer)}",
-        hint="give each a folder of its own, none inside another",
+        hint="use a separate folder for each, none inside another",
     )
 
 
@@ -266,7 +266,7 @@ def _read_back(source: str, folder: _Folder) -> ConfigError:
     return ConfigError(
         f"source `{source}` would read the output of its own query",
         detail=f"its files may lie in {_shown(folder)}",
-        hint="give each a folder of its own, none inside another",
+        hint="use a separate folder for each, none inside another",
     )
 
 

@@ -146,7 +146,7 @@ def _check_size(node: Node) -> None:
     if height > MAX_HEIGHT:
         raise QueryError(
             f"the stream has more than {MAX_HEIGHT} operators in a row",
-            hint="put conditions together with &, and columns into one select or with_columns",
+            hint="combine conditions with &, and columns in one select or with_columns",
         )
     if count > MAX_NODES:
         raise QueryError(
@@ -240,7 +240,7 @@ def _times(inputs: Sequence[Node], within: Within, times: Times) -> tuple[str, .
         raise QueryError(
             "`times` names a time for each input of the join",
             detail=f"it is {times!r}, and the join has {len(inputs)} inputs",
-            hint='write it as in times=("ts", "right_ts"); None stands for the usual time of an input',
+            hint='write it as in times=("ts", "right_ts"); None stands for the default time of an input',
         )
     return tuple(chosen_time(node, name, "a join") for node, name in zip(inputs, wanted, strict=True))
 

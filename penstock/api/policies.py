@@ -27,7 +27,7 @@ def register_policy(policy: Policy) -> None:
     if isinstance(policy, type) or not isinstance(named, str) or not callable(decides):
         raise ConfigError(
             f"`{policy!r}` is not a policy",
-            detail="a policy is a value with a `name`, which is a text, and a method `decide(round)`",
-            hint="give a value, as in register_policy(Mine()), and not its class",
+            detail="a policy is a value with a `name`, which is a string, and a method `decide(round)`",
+            hint="pass a value, as in register_policy(Mine()), not its class",
         )
     register(policy)

@@ -222,7 +222,7 @@ def _check_one_column(time: object, name: str) -> None:
         raise QueryError(
             f"the time of source `{name}` is one column, not {time!r}",
             detail=_user_line(),
-            hint='name the column by which the stream progresses, as in time="ts"; other columns need no mention',
+            hint='name only the column by which the stream progresses, as in time="ts"',
         )
 
 

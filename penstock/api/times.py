@@ -55,7 +55,7 @@ def window_of(node: Node, per: str | Usual | None, what: str) -> str | None:
         raise QueryError(
             f"{what} needs windows, or per=None",
             detail="the stream has no windows",
-            hint='put .windowed(ps.tumbling("1m")) before it; per=None means all rows, known when the stream has ended',
+            hint='put .windowed(ps.tumbling("1m")) before it; per=None means all rows, output when the stream ends',
         )
     return chosen_period(node, per, what)
 

@@ -45,7 +45,7 @@ def run_demo(seconds: int, rate: int, sites: int, master: str) -> int:
 
 def _introduce(rate: int, folder: Path) -> None:
     print(f"{rate:,} call records a second, up to 2 s out of order: who makes suspiciously many calls within")
-    print(f"{WINDOW_SECONDS} s? About 1 % of the rows are late on purpose, for a window that is closed when they come.")
+    print(f"{WINDOW_SECONDS} s? About 1 % of the rows are late on purpose: their window is closed when they arrive.")
     print(f"The query, its results and its checkpoint are in {folder}.", flush=True)
 
 

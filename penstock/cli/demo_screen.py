@@ -147,7 +147,7 @@ class PlainDemoScreen(PlainScreen):
             return
         self._due = time.monotonic() + _PLAIN_EVERY
         self._results.read_new()
-        top = ", ".join(f"{s.caller} ({s.calls:,} calls)" for s in self._results.suspects(3)) or "nobody yet"
+        top = ", ".join(f"{s.caller} ({s.calls:,} calls)" for s in self._results.suspects(3)) or "none yet"
         rate = self._demo_rate.now(p.rows_in)
         self.say(
             f"epoch {p.epoch}, {p.rows_in:,} rows in, {rate:,.0f} rows/s, low-water mark "

@@ -107,7 +107,7 @@ def _target(request: RunRequest) -> Target:
         case None, None:
             raise ConfigError(
                 "there is nothing to run",
-                detail="neither a script nor a stream nor a command is named",
+                detail="no script, stream or command is given",
                 hint='penstock run busy.sql, penstock run module:stream, or penstock run -c "SELECT ..."',
             )
     raise ConfigError(

@@ -47,7 +47,7 @@ def picture(status: Status, now: float, most: int | None = None) -> RenderableTy
 def rows_per_table(status: Status, height: int) -> int:
     """Return how many rows each table may have on a terminal of `height` lines."""
     tables = 2 * len(status.subqueries) + 1
-    lines_around = 3 + 5 * len(status.subqueries) + 3  # the last 3: heading and one decision of two lines
+    lines_around = 3 + 5 * len(status.subqueries) + 3  # the last 3: two of the heading, the second of a decision
     return max(1, (height - lines_around) // tables)
 
 

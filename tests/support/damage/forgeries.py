@@ -1,4 +1,4 @@
-"""Damage with valid checksums: manifests and runs changed by somebody who also recomputed the checksums.
+"""Damage with valid checksums: manifests and runs that were changed and then given new checksums.
 
 The changed content cannot be true: numbers out of range, fields of another type, runs that are not runs. A changed
 number that could be right cannot be detected.
