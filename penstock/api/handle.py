@@ -193,7 +193,7 @@ class Run:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def wait(self, timeout: float | None = None) -> Run:
-        """Wait until the run ends, or for `timeout` seconds; raise the error that ended the run."""
+        """Wait until the run ends, or at most `timeout` seconds, and return the run; raise the error that ended it."""
         began = time.monotonic()
         if self._shows_progress:
             watch(self, timeout)

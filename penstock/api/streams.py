@@ -125,8 +125,8 @@ class Stream:
         number: str | None = None,
     ) -> Stream:
         """Keep the first `n` rows of each combination of `keys` and `per`, ordered by `by`: columns, or `ps.desc(...)`
-        of them. `per` is a time column, by default `window_start` (None: all rows, output when the stream ends).
-        `number` names a column for the rank of each row, from 1."""
+        of them. `per` is a time column, by default `window_start`, or the stream's time if it has no windows (None: all
+        rows, output when the stream ends). `number` names a column for the rank of each row, from 1."""
         time = chosen_period(self.node, per, "a top-n")
         return self._checked(top_node(self.node, n, by, keys, time, number))
 
@@ -230,7 +230,7 @@ class Grouped:
         return Windowed(node, self.keys, window.over(*window_time(node, window.time)))
 
     def at(self, *times: str) -> Windowed:
-        """Group rows with equal times instead of windows: `.at("ts")`, or both times of a join, `.at("ts",
+        """Group rows with equal times instead of windows: `.at("ts")`; after a join, both times: `.at("ts",
         "right_ts")`."""
         keys = [key.name for key in self.keys]
         if not times or len({*times, *keys}) < len(times) + len(keys):

@@ -47,8 +47,8 @@ class SessionSpec:
 
 def tumbling(size: Length, offset: Length = 0, *, time: str | None = None) -> WindowSpec:
     """Define windows of `size`, one after another: `tumbling("10s")`. A number counts in the unit of a BIGINT time.
-    `offset` shifts their starts. `time` names the time column if it is not the default one, as in `tumbling("1m",
-    time="right_ts")` after a join."""
+    `offset` shifts their starts. `time` names the time column if it is not the default one: `tumbling("1m",
+    time="right_ts")`."""
     return sliding(size, size, offset, time=time)
 
 

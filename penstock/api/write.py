@@ -1,5 +1,4 @@
-"""Sinks of a stream: `.to.files(...)`, `.to.memory()`, `.to.callback(...)`, `.to.terminal()`, followed by
-`.start(...)`."""
+"""Sinks of a stream: `.to.files(...)`, `.to.memory()`, `.to.callback(...)`, `.to.terminal()`; then `.start(...)`."""
 
 from __future__ import annotations
 
