@@ -1,6 +1,6 @@
-"""How SQL spells the types of columns: `BIGINT`, `DECIMAL(18, 3)`, `STRUCT(id BIGINT, tags VARCHAR[])`.
+"""SQL names of column types: `BIGINT`, `DECIMAL(18, 3)`, `STRUCT(id BIGINT, tags VARCHAR[])`.
 
-Nested types are read in the forms of DuckDB and of Spark and Flink (`STRUCT<id: BIGINT>`, `ROW(id BIGINT)`,
+Nested types are parsed in the forms of DuckDB, Spark and Flink (`STRUCT<id: BIGINT>`, `ROW(id BIGINT)`,
 `ARRAY<VARCHAR>`, `VARCHAR[]`, `MAP<VARCHAR, BIGINT>`), and written in that of DuckDB, which evaluates them.
 """
 
@@ -45,12 +45,12 @@ T = TypeVar("T")
 
 
 def arrow_type(sql_type: str) -> pa.DataType:
-    """The Arrow type of a SQL type name; lengths as in VARCHAR(20) are accepted and ignored."""
+    """Return the Arrow type of a SQL type name; lengths as in VARCHAR(20) are accepted and ignored."""
     return _TypeReader(sql_type).whole()
 
 
 def sql_type(arrow: pa.DataType) -> str:
-    """The SQL name of a type of a normalised schema."""
+    """Return the SQL name of a type of a normalised schema."""
     if pa.types.is_decimal(arrow):
         return f"DECIMAL({arrow.precision}, {arrow.scale})"
     if pa.types.is_struct(arrow):
@@ -66,19 +66,20 @@ def sql_type(arrow: pa.DataType) -> str:
 
 
 def is_nested(arrow: pa.DataType) -> bool:
-    """Tell whether values of the type hold other values."""
+    """Return whether values of the type contain other values."""
     return bool(pa.types.is_nested(arrow))
 
 
 class _TypeReader:
-    """Reads a type from left to right, by the recursive descent that its grammar asks for."""
+    """A recursive descent parser of type names."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at, self._depth = text, 0, 0
-        # Of each token: the text, and whether it was quoted. A name keeps its case, a word of SQL has none.
+        # Each token is its text and whether it was quoted. Names keep their case; keywords are not case-sensitive.
         self._tokens = [(m[1] or m[2] or m[3] or m[4], m[1] is not None) for m in _TOKEN.finditer(text.strip())]
 
     def whole(self) -> pa.DataType:
+        """Parse the whole text as one type."""
         found = self._type()
         if self._at < len(self._tokens):
             raise self._unknown()
@@ -87,7 +88,7 @@ class _TypeReader:
     def _type(self) -> pa.DataType:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise QueryError("a type is nested too deeply", hint="declare the column VARCHAR, and it is JSON text")
+            raise QueryError("a type is nested too deeply", hint="declare the column VARCHAR to get it as JSON text")
         found = self._named()
         while self._peek() == "[":
             self._take("[")
@@ -122,8 +123,8 @@ class _TypeReader:
             if name in folded[:i]:
                 raise QueryError(
                     f"`{self._text}` has two fields `{fields[i].name}`",
-                    detail="the case of letters does not matter in names of fields",
-                    hint="give each field a name of its own",
+                    detail="field names are not case-sensitive",
+                    hint="give each field a different name",
                 )
         return pa.struct(fields)
 
@@ -154,6 +155,7 @@ class _TypeReader:
         return pa.decimal128(*(numbers if len(numbers) == 2 else [numbers[0], 0]))
 
     def _in_brackets(self, read: Callable[[], T]) -> list[T]:
+        """Parse a list in brackets, `<...>` or `(...)`, each item with `read`."""
         opening = self._peek() or ""
         self._take(opening)
         found = [read()]

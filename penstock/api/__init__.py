@@ -1,4 +1,4 @@
-"""The Python face: streams, windows, aggregates, and the handle of a running query. It builds plans and starts them.
+"""Python API: streams, windows, aggregates, and the handle of a running query. Builds plans and starts them.
 
-Sits on top: it may import everything but cli and bench; nothing below imports it.
+May import every package except cli and bench; no package below imports it.
 """

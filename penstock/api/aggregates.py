@@ -15,20 +15,21 @@ from penstock.plan.naming import aggregate_name
 
 @dataclass(frozen=True)
 class AggregateSpec:
-    """An aggregate that has neither its name nor its stream yet; an argument that is a string is read then."""
+    """An aggregate that is not yet bound to a stream. An argument that is a string is parsed when it is bound."""
 
     function: str
     argument: Expr | str | None
 
     def over(self, columns: Collection[str]) -> Aggregation:
-        """The aggregate over these columns, under its usual name."""
+        """Bind the aggregate to a stream with these columns, under its default name."""
         what = f"{self.function}(...)"
         argument = None if self.argument is None else expression_of(self.argument, columns, what)
         return Aggregation(aggregate_name(self.function, argument), self.function, argument)
 
 
 def aggregation_of(value: object, columns: Collection[str], name: str = "") -> Aggregation:
-    """What `agg` is given: an aggregate, or one as SQL text, such as "sum(qty)"; without a `name` by its usual one."""
+    """Return the aggregate that `value` describes: an AggregateSpec, or SQL text such as "sum(qty)". An empty `name`
+    means the default name."""
     match value:
         case AggregateSpec():
             found = value.over(columns)
@@ -44,60 +45,60 @@ def aggregation_of(value: object, columns: Collection[str], name: str = "") -> A
 
 
 def count(column: object | None = None) -> AggregateSpec:
-    """How many rows; with a column, how many of its values are not null."""
+    """Count the rows or, with `column`, its values that are not null."""
     return AggregateSpec("count", None if column is None else as_operand(column))
 
 
 def count_distinct(column: object) -> AggregateSpec:
-    """How many different values that are not null."""
+    """Count the different values of `column` that are not null."""
     return AggregateSpec("count_distinct", as_operand(column))
 
 
 def sum(column: object) -> AggregateSpec:
-    """The sum; an integer sum that does not fit 64 bits is an error."""
+    """Sum the values of `column`; an integer sum that does not fit 64 bits is an error."""
     return AggregateSpec("sum", as_operand(column))
 
 
 def avg(column: object) -> AggregateSpec:
-    """The mean, as a double."""
+    """Compute the mean of `column` as a DOUBLE."""
     return AggregateSpec("avg", as_operand(column))
 
 
 def min(column: object) -> AggregateSpec:
-    """The least value."""
+    """Find the smallest value of `column`."""
     return AggregateSpec("min", as_operand(column))
 
 
 def max(column: object) -> AggregateSpec:
-    """The greatest value."""
+    """Find the largest value of `column`."""
     return AggregateSpec("max", as_operand(column))
 
 
 def stddev(column: object) -> AggregateSpec:
-    """The sample standard deviation."""
+    """Compute the sample standard deviation of `column`."""
     return AggregateSpec("stddev", as_operand(column))
 
 
 def stddev_pop(column: object) -> AggregateSpec:
-    """The population standard deviation."""
+    """Compute the population standard deviation of `column`."""
     return AggregateSpec("stddev_pop", as_operand(column))
 
 
 def variance(column: object) -> AggregateSpec:
-    """The sample variance."""
+    """Compute the sample variance of `column`."""
     return AggregateSpec("variance", as_operand(column))
 
 
 def var_pop(column: object) -> AggregateSpec:
-    """The population variance."""
+    """Compute the population variance of `column`."""
     return AggregateSpec("var_pop", as_operand(column))
 
 
 def first(column: object) -> AggregateSpec:
-    """The value of the earliest row by event time that is not null; the least one where times are equal."""
+    """Take the first value of `column` by event time that is not null; among equal times, the smallest."""
     return AggregateSpec("first", as_operand(column))
 
 
 def last(column: object) -> AggregateSpec:
-    """The value of the latest row by event time that is not null; the greatest one where times are equal."""
+    """Take the last value of `column` by event time that is not null; among equal times, the largest."""
     return AggregateSpec("last", as_operand(column))

@@ -1,7 +1,7 @@
 """Expressions in Python: `col("price") * 2 > 10`, `when(col("a") > 0, "up").otherwise("down")`.
 
-An operand that is a string is a text constant, as in `col("kind") == "call"`; where a function asks for a column, as in
-`sum("duration")`, a string is the name of one, or SQL text (`sum("price * amount")`).
+A string operand is a text constant, as in `col("kind") == "call"`. Where a function expects a column, as in
+`sum("duration")`, a string is a column name or SQL text (`sum("price * amount")`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _CONSTANTS = (bool, int, float, str, bytes, Decimal, date, datetime, timedelta, 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ColumnExpr:
-    """An expression under construction; `tree` is what it stands for. `==` builds an expression, so it cannot be a key
-    of a dict, and it has no truth value."""
+    """An expression under construction; `tree` is its syntax tree. `==` builds an expression, so a ColumnExpr is not
+    hashable and has no truth value."""
 
     tree: Expr
 
     __hash__ = None  # type: ignore[assignment]
-    __array_ufunc__ = None  # so that numpy's scalars leave `np.int64(1) + col("a")` to this class
+    __array_ufunc__ = None  # makes numpy scalars defer to this class in `np.int64(1) + col("a")`
 
     def __add__(self, other: object) -> ColumnExpr:
         return call("+", self, other)
@@ -58,14 +58,14 @@ class ColumnExpr:
         return call("/", other, self)
 
     def __floordiv__(self, other: object) -> ColumnExpr:
-        """Division of integers, rounded towards zero (as in SQL, and not as in Python)."""
+        """Divide integers, rounding towards zero (as in SQL; Python rounds down)."""
         return call("//", self, other)
 
     def __rfloordiv__(self, other: object) -> ColumnExpr:
         return call("//", other, self)
 
     def __mod__(self, other: object) -> ColumnExpr:
-        """The remainder of `//`, with the sign of the dividend (as in SQL, and not as in Python)."""
+        """Return the remainder of `//`, with the sign of the dividend (as in SQL; Python takes that of the divisor)."""
         return call("%", self, other)
 
     def __rmod__(self, other: object) -> ColumnExpr:
@@ -108,32 +108,34 @@ class ColumnExpr:
         return call("not", self)
 
     def is_null(self) -> ColumnExpr:
+        """Test whether the value is null."""
         return call("is_null", self)
 
     def is_not_null(self) -> ColumnExpr:
+        """Test whether the value is not null."""
         return call("is_not_null", self)
 
     def is_in(self, values: Iterable[object]) -> ColumnExpr:
-        """Whether it equals one of the values; false where there are none."""
+        """Test whether the value equals one of `values`; false if `values` is empty."""
         if isinstance(values, str | bytes):
             raise QueryError(f"is_in takes several values, not {values!r}", hint=f"write is_in([{values!r}])")
         members = list(values)
         return call("in", self, *members) if members else lit(False)
 
     def like(self, pattern: object) -> ColumnExpr:
-        """Whether it matches a pattern, where `%` stands for any text and `_` for any one character."""
+        """Test whether the value matches `pattern`, where `%` stands for any text and `_` for any single character."""
         return call("like", self, pattern)
 
     def between(self, low: object, high: object) -> ColumnExpr:
-        """Whether it is at least `low` and at most `high`."""
+        """Test whether the value is at least `low` and at most `high`."""
         return call("between", self, low, high)
 
     def field(self, name: str) -> ColumnExpr:
-        """A field of a STRUCT; null where the struct is."""
+        """Take the field `name` of a STRUCT; null if the struct is null."""
         return call("struct_extract", self, name)
 
     def cast(self, type: str, *, lenient: bool = False) -> ColumnExpr:
-        """As another SQL type; where a value does not fit, an error, or null if `lenient`."""
+        """Convert the value to the SQL type `type`. A value that does not fit is an error, or null if `lenient`."""
         return ColumnExpr(Cast(self.tree, sql_type(arrow_type(type)), lenient))
 
     def __bool__(self) -> NoReturn:
@@ -155,11 +157,12 @@ class ColumnExpr:
 
 @dataclass(frozen=True)
 class When:
-    """A CASE that has no ELSE yet."""
+    """A CASE expression without its ELSE: `branches` are pairs of condition and value."""
 
     branches: tuple[tuple[Expr, Expr], ...]
 
     def when(self, condition: object, value: object) -> When:
+        """Add a branch: `WHEN condition THEN value`."""
         if isinstance(condition, str):
             raise QueryError(
                 "the condition of a CASE cannot be a string",
@@ -169,32 +172,33 @@ class When:
         return When((*self.branches, (as_expr(condition), as_expr(value))))
 
     def otherwise(self, value: object) -> ColumnExpr:
+        """Complete the CASE with `ELSE value`."""
         return ColumnExpr(Case(self.branches, as_expr(value)))
 
 
 def col(name: str) -> ColumnExpr:
-    """The column called `name`; any name is taken as it is, dots and all."""
+    """Refer to the column called `name`. The name is taken literally, including dots."""
     return ColumnExpr(Column(name))
 
 
 def lit(value: object) -> ColumnExpr:
-    """A constant."""
+    """Make a constant of a Python value."""
     return ColumnExpr(as_expr(value))
 
 
 def call(function: str, *arguments: object) -> ColumnExpr:
-    """A scalar function by its SQL name, as in `call("lower", col("name"))`."""
+    """Call a scalar function by its SQL name, as in `call("lower", col("name"))`."""
     name = require_function(function, len(arguments)).name
     return ColumnExpr(Call(name, tuple(as_expr(argument) for argument in arguments)))
 
 
 def when(condition: object, value: object) -> When:
-    """`CASE WHEN condition THEN value`, to be ended by `.otherwise(...)`."""
+    """Begin `CASE WHEN condition THEN value`; complete it with `.otherwise(...)`."""
     return When(()).when(condition, value)
 
 
 def as_expr(value: object) -> Expr:
-    """The tree of an operand: an expression stays, any other value is a constant."""
+    """Return the tree of an operand: an expression is kept, any other value becomes a constant."""
     match value:
         case ColumnExpr(tree):
             return tree
@@ -214,5 +218,6 @@ def as_expr(value: object) -> Expr:
 
 
 def as_operand(value: object) -> Expr | str:
-    """An argument that is a column or computed from some. A string is read once the stream is known whose it is."""
+    """Return an argument that is a column or an expression over columns. A string is kept and parsed once the columns
+    of the stream are known."""
     return value if isinstance(value, str) else as_expr(value)

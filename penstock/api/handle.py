@@ -45,11 +45,11 @@ import msgspec
 
 from penstock.control.requests import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest, SplitRequest
 
-_WAIT = 30.0  # seconds for which the answer of a run is waited for
+_WAIT = 30.0  # seconds to wait for the answer of a run
 
 
 class Run:
-    """A running query. It goes on in the background until its input ends, `until` is reached, or it is stopped."""
+    """A running query. It runs in a background thread until its input ends, `until` is reached, or it is stopped."""
 
     def __init__(
         self,
@@ -72,51 +72,53 @@ class Run:
         self._warnings: list[str] = []
         self._progress, self._decisions = Progress(epoch=loop.manifest.epoch), Counter[str]()
         ears.listeners.append(self._note)
-        # Not the thread itself: one whose `join` was interrupted is no longer known to be alive (Python 3.11).
+        # An event rather than the thread: after an interrupted `join`, Python 3.11 reports a live thread as dead.
         self._over = threading.Event()
         self._driver = threading.Thread(target=self._drive, name="penstock-run", daemon=True)
         self._driver.start()
         stop_at_process_end(self)
 
-    # -- what users ask ------------------------------------------------------------------------------------------
+    # -- inspection ----------------------------------------------------------------------------------------------
 
     @property
     def progress(self) -> Progress:
+        """Return the progress of this run: its state, epoch, row counts and low-water mark."""
         return self._progress
 
     @property
     def events(self) -> Sequence[Event]:
-        """The latest events of the run, oldest first. Decisions and all else that is rare are kept for longer than what
-        every epoch tells."""
+        """Return the most recent events of the run, oldest first. Per-epoch events are kept for a shorter time than
+        decisions and other rare events."""
         return self._ears.events
 
     @property
     def decisions(self) -> Mapping[str, int]:
-        """How many decisions this run has carried out, by what they are ("move", "split", ...), and how many were
+        """Count the decisions this run has carried out, by kind ("move", "split", ...), and those that were
         "refused"."""
         return dict(self._decisions)
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What whoever started the run should know, oldest first."""
+        """Return the warnings of this run, oldest first."""
         return tuple(self._warnings)
 
     @property
     def checkpoint(self) -> Path:
+        """Return the folder of the checkpoint."""
         return self._loop.checkpoint.root
 
     @property
     def late(self) -> pa.Table:
-        """The rows that came too late for something, with all their columns and what that was. Of a query with several
-        sources ask for those of one, with `late_of`."""
+        """Return the late rows, with all their columns and what each was too late for. For a query with several sources
+        use `late_of`."""
         sources = self._loop.query.sources
         if len(sources) > 1:
             names = ", ".join(f"`{source.name}`" for source in sources)
-            raise PenstockError("each source has late rows of its own", detail=names, hint="use late_of(name)")
+            raise PenstockError("this query has several sources", detail=names, hint="use late_of(name)")
         return self.late_of(sources[0].name)
 
     def late_of(self, source: str) -> pa.Table:
-        """The late rows of one source, by its name."""
+        """Return the late rows of the source named `source`."""
         names = [known.name for known in self._loop.query.sources]
         if source not in names:
             raise PenstockError(f"this query has no source `{source}`", hint=did_you_mean(source, names))
@@ -125,46 +127,48 @@ class Run:
 
     @property
     def bad(self) -> pa.Table:
-        """The malformed rows that were diverted, with file, line and reason."""
+        """Return the malformed rows that were diverted, with file, line and reason."""
         return self._published("bad", BAD_ROWS_SCHEMA)
 
     def folder(self, output: str) -> Path:
-        """Where the "late" or the "bad" rows are published, as Parquet files."""
+        """Return the folder of the published "late" or "bad" rows, which are Parquet files."""
         return self._loop.outputs.diverted_folder(output)
 
     def explain(self) -> str:
+        """Return the plan of the query as text."""
         return explain(self._loop.query)
 
     def result(self) -> pa.Table:
-        """The rows of an in-memory sink so far."""
+        """Return the rows that an in-memory sink has collected so far."""
         if self._results is None:
             raise PenstockError("this query does not keep its results in memory", hint="use .to.memory()")
         return self._results.table()
 
     def pandas(self) -> pd.DataFrame:
+        """Return the rows that an in-memory sink has collected so far, as a pandas DataFrame."""
         return self.result().to_pandas()
 
     # -- steering ------------------------------------------------------------------------------------------------
 
     def scale(self, sites: int, *, subquery: int | None = None, timeout: float = _WAIT) -> str:
-        """Give the query another number of sites, or one of its subqueries. Like `move`, `split` and `rebalance`, this
-        waits for the run to answer, for `timeout` seconds, and returns what came of it; what cannot be done raises."""
+        """Change the number of sites of the query, or of one `subquery`. Like `move`, `split` and `rebalance`, wait up
+        to `timeout` seconds for the run to answer and return its answer; raise PenstockError if the run refuses."""
         return self._helm().scale(sites, subquery, timeout)
 
     def move(self, group: str | Group, site: int, *, subquery: int | None = None, timeout: float = _WAIT) -> str:
-        """Give a group another home. Policies leave it there, until `rebalance`."""
+        """Move a partition group to another site. Policies leave it there until `rebalance`."""
         return self._helm().move(group, site, subquery, timeout)
 
     def split(self, group: str | Group, *, subquery: int | None = None, timeout: float = _WAIT) -> str:
-        """Make two groups of one, at the same site."""
+        """Split a partition group into two at the same site."""
         return self._helm().split(group, subquery, timeout)
 
     def rebalance(self, *, subquery: int | None = None, timeout: float = _WAIT) -> str:
-        """Even out the sites now, whatever the policy is."""
+        """Balance the load of the sites now, whichever policy is in use."""
         return self._helm().rebalance(subquery, timeout)
 
     def groups(self, subquery: int = 0) -> dict[str, int]:
-        """The groups of a subquery by their bits, and the site that each lives at from the next epoch on."""
+        """Return the site of each partition group of a subquery from the next epoch on, by the bits of the group."""
         directories = self._loop.directories
         if not 0 <= subquery < len(directories):
             raise ConfigError(
@@ -176,6 +180,7 @@ class Run:
         return {str(group): site for group, site in zip(directory.groups, directory.homes, strict=True)}
 
     def _helm(self) -> _Helm:
+        """Return the object that sends requests to this run; raise if called from the thread of the run."""
         if threading.current_thread() is self._driver:
             raise PenstockError(
                 "a run cannot wait for itself",
@@ -188,7 +193,7 @@ class Run:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def wait(self, timeout: float | None = None) -> Run:
-        """Wait until the run is over; raises the error that ended it."""
+        """Wait until the run ends, or at most `timeout` seconds, and return the run; raise the error that ended it."""
         began = time.monotonic()
         if self._shows_progress:
             watch(self, timeout)
@@ -198,27 +203,30 @@ class Run:
         return self
 
     def stop(self, now: bool = False) -> Run:
-        """Finish the epoch and stop; `now` gives the running epoch up, which loses nothing."""
+        """Finish the current epoch and stop. With `now`, abandon the current epoch; the next run repeats it, so no rows
+        are lost."""
         self.request_stop(now)
         return self.wait()
 
     def request_stop(self, now: bool = False) -> None:
-        """The same without waiting for the end, for signal handlers and screens."""
+        """Request a stop as `stop` does, without waiting. For signal handlers and screens."""
         self._stop.set()
         if now:
             self._loop.abandon()
 
     @property
     def running(self) -> bool:
+        """Return whether the run has not ended yet."""
         return not self._over.is_set()
 
     def join(self, timeout: float) -> None:
-        """Wait so many seconds at most for the end, whatever that is."""
+        """Wait at most `timeout` seconds for the run to end; do not raise its error."""
         self._over.wait(timeout)
 
     # -- the thread ----------------------------------------------------------------------------------------------
 
     def _drive(self) -> None:
+        """Run epochs until the end, and release all resources."""
         try:
             while not self._stop.is_set() and not self._until.reached(self._progress):
                 began = time.monotonic()
@@ -228,7 +236,7 @@ class Run:
                     break
                 self._rest(outcome, began)
             self._end("finished" if self._loop.manifest.finished else "stopped")
-        except BaseException as error:  # the caller of wait() gets it
+        except BaseException as error:  # raised by wait()
             self._end("stopped" if self._stop.is_set() else "failed")
             unfinished = self._loop.abandoned or self._loop.room.given_up
             self._error = None if self._stop.is_set() and unfinished else error
@@ -240,7 +248,7 @@ class Run:
                 self._over.set()
 
     def _rest(self, outcome: Outcome, began: float) -> None:
-        """Keep the pace of epochs; with a backlog the next one begins at once."""
+        """Keep the pace of epochs; with a backlog the next epoch begins at once."""
         if outcome is Outcome.IDLE or not self._progress.waiting:
             self._stop.wait(self._pace.pause(outcome is not Outcome.IDLE, time.monotonic() - began))
 
@@ -248,6 +256,7 @@ class Run:
         self._progress = replace(self._progress, state=state, seconds=self._progress.elapsed)
 
     def _note(self, event: Event) -> None:
+        """Update progress, decisions and warnings from an event."""
         match event:
             case EpochCommitted():
                 self._progress = self._progress.plus(
@@ -268,7 +277,7 @@ class Run:
 
 
 class _Helm:
-    """Asks a run by `ask` and waits for its answer. `names` are those of its subqueries, in order."""
+    """Sends requests to a run through `ask` and waits for the answers. `names` are its subqueries, in order."""
 
     def __init__(self, ask: Callable[[Request], Future[Answer]], names: tuple[str, ...]) -> None:
         self._ask, self._names = ask, names
@@ -286,45 +295,47 @@ class _Helm:
         return self._answered(_checked(SplitRequest(str(group), self._one(subquery))), timeout)
 
     def _one(self, subquery: int | None) -> int:
-        """Return the subquery that has a group; where there is only one, it need not be named."""
+        """Return the number of the subquery; it may be omitted if there is only one."""
         if subquery is not None or len(self._names) == 1:
             return subquery or 0
         known = ", ".join(f"{number}: {name}" for number, name in enumerate(self._names)) or "this query has none"
         raise ConfigError("which subquery has the group?", detail=known, hint="add subquery= and its number")
 
     def _answered(self, request: Request, timeout: float) -> str:
+        """Send a request and return the answer of the run; raise if the run refuses it or does not answer in time."""
         reply = self._ask(request)
         try:
             answer = reply.result(timeout)
         except TimeoutError:
             raise _no_answer(timeout, withdrawn=reply.cancel()) from None
         if answer.why_not is not None:
-            hint = answer.detail or "look at run.progress, run.groups() and run.explain() for what there is"
-            raise PenstockError("the run did not do it", detail=answer.why_not, hint=hint)
+            hint = answer.detail or "see run.progress, run.groups() and run.explain()"
+            raise PenstockError("the run refused the request", detail=answer.why_not, hint=hint)
         return answer.detail or "done"
 
 
 def _checked(request: Request) -> Request:
-    """Refuse numbers and groups that make no sense, before the run is asked."""
+    """Check the values of a request before it is sent to the run."""
     try:
         return msgspec.convert(asdict(request), type(request))
     except msgspec.ValidationError as error:
         raise ConfigError(
-            "the run cannot be asked for that",
+            "the request is not valid",
             detail=str(error),
-            hint="sites and subqueries are whole numbers; a group is written as its bits, as run.groups() has it",
+            hint="sites and subqueries are whole numbers; a group is written as its bits, as in run.groups()",
         ) from error
 
 
 def _no_answer(timeout: float, withdrawn: bool) -> PenstockError:
+    """Return the error for a request without an answer; `withdrawn` requests will not be carried out."""
     if withdrawn:
         return PenstockError(
             f"nothing was done: the run did not answer in {timeout:g} s",
-            detail="the request is taken back",
-            hint="ask again, or give it a longer timeout= where epochs are long",
+            detail="the request is withdrawn",
+            hint="try again, or pass a longer timeout= if epochs are long",
         )
     return PenstockError(
-        f"it is not known yet what comes of it: the run did not answer in {timeout:g} s",
-        detail="the run has taken the request",
-        hint="look at run.events, or give it a longer timeout= where epochs are long",
+        f"the outcome is not known yet: the run did not answer in {timeout:g} s",
+        detail="the run has received the request",
+        hint="see run.events, or pass a longer timeout= if epochs are long",
     )

@@ -1,7 +1,8 @@
-"""Starting a query: settings, checkpoint, executor, loop, handle.
+"""Start a query: settings, checkpoint, executor, loop, handle.
 
-Rows of two outputs in one folder would be mixed, results inside a checkpoint would be collected, and a source that
-reads what its query writes would never come to an end. All of that is found before anything runs; links are resolved.
+Before anything runs, folders that overlap are refused, with links resolved: two outputs in one folder would be mixed,
+results inside a checkpoint would be deleted by garbage collection, and a source that reads the output of its own query
+would never end.
 """
 
 from __future__ import annotations
@@ -42,13 +43,15 @@ from penstock.settings import INLINE, Settings, default_master, span
 from penstock.storage.disk_errors import using_disks
 from penstock.user_code import told
 
-HANDOFF_PACE = 0.02  # a source that hands rows over sets the pace itself, and is looked at often
+HANDOFF_PACE = 0.02  # seconds; a source that pushes its rows sets the pace itself, so it is polled often
 _NOT_SETTINGS = ("until", "on_event", "progress")
 _STAGING = "_penstock"
 _OF_A_CHECKPOINT = ("query.json", "manifests/000000000000.json", "runs/e000000000001-x.arrow")
 
 
 def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], results: MemoryResults | None) -> Run:
+    """Start a query and return its handle. `options` are the settings of a run and `until`, `on_event` and
+    `progress`."""
     prepare_process_end()
     until = parse_until(options.pop("until", None))
     listener: Callable[[Event], None] | None = options.pop("on_event", None)
@@ -65,7 +68,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     ears = Ears([_guarded(listener)] if listener else [])
     executor: Executor | None = None
     try:
-        # No Spark is started to say that nothing is left to do.
+        # A finished query has nothing left to do, so Spark is not started.
         if has_finished(store.root):
             executor = InlineExecutor()
         else:
@@ -84,7 +87,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
 
 
 def _starting(settings: Settings, ears: Ears, shows: bool) -> AbstractContextManager[None]:
-    """Tell that Spark is started, and show it while it takes its seconds."""
+    """Report that Spark is starting, and show it while that takes seconds."""
     if settings.master == INLINE:
         return nullcontext()
     ears.hear(SparkStarting(settings.master))
@@ -92,8 +95,8 @@ def _starting(settings: Settings, ears: Ears, shows: bool) -> AbstractContextMan
 
 
 def check_together(queries: Sequence[tuple[str, Sink, str | Path | None]], options: Mapping[str, Any]) -> None:
-    """Refuse queries that are to be started together, each with its name and its checkpoint, if they would get into
-    each other's way. A checkpoint that nobody names is not in anybody's way."""
+    """Check that queries which are to run together do not share folders. Each is a name, a sink and a checkpoint; a
+    checkpoint that is None is temporary and overlaps with nothing."""
     settings = settings_from({name: value for name, value in options.items() if name not in _NOT_SETTINGS})
     compile_options = CompileOptions.of(settings)
     footprints = [
@@ -104,11 +107,12 @@ def check_together(queries: Sequence[tuple[str, Sink, str | Path | None]], optio
 
 
 def _nowhere(name: str) -> Path:
+    """Return a path that stands for the temporary checkpoint of a query; nothing is written there."""
     return Path(tempfile.gettempdir()) / "penstock-nowhere" / quote(f"q{name}", safe="")
 
 
 def _guarded(listener: Callable[[Event], None]) -> Callable[[Event], None]:
-    """The listener of the user, whose errors name the line they come from."""
+    """Wrap the user's listener so that its errors name the line that raised them."""
 
     def call(event: Event) -> None:
         try:
@@ -120,28 +124,31 @@ def _guarded(listener: Callable[[Event], None]) -> Callable[[Event], None]:
             raise PenstockError(
                 f"the listener `{name}` failed",
                 detail=told(error),
-                hint="correct what is given as on_event and start the query again: the checkpoint is intact",
+                hint="the checkpoint is intact: fix the function passed as on_event and restart the query",
             ) from error
 
     return call
 
 
 def _check_lead(lead: Length, query: Query) -> None:
-    """Refuse a number over a TIMESTAMP; it counts in the unit of the times, like all spans of event time."""
+    """Check that `max_lead` has a unit if a source has a TIMESTAMP time; without one it counts in the unit of the
+    times."""
     for source in query.sources:
         length_over(lead, source.schema.field(source.time).type, "the setting `max_lead` of a query")
 
 
 def _temporary_checkpoint() -> str:
-    """For a run that nobody will continue: it is gone with the process."""
+    """Create a checkpoint folder that is deleted at the end of the process."""
     return str(scratch_folder("checkpoint"))
 
 
 def _attached(query: Query) -> list[AttachedConnector]:
+    """Return the connectors of the sources that push their rows."""
     return [s.connector for s in query.sources if isinstance(s.connector, AttachedConnector)]
 
 
 def _close(query: Query, executor: Executor | None, store: Checkpoint) -> None:
+    """Release the sources, the executor and the lock of the checkpoint."""
     for source in _attached(query):
         source.detach()
     if executor is not None:
@@ -150,7 +157,7 @@ def _close(query: Query, executor: Executor | None, store: Checkpoint) -> None:
 
 
 def settings_from(options: dict[str, Any]) -> Settings:
-    """Settings from the options of `start` and the flags of the command line."""
+    """Build Settings from the options of `start` and the flags of the command line."""
     options = {"master": default_master()} | options
     for written, name in (("epoch", "epoch_seconds"), ("deadline", "deadline_seconds"), ("round", "round_seconds")):
         if written in options:
@@ -158,15 +165,16 @@ def settings_from(options: dict[str, Any]) -> Settings:
     if options.get("max_lead") is not None:
         options["max_lead"] = span(options["max_lead"])
     settings = Settings().with_options(**options)
-    policy_named(settings.policy)  # one that nobody knows is refused before there is a checkpoint or a Spark
+    policy_named(settings.policy)  # refuses an unknown policy before a checkpoint is made or Spark is started
     return settings
 
 
 def executor_for(settings: Settings, handed_over: bool = False) -> Executor:
-    """`handed_over`: some source hands its rows over, by jobs of Spark that need the cores which a crew would hold."""
+    """Create the executor for the master in `settings`. `handed_over`: a source pushes its rows with Spark jobs, which
+    need the cores that a worker pool would occupy."""
     if settings.master == INLINE:
         return InlineExecutor()
-    from penstock.spark.choice import executor_on  # imported late: the inline engine must not wait for Spark
+    from penstock.spark.choice import executor_on  # imported late: the inline engine does not need Spark
     from penstock.spark.session import spark_context
 
     return executor_on(spark_context(settings.master), settings.exchange == "direct" and not handed_over)
@@ -174,7 +182,7 @@ def executor_for(settings: Settings, handed_over: bool = False) -> Executor:
 
 @dataclass(frozen=True)
 class _Folder:
-    """`private`: nothing else may lie in it but what is `at_home` there."""
+    """A folder that a query uses. `private`: no other folder may lie inside it, except those that are `at_home`."""
 
     what: str
     given: Path
@@ -183,10 +191,11 @@ class _Folder:
 
     @property
     def path(self) -> Path:
+        """Return the path with all links resolved."""
         return Path(os.path.realpath(self.given))
 
     def holds(self, other: _Folder) -> bool:
-        """Whether a reader of this folder, or its collection, would come upon the other one."""
+        """Return whether `other` lies inside this folder where its readers, or garbage collection, would find it."""
         if not other.path.is_relative_to(self.path):
             return False
         between = other.path.relative_to(self.path).parts
@@ -206,6 +215,7 @@ class _Footprint:
 
     @property
     def folders(self) -> list[_Folder]:
+        """Return the folders that the query writes: its checkpoint and its outputs."""
         outputs = Outputs(self.query, self.settings, self.checkpoint).visible_folders()
         home = Path(os.path.realpath(self.checkpoint))
         return [
@@ -220,7 +230,7 @@ class _Footprint:
         return f"{what} of `{self.name}`" if self.name else what
 
     def read_back(self) -> Iterator[tuple[str, _Folder]]:
-        """The sources that would read what the query itself writes, each with the folder that it would read."""
+        """Yield each source that would read an output of its own query, with that folder."""
         for source in self.query.sources:
             if isinstance(source.connector, ListingConnector):
                 for folder in self.folders:
@@ -230,8 +240,8 @@ class _Footprint:
 
 
 def _check_apart(footprints: Sequence[_Footprint]) -> None:
-    """Refuse queries of which one folder lies in another, or whose sources would read what they write."""
-    caches = {one.settings.cache for one in footprints} - {"", "executor"}  # queries may share one
+    """Check that no folder of the queries lies in another, and that no source reads the output of its own query."""
+    caches = {one.settings.cache for one in footprints} - {"", "executor"}  # queries may share a cache
     folders = [_Folder("the cache", Path(path), private=True) for path in sorted(caches)]
     folders += [folder for one in footprints for folder in one.folders]
     for one, other in combinations(folders, 2):
@@ -248,19 +258,19 @@ def _overlap(one: _Folder, other: _Folder) -> ConfigError:
     return ConfigError(
         f"{inner.what} would lie {where} {outer.what}",
         detail=f"{_shown(inner)}, and {_shown(outer)}",
-        hint="give each a folder of its own, none inside another",
+        hint="use a separate folder for each, none inside another",
     )
 
 
 def _read_back(source: str, folder: _Folder) -> ConfigError:
     return ConfigError(
-        f"source `{source}` would read what the query writes itself",
+        f"source `{source}` would read the output of its own query",
         detail=f"its files may lie in {_shown(folder)}",
-        hint="give each a folder of its own, none inside another",
+        hint="use a separate folder for each, none inside another",
     )
 
 
 def _shown(folder: _Folder) -> str:
-    """A folder as it was written, and where that leads if it is somewhere else."""
+    """Return the folder as the user wrote it, with its real path if that differs."""
     given = os.path.abspath(folder.given)
     return f"{folder.what}: {given}" if given == str(folder.path) else f"{folder.what}: {given}, which is {folder.path}"

@@ -13,7 +13,7 @@ Length = str | int | timedelta
 
 
 def as_length(written: object, what: str) -> Length:
-    """The length as it is written, once it is seen to be one; `what` is what messages call it."""
+    """Return `written` unchanged after checking that it is a length of time; `what` names it in messages."""
     match written:
         case bool():
             pass
@@ -29,14 +29,15 @@ def as_length(written: object, what: str) -> Length:
 
 
 def length_over(written: Length, time: pa.DataType, what: str) -> int:
-    """The length in the unit of a time column of this type. A number says nothing over a TIMESTAMP, except for 0."""
+    """Return the length in the unit of a time column of type `time`. Over a TIMESTAMP a number without a unit is
+    refused, except 0."""
     if isinstance(written, int) and written and pa.types.is_timestamp(time):
         raise QueryError(**_without_unit(f"{what} over a TIMESTAMP", written))
     return span(written)
 
 
 def real_length(written: object, what: str) -> int:
-    """A length of time by the clock, in microseconds."""
+    """Return a length of wall-clock time in microseconds; a number without a unit is refused."""
     length = as_length(written, what)
     if isinstance(length, int):
         raise ConfigError(**_without_unit(what, length))

@@ -1,4 +1,5 @@
-"""Nodes from what users write: unions, functions over batches, top-n, order, joins; and which nodes are refused."""
+"""Build plan nodes from the arguments of users: unions, functions over batches, top-n, order, joins; and refuse plans
+that are too large."""
 
 from __future__ import annotations
 
@@ -29,28 +30,30 @@ _PER_WINDOW = 'put .windowed(ps.tumbling("1m")) before it, or choose a time with
 Schema: TypeAlias = "pa.Schema | Mapping[str, str]"
 Within = Length | tuple[Length, Length] | None
 Times = tuple[str | None, ...] | None
-WINDOW = "window"  # as `within`: rows of the same window
+WINDOW = "window"  # value of `within`: rows of the same window
 
 
 @dataclass(frozen=True)
 class OrderSpec:
-    """An ordering that does not know its stream yet; a string is read then."""
+    """An ordering that is not yet bound to a stream. An expression that is a string is parsed when it is bound."""
 
     expression: Expr | str
     descending: bool
     nulls_first: bool
 
     def over(self, columns: Collection[str]) -> Order:
+        """Bind the ordering to a stream with these columns."""
         return Order(expression_of(self.expression, columns, "top(...)"), self.descending, self.nulls_first)
 
 
 def asc(column: object, *, nulls_first: bool = False) -> OrderSpec:
-    """Smallest first, for `top`."""
+    """Order by `column`, smallest first, for `top`."""
     return OrderSpec(as_operand(column), False, nulls_first)
 
 
 def desc(column: object, *, nulls_first: bool = False) -> OrderSpec:
-    """Largest first, for `top`: `top(3, by=ps.desc("price"))`, `top(3, by=ps.desc("price * amount"))`."""
+    """Order by `column`, largest first, for `top`: `top(3, by=ps.desc("price"))`, `top(3, by=ps.desc("price *
+    amount"))`."""
     return OrderSpec(as_operand(column), True, nulls_first)
 
 
@@ -63,6 +66,7 @@ def top_node(
     number: str | None = None,
     what: str = "a top-n",
 ) -> TopN:
+    """Build a top-n. Without a `time`, the input must end; `what` names the operation in messages."""
     if n < 1:
         raise QueryError(
             "a top-n needs a number of rows above zero", detail=f"n is {n}", hint='write it as in top(3, by="price")'
@@ -76,7 +80,7 @@ def top_node(
 
 
 def union_node(inputs: Sequence[Node]) -> Union:
-    """Columns go by position; where their types differ, all are cast to the common one."""
+    """Build a union. Columns are matched by position and cast to their common type."""
     schemas = [node_schema(node) for node in inputs]
     widths = {len(schema) for schema in schemas}
     if len(widths) > 1:
@@ -105,13 +109,15 @@ def map_node(
     time: str | Usual | None,
     name: str | None = None,
 ) -> MapBatches:
+    """Build a function over batches. `name` identifies the function in a checkpoint; the default is its qualified
+    name."""
     fields = schema if isinstance(schema, pa.Schema) else pa.schema([(n, arrow_type(t)) for n, t in schema.items()])
     kept = time_kept(node, fields.names) if isinstance(time, Usual) else time
     return MapBatches(node, BatchFunction(name or _name(function), function), normalise(fields), kept)
 
 
 def _name(function: Callable[[pa.Table], pa.Table]) -> str:
-    """What a checkpoint knows the function by."""
+    """Return the qualified name of the function, which identifies it in a checkpoint."""
     if not hasattr(function, "__qualname__"):
         raise QueryError(
             "a function over batches needs a name",
@@ -122,25 +128,25 @@ def _name(function: Callable[[pa.Table], pa.Table]) -> str:
 
 
 def in_order_node(node: Node, by: str | Sequence[str], time: str | None = None) -> InOrder:
-    """Rows in order of time; those with equal values of the columns `by` among themselves."""
+    """Build a node that outputs rows in order of time; with columns `by`, per combination of their values."""
     columns = (by,) if isinstance(by, str) else tuple(by)
     return InOrder(node, chosen_time(node, time, "an order"), columns)
 
 
 def checked(node: Node) -> Node:
-    """Return the node itself, which must be one that can be planned."""
+    """Return `node` after checking that it can be planned."""
     _check_size(node)
     node_schema(node)
     return node
 
 
 def _check_size(node: Node) -> None:
-    """Refuse a plan that is too high or too large to be walked."""
+    """Check that the plan is neither too deep nor too large to traverse."""
     height, count = measured(node)
     if height > MAX_HEIGHT:
         raise QueryError(
-            f"the stream has more than {MAX_HEIGHT} operators behind one another",
-            hint="put conditions together with &, and columns into one select or with_columns",
+            f"the stream has more than {MAX_HEIGHT} operators in a row",
+            hint="combine conditions with &, and columns in one select or with_columns",
         )
     if count > MAX_NODES:
         raise QueryError(
@@ -161,7 +167,7 @@ def join_node(
     times: Times = None,
     last_rows: tuple[int, int] | None = None,
 ) -> Join:
-    """A join of the first input with each of the others."""
+    """Build a join of the first input with each of the others."""
     if kind not in JOINS:
         raise QueryError(f"`{kind}` is not a kind of join", hint=did_you_mean(kind, JOINS))
     return Join(
@@ -177,7 +183,7 @@ def join_node(
 
 
 def prefixed_names(left: Node, right: Node, prefix: str) -> tuple[tuple[str, ...], ...]:
-    """The names of two inputs in their join: the second one's get a prefix where the first has the same."""
+    """Return the column names of two inputs in their join: a column of `right` gets `prefix` if `left` has its name."""
     first = columns_of_node(left)
     taken, second = [*first, *columns_of_node(right)], []
     for name in columns_of_node(right):
@@ -187,7 +193,7 @@ def prefixed_names(left: Node, right: Node, prefix: str) -> tuple[tuple[str, ...
 
 
 def numbered_names(inputs: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
-    """The names of many inputs in their join: `k`, `k_2`, `k_3`."""
+    """Return the column names of many inputs in their join; repeated names are numbered: `k`, `k_2`, `k_3`."""
     taken = {name for node in inputs for name in columns_of_node(node)}
     used: set[str] = set()
     named = []
@@ -200,14 +206,15 @@ def numbered_names(inputs: Sequence[Node]) -> tuple[tuple[str, ...], ...]:
 
 
 def _keys(inputs: Sequence[Node], on: object) -> tuple[tuple[Expr, ...], ...]:
-    """The key of each input, cast where the inputs have different types."""
+    """Return the key of each input, cast to common types."""
     parts = [_key(part, inputs) for part in (on if isinstance(on, list) else [on])]
     cast = [_of_one_type(inputs, part) for part in parts]
     return tuple(tuple(part[i] for part in cast) for i in range(len(inputs)))
 
 
 def _key(part: Any, inputs: Sequence[Node]) -> tuple[Expr, ...]:
-    """A part of the key, as an expression for each input: a tuple has one for each, anything else is for all."""
+    """Return one part of the key as an expression per input: a tuple gives one for each, any other value is used for
+    all."""
     each = part if isinstance(part, tuple) else (part,) * len(inputs)
     if len(each) != len(inputs):
         raise QueryError(
@@ -219,6 +226,7 @@ def _key(part: Any, inputs: Sequence[Node]) -> tuple[Expr, ...]:
 
 
 def _of_one_type(inputs: Sequence[Node], part: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Cast one part of the key to the common type of all inputs."""
     schemas = [node_schema(node) for node in inputs]
     types = [type_of(key, schema) for schema, key in zip(schemas, part, strict=True)]
     wanted = common_type(types, "the keys of a join")
@@ -226,18 +234,19 @@ def _of_one_type(inputs: Sequence[Node], part: tuple[Expr, ...]) -> tuple[Expr, 
 
 
 def _times(inputs: Sequence[Node], within: Within, times: Times) -> tuple[str, ...]:
+    """Return the time column of each input."""
     wanted = times or ((WINDOW_START,) if within == WINDOW else (None,)) * len(inputs)
     if len(wanted) != len(inputs):
         raise QueryError(
             "`times` names a time for each input of the join",
             detail=f"it is {times!r}, and the join has {len(inputs)} inputs",
-            hint='write it as in times=("ts", "right_ts"); None stands for the usual time of an input',
+            hint='write it as in times=("ts", "right_ts"); None stands for the default time of an input',
         )
     return tuple(chosen_time(node, name, "a join") for node, name in zip(inputs, wanted, strict=True))
 
 
 def _bands(inputs: Sequence[Node], within: Within) -> tuple[Band, ...]:
-    """Every later input lies within the same band of the first."""
+    """Return the bands of a join: each later input within the same band of the first."""
     match within:
         case None:
             return ()

@@ -1,4 +1,4 @@
-"""Options that come as text, from `WITH (...)`, `SET` and the command line, turned into values."""
+"""Parse options given as text, in `WITH (...)`, `SET` and on the command line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def read_options(
     options: Mapping[str, str], readers: Mapping[str, Reader], owner: str, others: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Each option by its reader; one that is not known, or has a value that cannot be read, is an error. `others` are
-    options that are read elsewhere: one that is misspelt may be meant to be one of them."""
+    """Parse each option with its reader. Raise ConfigError for an unknown option or a value that cannot be parsed.
+    `others` are options that are parsed elsewhere, suggested for misspelt names."""
     for name in options:
         if name not in readers:
             raise ConfigError(f"{owner} has no option `{name}`", hint=did_you_mean(name, [*readers, *others]))
@@ -36,6 +36,7 @@ def _read(name: str, text: str, reader: Reader) -> Any:
 
 
 def whole_number(text: str) -> int:
+    """Parse a whole number; `_` and `,` may separate digits."""
     try:
         return int(text.replace("_", "").replace(",", ""))
     except ValueError:
@@ -43,6 +44,7 @@ def whole_number(text: str) -> int:
 
 
 def number(text: str) -> float:
+    """Parse a finite number."""
     try:
         if math.isfinite(value := float(text.replace("_", ""))):
             return value
@@ -52,12 +54,12 @@ def number(text: str) -> float:
 
 
 def time_span(text: str) -> int:
-    """A span in microseconds; it needs a unit, since a bare number could mean anything."""
+    """Parse a span of time and return microseconds; a unit is required."""
     return span(text)
 
 
 def point_in_time(text: str) -> int:
-    """Microseconds since 1970: as a whole number, or of a date and time in UTC."""
+    """Parse a point in time and return microseconds since 1970: a whole number, or a date and time (UTC by default)."""
     if text.removeprefix("-").isdecimal():
         return int(text)
     try:
@@ -72,7 +74,7 @@ _SPANS = ("epoch", "deadline", "round")
 
 
 def read_settings(options: Mapping[str, str]) -> dict[str, Any]:
-    """The options of `start` from text: the fields of Settings, and spans and `until` as users write them."""
+    """Parse the options of `start`: the fields of Settings, and `epoch`, `deadline`, `round` and `until`."""
     return read_options(options, _setting_readers(), "a run")
 
 
@@ -84,12 +86,12 @@ def _setting_readers() -> dict[str, Reader]:
 
 
 def _span_or_number(text: str) -> str | int:
-    """A span as it is written, once it has been checked; a plain number is one of whatever the times count."""
+    """Return a plain number as an int, in the unit of the times; otherwise the text, checked to be a span."""
     return int(text) if text.strip().isdecimal() else _checked(time_span)(text)
 
 
 def _checked(check: Reader) -> Callable[[str], str]:
-    """The text itself once it has been checked: `start` reads it again."""
+    """Return a reader that checks the text and returns it unchanged, because `start` parses it again."""
 
     def reader(text: str) -> str:
         check(text)
@@ -99,6 +101,7 @@ def _checked(check: Reader) -> Callable[[str], str]:
 
 
 def _reader_of(hint: Any) -> Reader:
+    """Return the reader for the type of a setting."""
     kinds = get_args(hint) if get_origin(hint) is types.UnionType else (hint,)
     readers: dict[Any, Reader] = {bool: yes_or_no, int: whole_number, float: number, str: str}
     return next(readers[kind] for kind in kinds if kind in readers)

@@ -1,5 +1,5 @@
-"""What a policy is made of: the figures of a round in, decisions out. Penstock's own policies are here, too, so that
-one of yours can be one of them with other thresholds."""
+"""Building blocks of a policy: the statistics of a round in, decisions out. Includes the built-in policies, so that a
+custom policy can reuse one with other thresholds."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = [
 
 
 def register_policy(policy: Policy) -> None:
-    """Make a policy known, so that `policy = 'its name'` chooses it. It is any value with a `name` and
+    """Register a policy, so that `policy = '<its name>'` selects it. A policy is any value with a `name` and a method
     `decide(round)`."""
     named, decides = getattr(policy, "name", None), getattr(policy, "decide", None)
     if isinstance(policy, type) or not isinstance(named, str) or not callable(decides):
         raise ConfigError(
             f"`{policy!r}` is not a policy",
-            detail="a policy is a value with a `name`, which is a text, and a method `decide(round)`",
-            hint="give a value, as in register_policy(Mine()), and not its class",
+            detail="a policy is a value with a `name`, which is a string, and a method `decide(round)`",
+            hint="pass a value, as in register_policy(Mine()), not its class",
         )
     register(policy)

@@ -1,4 +1,4 @@
-"""How the rows of a source tell how far it has come, as users write it."""
+"""Progress rules of a source as users write them: how its rows tell how far event time has advanced."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from penstock.progress.rules import Ordered, Punctuated, Rule, Slack
 
 @dataclass(frozen=True)
 class SlackSpec:
-    """A slack that does not know yet what its time column counts."""
+    """A slack (watermark delay) that is not yet bound to a time column."""
 
     by: Length
 
 
 @dataclass(frozen=True)
 class PunctuatedSpec:
-    """Punctuation that does not know its columns yet; a predicate that is a string is read then."""
+    """Punctuation that is not yet bound to columns. A predicate that is a string is parsed when it is bound."""
 
     predicate: Expr | str
     keep: bool
@@ -34,24 +34,25 @@ RuleSpec = Rule | SlackSpec | PunctuatedSpec
 
 
 def slack(by: Length) -> SlackSpec:
-    """Rows come at most `by` behind the latest one seen: `slack("2s")`. A number is one of a BIGINT time."""
+    """Set the watermark delay: rows arrive at most `by` behind the latest time seen, as in `slack("2s")`. A number
+    counts in the unit of a BIGINT time."""
     return SlackSpec(as_length(by, "the slack"))
 
 
 def ordered() -> Ordered:
-    """Rows come in order of time."""
+    """Declare that rows arrive in order of time."""
     return Ordered()
 
 
 def punctuated(by: ColumnExpr | str, *, keep: bool = False) -> PunctuatedSpec:
-    """Rows for which `by` holds say that no more rows below their time will come: `punctuated(col("kind") == "mark")`,
-    or as SQL text, `punctuated("kind = 'mark'")`. They are taken out of the stream, unless told to `keep` them as rows
-    like others."""
+    """Read punctuation from the rows: a row for which `by` holds states that no more rows below its time follow, as in
+    `punctuated(col("kind") == "mark")` or, as SQL text, `punctuated("kind = 'mark'")`. Such rows are removed from the
+    stream unless `keep`."""
     return PunctuatedSpec(as_operand(by), keep)
 
 
 def rule_over(told: RuleSpec, schema: pa.Schema, time: str) -> Rule:
-    """The rule for a source with these columns, whose time is `time`."""
+    """Bind a progress rule to a source with this schema and time column."""
     match told:
         case SlackSpec(by):
             return Slack(length_over(by, schema.field(time).type, "the slack"))
@@ -63,7 +64,7 @@ def rule_over(told: RuleSpec, schema: pa.Schema, time: str) -> Rule:
 
 
 def idle_span(idle: Length | None) -> int | None:
-    """After how long without rows a source counts as idle, in microseconds: "10s"; None: never."""
+    """Return in microseconds how long a source has no rows before it counts as idle; None if it never does."""
     microseconds = None if idle is None else real_length(idle, "the time after which a source is idle")
     if microseconds is not None and microseconds <= 0:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Progress in one line: live where stderr is a terminal, now and then where it is not."""
+"""Progress of queries in one line each: redrawn if stderr is a terminal, printed every few seconds otherwise."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from rich.text import Text
 
 from penstock.api.run_state import Progress
 
-_RATE_SECONDS = 5.0
-_PLAIN_EVERY = 5.0
+_RATE_SECONDS = 5.0  # over which the rate is measured
+_PLAIN_EVERY = 5.0  # seconds
 
 
 @dataclass(frozen=True)
 class Named:
-    """The progress of a query; `name` is empty where it is the only one."""
+    """The progress of a query; `name` is empty if it is the only one."""
 
     name: str
     progress: Progress
 
 
 class Screen(Protocol):
-    """Where a command shows how its queries are getting on."""
+    """Shows the progress of the queries of a command."""
 
     def __enter__(self) -> Screen: ...
 
@@ -42,7 +42,7 @@ class Screen(Protocol):
     ) -> None: ...
 
     def starting(self, what: str) -> None:
-        """Show what is being waited for before the first epoch."""
+        """Show what is starting, before the first epoch."""
         ...
 
     def show(self, progress: Sequence[Named]) -> None: ...
@@ -57,6 +57,7 @@ class Rate:
         self._seen: deque[tuple[float, int]] = deque()
 
     def now(self, rows: int) -> float:
+        """Record the number of rows so far and return the current rate."""
         at = time.monotonic()
         self._seen.append((at, rows))
         while len(self._seen) > 2 and self._seen[0][0] < at - _RATE_SECONDS:
@@ -66,7 +67,7 @@ class Rate:
 
 
 def shown_mark(mark: datetime | int | None) -> str:
-    """Without the date where that is today's (UTC), as it is for most live streams."""
+    """Format a low-water mark; the date is omitted if it is today (UTC)."""
     match mark:
         case None:
             return "-"
@@ -77,6 +78,7 @@ def shown_mark(mark: datetime | int | None) -> str:
 
 
 def progress_text(named: Named, rate: float) -> str:
+    """Format the progress of a query as one line."""
     p = named.progress
     prefix = f"{named.name}: " if named.name else ""
     if p.epochs == 0 and p.state == "running":
@@ -104,7 +106,7 @@ class _Starting:
 
 
 class LiveScreen:
-    """One line per query that is redrawn. Rows that a query prints go above it."""
+    """One line per query that is redrawn. Rows that a query prints appear above it."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False)
@@ -115,7 +117,7 @@ class LiveScreen:
 
     def __enter__(self) -> LiveScreen:
         self._live.__enter__()
-        if self._stdout.isatty():  # where stdout is a file, rows must stay there
+        if self._stdout.isatty():  # rows for a file or a pipe must not go to the terminal
             sys.stdout = AboveLine(self._console, self._stdout)
         return self
 
@@ -145,7 +147,7 @@ class LiveScreen:
 
 
 class PlainScreen:
-    """A line every few seconds, when something has changed."""
+    """Prints a line every few seconds if something has changed."""
 
     def __init__(self) -> None:
         self._rates: dict[str, Rate] = {}
@@ -179,12 +181,13 @@ class PlainScreen:
 
 
 def screen_for_stderr() -> Screen:
+    """Return a live screen if stderr is a terminal, otherwise a plain one."""
     return LiveScreen() if sys.stderr.isatty() else PlainScreen()
 
 
 class AboveLine(io.TextIOBase):
-    """Passes whole lines on to the console of the live line. Rich's own redirection does not do: a console that prints
-    to stdout looks through it and writes to the terminal, and tears the line."""
+    """A stdout that passes complete lines on to the console of the live line. Rich's own redirection cannot be used: a
+    console that prints to stdout bypasses it, writes to the terminal, and breaks the live line."""
 
     def __init__(self, console: Console, terminal: TextIO) -> None:
         self._console, self._terminal, self._unfinished = console, terminal, ""
@@ -209,6 +212,6 @@ class AboveLine(io.TextIOBase):
         return len(text)
 
     def finish(self) -> None:
-        """Write what did not end in a newline."""
+        """Write the rest that did not end in a newline."""
         if self._unfinished:
             self.write("\n")

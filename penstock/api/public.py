@@ -1,4 +1,4 @@
-"""All public names of `penstock`, which hands them on when they are first used."""
+"""All public names of `penstock`, which imports them from here on first use."""
 
 from penstock.api import policies, read
 from penstock.api.aggregates import (

@@ -1,9 +1,9 @@
-"""Where streams come from: `ps.read.files(...)`, `ps.read.table(...)`, `ps.read.batches(...)`, `ps.read.calls(...)`.
+"""Create streams: `ps.read.files(...)`, `ps.read.table(...)`, `ps.read.batches(...)`, `ps.read.calls(...)`.
 
-`progress` says how the rows of a stream tell how far it has come (`ordered()`, `slack("2s")`, `punctuated(...)`).
-`idle="10s"`: once a stream, or a substream of it, has had no rows for so long, others no longer wait for it.
-`idle_advances=True`: while a stream is idle, system time carries its mark on.
-`allowed_lateness="10s"`: punctuation is held back by so much more than the rule says.
+`progress` is how rows tell how far event time has advanced (`ordered()`, `slack("2s")`, `punctuated(...)`).
+`idle="10s"`: once a stream, or a substream of it, has had no rows for that long, others no longer wait for it.
+`idle_advances=True`: while a stream is idle, its mark advances with system time.
+`allowed_lateness="10s"`: punctuation is held back by that much more than `progress` says.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PACKAGE = str(Path(__file__).parent.parent)
 
 
 def _checked_keywords(name: str, options: Iterable[str] = ()) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Check the arguments of a function that users know as `name`; `options` are those its `**options` may hold."""
+    """Check the arguments of a function that users call as `name`; `options` are the names its `**options` may hold."""
     extra = tuple(options)
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -77,7 +77,7 @@ def _error(what: str, hint: str) -> ConfigError:
 
 
 def _user_line() -> str:
-    """The place in the user's code that the call comes from, with its line; empty where there is none."""
+    """Return file, line number and text of the user's line that made the call; empty if there is none."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back  # type: ignore[assignment]
@@ -100,10 +100,10 @@ def files(
     allowed_lateness: Length | None = None,
     **options: Any,
 ) -> Stream:
-    """Files in a folder or of a pattern: Parquet, Arrow IPC, CSV or JSON lines. `follow=True` keeps watching for new
-    ones. `substreams="files"`: each file has a progress of its own. `schema` gives SQL types by column name; without it
-    the first file is asked. `missing="null"`: a column that a file lacks is null; otherwise it is an error. CSV and
-    JSON files may be compressed (`.gz`, `.zst`)."""
+    """Read files of a folder or a glob pattern: Parquet, Arrow IPC, CSV or JSON lines. `follow=True` keeps watching for
+    new files. `substreams="files"` tracks the progress of each file separately. `schema` gives SQL types by column
+    name; without it the schema of the first file is used. `missing="null"` reads a column that a file lacks as null;
+    otherwise that is an error. CSV and JSON files may be compressed (`.gz`, `.zst`)."""
     progressing = Progressing(time, progress, idle, idle_advances, allowed_lateness)
     return _stream(FilesConnector(str(path), **options), name or "files", progressing, schema)
 
@@ -117,7 +117,7 @@ def table(
     name: str = "table",
     allowed_lateness: Length | None = None,
 ) -> Stream:
-    """A table in memory: Arrow, pandas, or a list of dicts."""
+    """Read a table in memory: Arrow, pandas, or a list of dicts."""
     return batches([rows], time=time, progress=progress, name=name, allowed_lateness=allowed_lateness)
 
 
@@ -133,7 +133,7 @@ def batches(
     allowed_lateness: Length | None = None,
     **options: Any,
 ) -> Stream:
-    """Tables in memory, one epoch each: for tests and for trying out what arrives when."""
+    """Read tables in memory, one per epoch: for tests, and to try out orders of arrival."""
     connector = MemoryConnector(tuple(_as_table(part) for part in parts), **{"one_batch_per_offer": True} | options)
     return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness))
 
@@ -148,8 +148,8 @@ def calls(
     allowed_lateness: Length | None = None,
     **options: Any,
 ) -> Stream:
-    """Generated call records. The default progress is a slack as large as their disorder. `start` is when their times
-    begin, as in "2024-01-31 12:00:00" (UTC); without it, when they are first read."""
+    """Generate call records. The default progress is a slack as large as their `disorder`. Their times begin at
+    `start`, as in "2024-01-31 12:00:00" (UTC); the default is when they are first read."""
     if options.get("start") is not None:
         options["start"] = point_in_time(str(options["start"]))
     disorder = real_length(options.get("disorder", "0s"), "the disorder of calls")
@@ -171,9 +171,9 @@ def spark(
     idle_advances: bool = False,
     allowed_lateness: Length | None = None,
 ) -> Stream:
-    """Any streaming DataFrame of Spark. `trigger` is that of Structured Streaming (`{"processingTime": "1 second"}`,
-    `{"availableNow": True}`); with `bounded` the stream ends when its streaming query ends by itself."""
-    from penstock.spark.source.adapter import SparkConnector  # imported late: reading files must not wait for Spark
+    """Read a streaming DataFrame of Spark. `trigger` is that of Structured Streaming (`{"processingTime": "1 second"}`,
+    `{"availableNow": True}`). With `bounded`, the stream ends when its streaming query terminates by itself."""
+    from penstock.spark.source.adapter import SparkConnector  # imported late: reading files does not need Spark
 
     connector = SparkConnector(frame, trigger or {"processingTime": "1 second"}, bounded, name)
     return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness))
@@ -190,13 +190,13 @@ def source(
     idle_advances: bool = False,
     allowed_lateness: Length | None = None,
 ) -> Stream:
-    """A stream from any connector."""
+    """Read from any connector."""
     return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness), schema)
 
 
 @dataclass(frozen=True)
 class Progressing:
-    """What tells how far a stream has come, as users write it for every source."""
+    """The arguments that every source has about its progress, as users write them."""
 
     time: str
     progress: RuleSpec | None
@@ -206,6 +206,7 @@ class Progressing:
 
 
 def _stream(connector: SourceConnector, name: str, given: Progressing, schema: dict[str, str] | None = None) -> Stream:
+    """Create the stream of a source after checking its columns, its time and its progress rule."""
     _check_one_column(given.time, name)
     declared = connector.discover() if schema is None else pa.schema([(n, arrow_type(t)) for n, t in schema.items()])
     columns = normalise(declared)
@@ -216,19 +217,21 @@ def _stream(connector: SourceConnector, name: str, given: Progressing, schema: d
 
 
 def _check_one_column(time: object, name: str) -> None:
+    """Check that the time of a source is one column name."""
     if not isinstance(time, str):
         raise QueryError(
             f"the time of source `{name}` is one column, not {time!r}",
             detail=_user_line(),
-            hint='name the column by which the stream progresses, as in time="ts"; other columns need no mention',
+            hint='name only the column by which the stream progresses, as in time="ts"',
         )
 
 
 def _time_type(columns: pa.Schema, time: str, name: str) -> pa.DataType:
+    """Return the type of the time column; it must be TIMESTAMP or BIGINT."""
     field = require_column(columns, time, f"source `{name}`")
     if not is_time_type(field.type):
         raise QueryError(
-            f"`{time}` cannot tell the time of source `{name}`",
+            f"`{time}` cannot be the time of source `{name}`",
             detail=f"it is {sql_type(field.type)}",
             hint="the time of a stream is a TIMESTAMP or a BIGINT column",
         )
@@ -236,8 +239,9 @@ def _time_type(columns: pa.Schema, time: str, name: str) -> pa.DataType:
 
 
 def _as_table(rows: Rows) -> pa.Table:
+    """Convert rows to an Arrow table."""
     if isinstance(rows, pa.Table):
         return rows
-    if hasattr(rows, "iloc"):  # a data frame, told without importing pandas, which takes half a second
+    if hasattr(rows, "iloc"):  # a data frame; importing pandas to check the type would take half a second
         return pa.Table.from_pandas(rows, preserve_index=False)
     return pa.Table.from_pylist(list(rows))

@@ -1,4 +1,4 @@
-"""What is known of a run: how far it is, and the latest of its events."""
+"""State of a run as users see it: its progress and its recent events."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _KEPT_OF_EPOCHS, _KEPT_OTHERS = 1000, 5000  # events
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is. Rows and seconds count from the start of this run; `low_water_mark` is a datetime (UTC) for a
-    TIMESTAMP column, the number itself for a BIGINT one, None before the first rows and after the end."""
+    """The progress of a run. Rows and seconds count from the start of this run. `low_water_mark` is a datetime (UTC)
+    for a TIMESTAMP column, the number itself for a BIGINT one, and None before the first rows and after the end."""
 
     state: str = "running"
     epoch: int = 0
@@ -34,7 +34,7 @@ class Progress:
     started: float = field(default_factory=time.perf_counter, repr=False)
 
     def plus(self, event: EpochCommitted, low_water_mark: datetime | int | None) -> Progress:
-        """The progress after one more epoch."""
+        """Return the progress after one more epoch."""
         return replace(
             self,
             epoch=event.epoch,
@@ -50,17 +50,19 @@ class Progress:
 
     @property
     def elapsed(self) -> float:
+        """Return the seconds since the start of this run."""
         return time.perf_counter() - self.started
 
     @property
     def rows_per_second(self) -> float:
+        """Return the mean input rate of this run."""
         return self.rows_in / self.seconds if self.seconds else 0.0
 
 
 @dataclass
 class Ears:
-    """Collects what the loop tells, and passes it on. What every epoch tells is kept apart from the rest, which is rare
-    and would be lost in it. Invariant: all that is kept has its number, in order of time."""
+    """Keeps recent events of the loop and passes each on to `listeners`. Per-epoch events have their own ring, so that
+    they do not displace rare ones. Invariant: every kept event has a sequence number, and each ring is in its order."""
 
     listeners: list[Callable[[Event], None]] = field(default_factory=list)
     _of_epochs: deque[tuple[int, Event]] = field(default_factory=lambda: deque(maxlen=_KEPT_OF_EPOCHS))
@@ -68,6 +70,7 @@ class Ears:
     _count: int = 0
 
     def hear(self, event: Event) -> None:
+        """Keep an event and pass it on to the listeners."""
         self._count += 1
         kept = self._of_epochs if isinstance(event, EpochCommitted | EpochTimed) else self._others
         kept.append((self._count, event))
@@ -76,6 +79,6 @@ class Ears:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What is kept, in order of time. Each ring is copied at once, since the run goes on meanwhile."""
+        """Return the kept events, oldest first. Each ring is copied first, because the run keeps appending."""
         both = tuple(self._of_epochs), tuple(self._others)
         return tuple(event for _, event in heapq.merge(*both, key=itemgetter(0)))

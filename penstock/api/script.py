@@ -1,4 +1,4 @@
-"""SQL scripts over the real connectors: text in, queries that are ready to start out."""
+"""SQL scripts over the built-in connectors: parse text into queries that are ready to start."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OF_SOURCES = (*SOURCE_OPTIONS, *_OF_THE_RUN)
 
 @dataclass(frozen=True)
 class NamedQuery:
-    """A query of a script. `adhoc`: a bare SELECT, which has no sink of its own."""
+    """A query of a script. `adhoc`: a bare SELECT, which declares no sink."""
 
     name: str
     ready: Ready
@@ -52,7 +52,7 @@ class NamedQuery:
 
 @dataclass(frozen=True)
 class SqlScript:
-    """What a script runs, and the settings it asks for as options of `start`."""
+    """The queries of a script, and its settings as options of `start`."""
 
     queries: tuple[NamedQuery, ...]
     settings: Mapping[str, Any]
@@ -60,7 +60,7 @@ class SqlScript:
 
 
 def read_script(text: str, name: str = "script") -> SqlScript:
-    """The queries of a script: its sinks, then its bare SELECTs, which print to the terminal."""
+    """Parse a script and return its queries: its sinks, then its bare SELECTs, which print to the terminal."""
     connectors = KnownConnectors()
     script = parse_script(text, connectors=connectors, name=name)
     queries = (*_sinks(script), *_selects(script))
@@ -84,12 +84,13 @@ def _selects(script: Script) -> tuple[NamedQuery, ...]:
 
 @dataclass(frozen=True)
 class KnownConnectors:
-    """The connectors that SQL can name. `run_options` collects what sources say about the run that reads them: a
-    setting that is written beside the source it is meant for, and holds for all sources of the script."""
+    """The connectors that SQL can name. `run_options` collects settings of the run that are written in the options of a
+    source; they apply to all sources of the script."""
 
     run_options: dict[str, str] = field(default_factory=dict)
 
     def source(self, kind: str, options: dict[str, str], schema: pa.Schema | None) -> FilesConnector | CallsConnector:
+        """Create a source connector from its options in SQL."""
         self.run_options.update({key: options[key] for key in _OF_THE_RUN if key in options})
         options = {key: value for key, value in options.items() if key not in _OF_THE_RUN}
         match kind.lower():
@@ -100,6 +101,7 @@ class KnownConnectors:
         raise ConfigError(f"unknown connector `{kind}` of a source", hint=did_you_mean(kind, ["files", "calls"]))
 
     def sink(self, kind: str, options: dict[str, str]) -> Connector:
+        """Create a sink connector from its options in SQL."""
         match kind.lower():
             case "files":
                 return FilesSink(**read_options(options, _FILES_SINK, "a files sink", ORDER_OPTIONS))

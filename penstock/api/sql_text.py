@@ -1,7 +1,7 @@
-"""Strings where a stream's methods take expressions: the column of that name if there is one, otherwise SQL text.
+"""Strings as arguments of a stream's methods: a column name if the stream has that column, otherwise SQL text.
 
 So `select("a", "a + b AS c")` and `where("qty > 1")` mean what they mean in SQL, by the same parser. A text constant is
-`ps.lit("call")`, or `'call'` inside SQL text; beside an operator, as in `col("kind") == "call"`, a string is one, too.
+`ps.lit("call")`, or `'call'` inside SQL text; as an operand, as in `col("kind") == "call"`, a string is a constant.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from penstock.plan.size import MAX_HEIGHT, is_too_deep
 
 
 def expression_of(value: object, columns: Collection[str], what: str) -> Expr:
-    """The tree of an argument over these columns; `what` names the place in messages about SQL text."""
+    """Return the expression tree of an argument over these columns; `what` names the place in messages about SQL
+    text."""
     if not isinstance(value, str):
         return _limited(as_expr(value), what)
     if value in columns:
@@ -34,6 +35,7 @@ def expression_of(value: object, columns: Collection[str], what: str) -> Expr:
 
 
 def _limited(tree: Expr, what: str) -> Expr:
+    """Return `tree` after checking that it is not nested too deep."""
     if is_too_deep(tree):
         raise QueryError(
             f"the expression in {what} is nested more than {MAX_HEIGHT} operators deep",
@@ -45,7 +47,8 @@ def _limited(tree: Expr, what: str) -> Expr:
 def items_of(
     plain: Iterable[object], computed: Iterable[tuple[str, object]], columns: Collection[str], what: str
 ) -> tuple[Named, ...]:
-    """Columns from arguments: by name, as expressions or as SQL text with or without AS; then those by keyword."""
+    """Return the columns of a select: by name, as expressions or as SQL text with or without AS; then those by
+    keyword."""
     named = [Named(name, expression_of(value, columns, f"{what}({name}=...)")) for name, value in computed]
     return (*(item for value in plain for item in _items(value, columns, f"{what}(...)")), *named)
 
@@ -60,7 +63,7 @@ def _items(value: object, columns: Collection[str], what: str) -> tuple[Named, .
 
 
 def aggregate_of(text: str, columns: Collection[str], what: str) -> Aggregation:
-    """An aggregate that is written as SQL text."""
+    """Parse an aggregate written as SQL text."""
     from penstock.sql import lone_aggregate
 
     return lone_aggregate(text, columns, what)

@@ -1,4 +1,4 @@
-"""Streams: queries under construction. Every method gives a new stream; nothing runs before `start`."""
+"""Streams: queries under construction. Every method returns a new stream; nothing runs before `start`."""
 
 from __future__ import annotations
 
@@ -37,23 +37,25 @@ from penstock.plan.schema import WINDOW_COLUMNS, WINDOW_START, columns_of_node, 
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream of rows. `wide` is what `select` may choose from, where that is more than the stream shows."""
+    """A stream of rows. `wide`, if set, has more columns than the stream shows; `select` and `where` may use them."""
 
     node: Node
     wide: Node | None = None
 
     @property
     def schema(self) -> pa.Schema:
+        """Return the Arrow schema of the stream."""
         return node_schema(self.node)
 
     @property
     def times(self) -> tuple[str, ...]:
-        """The columns that punctuation bounds, so that windows, joins and the like can go by them; the usual first."""
+        """Return the time columns of the stream, those that punctuation bounds, so that windows and joins can use them;
+        the default one first."""
         return times_of(self.node)
 
     def where(self, condition: object) -> Stream:
-        """The rows for which the condition holds: `where(col("qty") > 1)`, or as SQL text, `where("qty > 1")`. Right
-        behind an aggregate it is what HAVING is in SQL, and may also use `window_end`."""
+        """Keep the rows for which `condition` holds: `where(col("qty") > 1)`, or as SQL text, `where("qty > 1")`.
+        Directly after an aggregate this is HAVING, and may also use `window_end`."""
         below = self.wide or self.node
         kept = self._checked(Filter(below, expression_of(condition, columns_of_node(below), "where(...)")))
         match self.node:
@@ -62,21 +64,21 @@ class Stream:
         return kept
 
     def split(self, *conditions: object) -> tuple[Stream, ...]:
-        """A stream for each condition, and one more: each row goes to the first condition that holds, or to the
-        last stream."""
+        """Split the stream into one stream per condition and one for the rest: each row goes to the first condition
+        that holds, or to the last stream."""
         columns = columns_of_node(self.node)
         predicates = tuple(expression_of(condition, columns, "split(...)") for condition in conditions)
         return tuple(self._checked(Split(self.node, predicates, n)) for n in range(len(predicates) + 1))
 
     def select(self, *columns: object, **computed: object) -> Stream:
-        """Some columns, by name, as expressions or as SQL text (`"a + b AS c"`); computed ones get their keyword as a
-        name. A string that is the name of a column is that column; a text constant is `ps.lit("...")`."""
+        """Select columns by name, as expressions or as SQL text (`"a + b AS c"`); a keyword names a computed column. A
+        string that is a column name is that column; a text constant is `ps.lit("...")`."""
         below = self.wide or self.node
         return self._checked(Project(below, items_of(columns, computed.items(), columns_of_node(below), "select")))
 
     def with_columns(self, **computed: object) -> Stream:
-        """All columns, and more, as expressions or as SQL text (`total="price * amount"`); one with a known name
-        replaces it."""
+        """Add computed columns, as expressions or as SQL text (`total="price * amount"`); one with the name of an
+        existing column replaces it."""
         below = self.wide or self.node
         added = items_of((), computed.items(), columns_of_node(below), "with_columns")
         kept = [Named(n, Column(n)) for n in columns_of_node(self.node) if n not in computed]
@@ -90,22 +92,25 @@ class Stream:
         time: str | Usual | None = Usual.TIME,
         name: str | None = None,
     ) -> Stream:
-        """Rows through a Python function from Arrow table to Arrow table, whatever rows it is given at once. `schema`
-        is that of its result, as SQL types by column name or as an Arrow schema. `time` names the column that is the
-        stream's time behind it, and no earlier than before (without it: the usual time, if the schema has it; None:
-        there is none). A checkpoint knows the function by its name."""
+        """Apply a Python function to batches of rows, from Arrow table to Arrow table; its result must not depend on
+        how rows are divided into batches. `schema` is that of the result, as SQL types by column name or as an Arrow
+        schema. `time` names the time column of the result, whose values must not be earlier than before (default: the
+        current time column, if the schema has it; None: the result has no time). `name` identifies the function in a
+        checkpoint (default: its qualified name)."""
         return self._checked(map_node(self.node, function, schema, time, name))
 
     def union(self, *others: Stream) -> Stream:
-        """All rows of all streams; columns go by position, and are called as in this one."""
+        """Append the rows of the other streams. Columns are matched by position and named as in this stream."""
         return self._checked(union_node([self.node, *(other.node for other in others)]))
 
     def distinct(self, *, time: str | None = None) -> Stream:
-        """Rows that are equal in all columns, once. A row is remembered until the stream's time has passed it."""
+        """Remove duplicates: rows that are equal in all columns. A row is remembered until the low-water mark has
+        passed its time."""
         return self._checked(Distinct(self.node, chosen_time(self.node, time, "distinct")))
 
     def windowed(self, window: WindowSpec) -> Stream:
-        """Each row once for every window it is in, with `window_start` and `window_end` as further columns."""
+        """Assign each row to its windows: one output row per window, with the columns `window_start` and `window_end`
+        added."""
         if not isinstance(window, WindowSpec):
             raise QueryError("rows can only be assigned to windows of time", hint="use ps.tumbling or ps.sliding")
         return self._checked(Windows(self.node, window.over(*window_time(self.node, window.time))))
@@ -119,20 +124,20 @@ class Stream:
         per: str | Usual | None = Usual.TIME,
         number: str | None = None,
     ) -> Stream:
-        """Of the rows with equal keys and equal `per` the first `n`, ordered by columns or by `ps.desc(...)` of them.
-        `per` is a time, usually `window_start` (None: all rows, known when the stream has ended). `number` names a
-        column for the place of each row, from 1."""
+        """Keep the first `n` rows of each combination of `keys` and `per`, ordered by `by`: columns, or `ps.desc(...)`
+        of them. `per` is a time column, by default `window_start`, or the stream's time if it has no windows (None: all
+        rows, output when the stream ends). `number` names a column for the rank of each row, from 1."""
         time = chosen_period(self.node, per, "a top-n")
         return self._checked(top_node(self.node, n, by, keys, time, number))
 
     def keep_first(self, *keys: object, per: str | Usual | None = Usual.TIME) -> Stream:
-        """The earliest row of each key in each window, or in all (`per=None`)."""
+        """Keep the earliest row of each key in each window, or of the whole stream (`per=None`)."""
         by = asc(event_time(self.node, "keep_first"))
         time = window_of(self.node, per, "keep_first")
         return self._checked(top_node(self.node, 1, by, keys, time, what="keep_first"))
 
     def keep_last(self, *keys: object, per: str | Usual | None = Usual.TIME) -> Stream:
-        """The latest row of each key in each window, or in all (`per=None`)."""
+        """Keep the latest row of each key in each window, or of the whole stream (`per=None`)."""
         by = desc(event_time(self.node, "keep_last"))
         time = window_of(self.node, per, "keep_last")
         return self._checked(top_node(self.node, 1, by, keys, time, what="keep_last"))
@@ -148,11 +153,12 @@ class Stream:
         times: tuple[str | None, str | None] | None = None,
         prefix: str = "right_",
     ) -> Stream:
-        """Pairs of rows with equal keys whose times are near. `on` is a column, a pair of a left and a right one, or a
-        list of these. `within` is how far the times may be apart: `"5s"` either way; `("1s", "5s")` for at most 1 s
-        before and 5 s after this stream's time; `"window"` for rows of the same window; None for streams that end.
-        `kind`: inner, left, right, full, semi or anti. `where` is a further condition. `times` chooses other times than
-        the usual ones. Columns of `other` get the prefix where this stream has the same name."""
+        """Join two streams: pairs of rows with equal keys and times that are close. `on` is a column, a pair of a left
+        and a right column, or a list of these. `within` bounds the difference of the times: `"5s"` in both directions;
+        `("1s", "5s")` for at most 1 s before and 5 s after this stream's time; `"window"` for rows of the same window;
+        None for streams that end. `kind`: inner, left, right, full, semi or anti. `where` is a further condition.
+        `times` chooses other time columns than the default ones. A column of `other` gets `prefix` if this stream has
+        its name."""
         names = prefixed_names(self.node, other.node, prefix)
         inputs = (self.node, other.node)
         return self._checked(join_node(inputs, on=on, within=within, names=names, kind=kind, where=where, times=times))
@@ -167,8 +173,8 @@ class Stream:
         times: tuple[str | None, str | None] | None = None,
         prefix: str = "right_",
     ) -> Stream:
-        """Pairs of rows for which any condition holds, over their names in the result. `within` as for `join`; or
-        `last_rows`: each row with the last n rows of the other stream before it, both straight from their sources."""
+        """Join two streams on any condition, written with the column names of the result. `within` as for `join`; or
+        `last_rows=n`: each row with the last n rows of the other stream before it, both directly from their sources."""
         if (within is None) == (last_rows is None):
             raise QueryError(
                 "a theta join needs either a span of time or a number of rows",
@@ -182,24 +188,25 @@ class Stream:
         )
 
     def in_order(self, *, by: str | Sequence[str] = (), time: str | None = None) -> Stream:
-        """The same rows, held back and let through in order of time. With `by`, a column or several, rows with equal
-        values of these are in order among themselves: then not all have to pass through one site."""
+        """Output the rows in order of time, held back until no earlier row can arrive. With `by`, one column or
+        several, order only rows with equal values of these columns; then not all rows have to pass through one site."""
         return self._checked(in_order_node(self.node, by, time))
 
     def group_by(self, *keys: object, **computed: object) -> Grouped:
-        """Groups by columns, expressions or SQL text; without keys, all rows are one group."""
+        """Group rows by columns, expressions or SQL text; without keys all rows are one group."""
         return Grouped(self.node, items_of(keys, computed.items(), columns_of_node(self.node), "group_by"), self.wide)
 
     def window(self, window: WindowSpec | SessionSpec | RowWindow) -> Windowed:
-        """Windows over all rows as one group."""
+        """Assign all rows, as one group, to windows."""
         return self.group_by().window(window)
 
     @property
     def to(self) -> Destinations:
-        """Where the rows go: `.to.files(...)`, `.to.memory()`, `.to.callback(...)`, `.to.terminal()`."""
+        """Choose the sink: `.to.files(...)`, `.to.memory()`, `.to.callback(...)`, `.to.terminal()`."""
         return Destinations(self.node)
 
     def explain(self) -> str:
+        """Return the plan of the stream as text."""
         return self.to.memory().explain()
 
     def _checked(self, node: Node) -> Stream:
@@ -208,22 +215,23 @@ class Stream:
 
 @dataclass(frozen=True)
 class Grouped:
-    """Rows in groups. `wide` has columns that the stream does not show but that a window may go by."""
+    """Rows in groups. `wide`, if set, has time columns that the stream does not show; a window may use them."""
 
     node: Node
     keys: tuple[Named, ...]
     wide: Node | None = None
 
     def window(self, window: WindowSpec | SessionSpec | RowWindow) -> Windowed:
-        """Windows over the stream's time: `tumbling("10s")`, `sliding("1m", every="10s")`, `session("5m")`; or over
-        rows: `rows(100, every=10)`."""
+        """Assign rows to windows over the stream's time: `tumbling("10s")`, `sliding("1m", every="10s")`,
+        `session("5m")`; or over a number of rows: `rows(100, every=10)`."""
         if isinstance(window, RowWindow):
             return Windowed(self.node, self.keys, window)
         node = self._with_time(window.time)
         return Windowed(node, self.keys, window.over(*window_time(node, window.time)))
 
     def at(self, *times: str) -> Windowed:
-        """Rows with equal times, without a window: `.at("ts")`, or both times of a join, `.at("ts", "right_ts")`."""
+        """Group rows with equal times instead of windows: `.at("ts")`; after a join, both times: `.at("ts",
+        "right_ts")`."""
         keys = [key.name for key in self.keys]
         if not times or len({*times, *keys}) < len(times) + len(keys):
             raise QueryError(
@@ -235,26 +243,30 @@ class Grouped:
         return Windowed(self.node, self.keys, Moments(chosen))
 
     def agg(self, *plain: object, **named: object) -> Stream:
+        """Raise QueryError: an aggregate needs `window` or `at` first."""
         raise QueryError(
             "a continuous aggregate needs a window: without one its result would never be complete",
             hint='write .group_by(...).window(ps.tumbling("10s")).agg(...), or .at("ts") for rows of equal time',
         )
 
     def _with_time(self, time: str | None) -> Node:
+        """Return the node that has this time column: the wide one if only that has it."""
         hidden = self.wide is not None and time not in times_of(self.node) and time in times_of(self.wide)
         return self.wide if hidden and self.wide is not None else self.node
 
 
 @dataclass(frozen=True)
 class Windowed:
+    """Rows in groups and windows, ready to be aggregated."""
+
     node: Node
     keys: tuple[Named, ...]
     kind: Window | Session | RowWindow | Moments
 
     def agg(self, *plain: object, **named: object) -> Stream:
-        """One row per group and window: the keys, `window_start` and the aggregates; `window_end` can be selected, and
-        is shown of sessions. Of equal times, the times stand in the place of the window. An aggregate is one of
-        `ps.count()` and the others, or SQL text: `agg("sum(qty) AS total", n=ps.count(), most="max(qty)")`."""
+        """Aggregate: one row per group and window, with the keys, `window_start` and the aggregates. `window_end` can
+        be selected, and is shown for sessions. After `at`, the times stand in place of the window. An aggregate is
+        `ps.count()` or a similar function, or SQL text: `agg("sum(qty) AS total", n=ps.count(), most="max(qty)")`."""
         columns = columns_of_node(self.node)
         unnamed = [aggregation_of(value, columns) for value in plain]
         aggregates = (*unnamed, *(aggregation_of(value, columns, name) for name, value in named.items()))
@@ -263,11 +275,12 @@ class Windowed:
         return Stream(Project(node, tuple(Named(n, Column(n)) for n in shown)), wide=node)
 
     def _shown_borders(self) -> tuple[str, ...]:
+        """Return the columns that identify the window in the result."""
         match self.kind:
             case Moments(times):
                 return times
             case Session():
-                return WINDOW_COLUMNS  # of a session, the end is the border that progresses
+                return WINDOW_COLUMNS  # the progressing attribute of a session is its end
             case _:
                 return (WINDOW_START,)
 
@@ -280,12 +293,12 @@ def join_all(
     where: object | None = None,
     times: Sequence[str | None] | None = None,
 ) -> Stream:
-    """Combinations of one row of each stream with equal keys, as one operator. `within` is how far the time of every
-    later stream may be from that of the first; a column name that has been used before gets a number: `k`, `k_2`."""
+    """Join several streams as one operator: combinations of one row of each stream with equal keys. `within` bounds how
+    far the time of each later stream may be from that of the first. A repeated column name is numbered: `k`, `k_2`."""
     if len(streams) < 2:
         raise QueryError(
             "a join needs at least two streams",
-            detail=f"it is given {len(streams)}",
+            detail=f"number of streams: {len(streams)}",
             hint='list them, as in ps.join_all([a, b, c], on="k", within="5s")',
         )
     nodes = [stream.node for stream in streams]

@@ -1,4 +1,4 @@
-"""Choosing among the progressing attributes of a stream: the usual one, or the one a user names."""
+"""Choose among the progressing attributes of a stream: the default one, or the one a user names."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from penstock.plan.schema import WINDOW_COLUMNS, WINDOW_START, time_column, time
 
 
 class Usual(Enum):
-    """What an argument is when the user says nothing, where None means something."""
+    """Default value of a parameter for which None has a meaning."""
 
     TIME = "the usual time"
 
 
 def chosen_time(node: Node, name: str | None, what: str) -> str:
-    """The progressing attribute that `what` goes by: the one named, or the usual one."""
+    """Return the progressing attribute to use: `name`, or the default one. `what` names the operation in messages."""
     known = times_of(node)
     if not known:
         detail, hint = why_no_time(node)
-        raise QueryError(f"{what} needs the time of the stream, and there is none any more", detail=detail, hint=hint)
+        raise QueryError(f"{what} needs the time of the stream, and it has none here", detail=detail, hint=hint)
     if name is not None and name not in known:
         raise QueryError(
             f"{what} cannot go by `{name}`: it is not a progressing attribute of the stream",
@@ -34,12 +34,13 @@ def chosen_time(node: Node, name: str | None, what: str) -> str:
 
 
 def window_time(node: Node, name: str | None) -> tuple[str, pa.DataType]:
-    """The time that a window goes by, and its type."""
+    """Return the time column of a window, and its type."""
     return chosen_time(node, name, "a window"), time_type(node)
 
 
 def chosen_period(node: Node, per: str | Usual | None, what: str) -> str | None:
-    """The time within which rows are compared: `window_start` where there are windows, else the usual time."""
+    """Return the time column within whose values rows are compared: by default `window_start` if the stream has
+    windows, else its default time; None for all rows."""
     if per is None:
         return None
     if isinstance(per, Usual):
@@ -48,18 +49,19 @@ def chosen_period(node: Node, per: str | Usual | None, what: str) -> str | None:
 
 
 def window_of(node: Node, per: str | Usual | None, what: str) -> str | None:
-    """The same where each row has a time of its own, so that only windows, or all rows, make sense by default."""
+    """Return the same as `chosen_period`, but require windows by default: each row has its own time, so only windows or
+    all rows make sense."""
     if isinstance(per, Usual) and WINDOW_START not in times_of(node):
         raise QueryError(
-            f"{what} needs to know among which rows",
+            f"{what} needs windows, or per=None",
             detail="the stream has no windows",
-            hint='put .windowed(ps.tumbling("1m")) before it; per=None means all rows, known when the stream has ended',
+            hint='put .windowed(ps.tumbling("1m")) before it; per=None means all rows, output when the stream ends',
         )
     return chosen_period(node, per, what)
 
 
 def event_time(node: Node, what: str) -> str:
-    """The time of the rows themselves, not of the windows they are in."""
+    """Return the time column of the rows themselves, not that of their windows."""
     known = [time for time in times_of(node) if time not in WINDOW_COLUMNS]
     if not known:
         raise QueryError(
@@ -71,6 +73,6 @@ def event_time(node: Node, what: str) -> str:
 
 
 def time_kept(node: Node, columns: list[str]) -> str | None:
-    """The usual time, if it is among these columns."""
+    """Return the default time column if it is among `columns`, else None."""
     time = time_column(node)
     return time if time in columns else None

@@ -1,4 +1,4 @@
-"""When a run ends by itself, besides the end of its input."""
+"""Conditions that end a run before the end of its input."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ class _Counts(Protocol):
 
 @dataclass(frozen=True)
 class Until:
-    """The first of the given limits ends the run; None is no limit."""
+    """Limits of a run; the first one reached ends it. None means no limit."""
 
     epochs: int | None = None
     rows: int | None = None
     seconds: float | None = None
 
     def reached(self, counts: _Counts) -> bool:
+        """Return whether a limit is reached."""
         return (
             (self.epochs is not None and counts.epochs >= self.epochs)
             or (self.rows is not None and counts.rows_in >= self.rows)
@@ -39,7 +40,7 @@ _COUNT = re.compile(r"([\d_]+)\s*(epochs?|rows?)")
 
 
 def parse_until(text: str | None) -> Until:
-    """ "100 epochs", "1_000_000 rows" or a span of time such as "30s"."""
+    """Parse "100 epochs", "1_000_000 rows" or a span of time such as "30s"."""
     if not text:
         return Until()
     if match := _COUNT.fullmatch(text.strip().lower()):
@@ -51,5 +52,5 @@ def parse_until(text: str | None) -> Until:
         raise ConfigError("it is not above zero", hint="give it a span above zero")
     except ConfigError:
         raise ConfigError(
-            f"`{text}` does not say when to end", hint='write "100 epochs", "1_000_000 rows" or "30s"'
+            f"`{text}` is neither a count nor a span of time", hint='write "100 epochs", "1_000_000 rows" or "30s"'
         ) from None

@@ -1,4 +1,4 @@
-"""What a Python script shows while it waits for a query: the same line as the command, on a terminal."""
+"""Progress that a Python script shows on a terminal while it waits for a query: the same line as the CLI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.api.run_state import Progress
 
 _LOOK_EVERY = 0.1  # seconds
-_line = threading.Lock()  # two lines would overwrite each other; a second query that is waited for shows none
+_line = threading.Lock()  # held by the query that shows its line; two lines would overwrite each other
 
 
 class _Running(Protocol):
@@ -24,14 +24,14 @@ class _Running(Protocol):
 
 
 def wanted(asked: bool | None) -> bool:
-    """Whether to show progress: as asked for, otherwise where stderr is a terminal."""
+    """Return whether to show progress: as asked, by default if stderr is a terminal."""
     return sys.stderr.isatty() if asked is None else asked
 
 
 @contextmanager
 def shown_starting(what: str) -> Iterator[None]:
-    """Show what is waited for, until it is there."""
-    from penstock.api.progress_line import screen_for_stderr  # imported late: most scripts write to no terminal
+    """Show that something is starting, until the block ends."""
+    from penstock.api.progress_line import screen_for_stderr  # imported late: few scripts write to a terminal
 
     with screen_for_stderr() as screen:
         screen.starting(what)
@@ -39,7 +39,7 @@ def shown_starting(what: str) -> Iterator[None]:
 
 
 def watch(run: _Running, timeout: float | None) -> None:
-    """Show the progress of a run until it is over or the time is up."""
+    """Show the progress of a run until it ends or the timeout passes."""
     from penstock.api.progress_line import Named, screen_for_stderr
 
     if not _line.acquire(blocking=False):

@@ -1,4 +1,4 @@
-"""Windows as users write them."""
+"""Windows as users write them, before they are bound to a time column."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOW_GAPS = "the size comes first, then every=...; write gaps=True if this is me
 
 @dataclass(frozen=True)
 class WindowSpec:
-    """A window that does not know its time column yet, unless the user named one, nor what that counts."""
+    """A window that is not yet bound to a time column and its unit; `time` is the column if the user named one."""
 
     size: Length
     slide: Length
@@ -27,6 +27,7 @@ class WindowSpec:
     time: str | None = None
 
     def over(self, time: str, type_: pa.DataType) -> Window:
+        """Bind the window to a time column of this type."""
         named = ((self.size, "the size"), (self.slide, "the slide"), (self.offset, "the offset"))
         size, slide, offset = (length_over(length, type_, f"{name} of a window") for length, name in named)
         return Window(time, size, slide, offset)
@@ -34,26 +35,28 @@ class WindowSpec:
 
 @dataclass(frozen=True)
 class SessionSpec:
-    """Sessions that do not know their time column yet, unless the user named one, nor what that counts."""
+    """Sessions that are not yet bound to a time column and its unit; `time` is the column if the user named one."""
 
     gap: Length
     time: str | None = None
 
     def over(self, time: str, type_: pa.DataType) -> Session:
+        """Bind the sessions to a time column of this type."""
         return Session(time, length_over(self.gap, type_, "the gap of a session"))
 
 
 def tumbling(size: Length, offset: Length = 0, *, time: str | None = None) -> WindowSpec:
-    """Windows of `size` one after another: `tumbling("10s")`. A number is one of a BIGINT time, in its unit. `time`
-    chooses another time than the usual one, as in `tumbling("1m", time="right_ts")` behind a join."""
+    """Define windows of `size`, one after another: `tumbling("10s")`. A number counts in the unit of a BIGINT time.
+    `offset` shifts their starts. `time` names the time column if it is not the default one: `tumbling("1m",
+    time="right_ts")`."""
     return sliding(size, size, offset, time=time)
 
 
 def sliding(
     size: Length, every: Length, offset: Length = 0, *, time: str | None = None, gaps: bool = False
 ) -> WindowSpec:
-    """Windows of `size`, a new one beginning every `every`: `sliding("1m", every="10s")`. Where `every` is larger than
-    `size`, rows between the windows are in none; `gaps=True` says that this is meant, and there is no warning."""
+    """Define windows of `size`, one starting every `every`: `sliding("1m", every="10s")`. If `every` is larger than
+    `size`, rows between windows belong to none; `gaps=True` says that this is intended and turns the warning off."""
     spec = WindowSpec(
         as_length(size, "the size of a window"),
         as_length(every, "the slide of a window"),
@@ -72,12 +75,12 @@ def _warn_of_gaps(spec: WindowSpec) -> None:
 
 
 def session(gap: Length, *, time: str | None = None) -> SessionSpec:
-    """Rows of a group that follow each other in less than `gap`: `session("5m")`. A session ends a gap after its last
-    row."""
+    """Define sessions: rows of a group, each less than `gap` after the one before, as in `session("5m")`. A session
+    ends `gap` after its last row."""
     return SessionSpec(as_length(gap, "the gap of a session"), time)
 
 
 def rows(size: int, every: int | None = None) -> RowWindow:
-    """Windows of `size` rows, a new one every `every` rows (without it, one after another). Rows are counted where the
-    source is read, before any filter, so this needs the rows of one source."""
+    """Define windows of `size` rows, one starting every `every` rows (default: one after another). Rows are counted
+    where the source is read, before any filter, so the input must be a single source."""
     return RowWindow(size, size if every is None else every)

@@ -1,4 +1,4 @@
-"""Where rows go: `.to.files(...)`, `.to.memory()`, `.to.callback(...)`, `.to.terminal()`, and then `.start(...)`."""
+"""Sinks of a stream: `.to.files(...)`, `.to.memory()`, `.to.callback(...)`, `.to.terminal()`; then `.start(...)`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from penstock.plan.options import CompileOptions
 
 @dataclass(frozen=True)
 class Destinations:
-    """Where rows go. `in_order=True` holds them back and lets them through in order of time; `in_order_by`, a column or
-    several, does so for rows with equal values of these, and then not all have to pass through one site."""
+    """The sinks of a stream. `in_order=True` holds rows back and outputs them in order of time; `in_order_by`, one
+    column or several, orders only rows with equal values of these columns, so that not all rows have to pass through
+    one site."""
 
     node: Node
 
@@ -36,13 +37,13 @@ class Destinations:
         in_order: bool = False,
         in_order_by: str | Sequence[str] = (),
     ) -> Ready:
-        """A folder of files, each row exactly once: Parquet with the compression `lz4`, `snappy`, `zstd` or `none`, or
-        with the format `arrow` Arrow IPC files, which are larger and written in half the time."""
+        """Write the rows to files in a folder, each row exactly once. `format` is `parquet`, with `compression` `lz4`,
+        `snappy`, `zstd` or `none`, or `arrow` (Arrow IPC), which gives larger files in half the time."""
         rows = self._rows(in_order, in_order_by)
         return Ready(Sink(rows, FilesSink(str(path), format=format, compression=compression)))
 
     def memory(self, *, in_order: bool = False, in_order_by: str | Sequence[str] = ()) -> Ready:
-        """In this process: `run.result()` gives an Arrow table, `run.pandas()` a data frame."""
+        """Keep the rows in this process: `run.result()` returns an Arrow table, `run.pandas()` a data frame."""
         results = MemoryResults(node_schema(self.node))
         rows = self._rows(in_order, in_order_by)
         return Ready(Sink(rows, CollectedSink("memory", results.deliver)), results)
@@ -54,30 +55,31 @@ class Destinations:
         in_order: bool = False,
         in_order_by: str | Sequence[str] = (),
     ) -> Ready:
-        """`function(epoch, rows)` per epoch that has results; at least once across restarts."""
+        """Call `function(epoch, rows)` for each epoch with results; at least once across restarts."""
         return Ready(Sink(self._rows(in_order, in_order_by), CollectedSink("callback", function)))
 
     def terminal(self, rows: int = 20, *, in_order: bool = False, in_order_by: str | Sequence[str] = ()) -> Ready:
-        """Printed as they come, at most `rows` of an epoch."""
+        """Print the rows of each epoch, at most `rows` of them."""
         return Ready(Sink(self._rows(in_order, in_order_by), TerminalSink(rows)))
 
     def _rows(self, in_order: bool, in_order_by: str | Sequence[str]) -> Node:
-        """The rows in the order that a destination asks for."""
+        """Return the rows in the order that was asked for."""
         return checked(in_order_node(self.node, in_order_by)) if in_order or in_order_by else self.node
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A query with its destination, ready to be started."""
+    """A query with its sink, ready to start."""
 
     sink: Sink
     results: MemoryResults | None = None
 
     def explain(self, **options: Any) -> str:
-        """The plan, as it is with some settings of a run: `order="in"` changes it, `sites` does not."""
+        """Return the plan as text, for these settings of a run: `order="in"` changes it, `sites` does not."""
         return explain(compile_query(self.sink, CompileOptions.of(settings_from(options))))
 
     def start(self, checkpoint: str | None = None, **options: Any) -> Run:
-        """Start it; options are the settings of a run (`sites=2`, `master="local[2]"`, `epoch="2s"`, ...). While it is
-        waited for on a terminal it shows how far it is, unless `progress` is False."""
+        """Start the query and return its handle. `options` are the settings of a run (`sites=2`,
+        `master="local[2]"`, `epoch="2s"`, ...). Progress is shown on a terminal while a script waits for the run,
+        unless `progress=False`."""
         return start(self.sink, checkpoint, options, self.results)

@@ -1,5 +1,5 @@
-"""The command line: `penstock run`, `explain`, `demo`, `bench`; `scale`, `move`, `split`, `rebalance` and
-`top` of what runs.
+"""Command line: `penstock run`, `explain`, `demo`, `bench`; and `scale`, `move`, `split`, `rebalance` and `top` for
+running queries.
 
-Sits on top of everything. A command imports what it needs when it runs, so that `--help` and completion are quick.
+The top layer. A command imports what it needs when it runs, so that `--help` and completion are quick.
 """

@@ -1,4 +1,4 @@
-"""The side of whoever asks: leaves a request in the control folder of a run, and waits for its answer."""
+"""Client side of the control protocol: write a request into the control folder of a run and wait for the answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOOK_EVERY, _RENEW_EVERY = 0.05, 1.0  # seconds
 
 
 def ask(folder: ControlFolder, request: Request) -> str:
-    """Leave a request for the run; gives its name."""
+    """Write a request for the run and return the name of the request."""
     name = uuid.uuid4().hex
     kind = next(kind for kind, known in KINDS.items() if isinstance(request, known))
     wants = {field: value for field, value in asdict(request).items() if field != "name"}
@@ -35,7 +35,8 @@ def ask(folder: ControlFolder, request: Request) -> str:
 
 
 def wait_for(folder: ControlFolder, name: str, seconds: float, alive: Callable[[], bool]) -> Answer:
-    """The answer of the run. Where none comes, the request is taken back: nothing is done later than that."""
+    """Wait up to `seconds` for the answer of the run. If none arrives the request is withdrawn, so that the run cannot
+    carry it out later."""
     try:
         return _waited(folder, name, seconds, alive)
     except KeyboardInterrupt:
@@ -54,20 +55,21 @@ def _waited(folder: ControlFolder, name: str, seconds: float, alive: Callable[[]
 
 
 def _given_up(folder: ControlFolder, name: str, why: str) -> Answer:
+    """Withdraw a request; return its answer if that has just arrived, otherwise raise."""
     withdrawn = folder.remove(name + REQUEST)
-    if (answer := answer_to(folder, name)) is not None:  # it came just now
+    if (answer := answer_to(folder, name)) is not None:  # it arrived just now
         return answer
     if withdrawn:
-        raise CheckpointError(f"nothing was done: {why}", detail="the request is taken back", hint="ask again")
+        raise CheckpointError(f"nothing was done: {why}", detail="the request is withdrawn", hint="try again")
     raise CheckpointError(
-        f"it is not known what was done: {why}",
-        detail="the run has taken the request, and has not answered it",
-        hint="look with `penstock top` before you ask again",
+        f"the outcome is not known: {why}",
+        detail="the run has received the request, and has not answered it",
+        hint="look with `penstock top` before you try again",
     )
 
 
 def answer_to(folder: ControlFolder, name: str) -> Answer | None:
-    """The answer, once; None while there is none."""
+    """Read and remove the answer to a request; None if there is none yet."""
     try:
         answer = msgspec.json.decode(folder.read(name + ANSWER, MOST_OF_RUN), type=Answer)
     except FileNotFoundError:
@@ -81,7 +83,7 @@ def answer_to(folder: ControlFolder, name: str) -> Answer | None:
 
 
 class Watching:
-    """The sign for a run that somebody looks at its status, for as long as it is renewed."""
+    """Tells a run that its status is being watched, as long as `renew` is called; then the run publishes more of it."""
 
     def __init__(self, folder: ControlFolder) -> None:
         self._folder, self._renewed = folder, float("-inf")
@@ -91,17 +93,17 @@ class Watching:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._folder.remove(WATCHED)  # who else watches puts it there again
+        self._folder.remove(WATCHED)  # another watcher writes it again
 
     def renew(self) -> None:
-        """Costs nothing where it was done a moment ago."""
+        """Write the sign again; does nothing if it was written a moment ago."""
         if time.monotonic() - self._renewed >= _RENEW_EVERY:
             self._renewed = time.monotonic()
             self._folder.write(WATCHED, msgspec.json.encode(uuid.uuid4().hex))
 
 
 def read_status(folder: ControlFolder) -> Status | None:
-    """The last status of the run; None before the first."""
+    """Read the latest status of the run; None before the first."""
     try:
         return msgspec.json.decode(folder.read(STATUS, MOST_OF_RUN), type=Status)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""`penstock scale`, `move`, `split` and `rebalance`: requests to a query that runs in another process."""
+"""`penstock scale`, `move`, `split` and `rebalance`: send requests to a query that runs in another process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.errors import CheckpointError, ConfigError
 
 @contextmanager
 def control_folder(checkpoint: Path) -> Iterator[ControlFolder]:
-    """That of a running query."""
+    """Open the control folder of a running query."""
     folder = ControlFolder(checkpoint)
     try:
         yield folder
@@ -28,19 +28,19 @@ def control_folder(checkpoint: Path) -> Iterator[ControlFolder]:
 
 
 def request_change(checkpoint: str, request: Request, seconds: float | None) -> None:
-    """Ask the run of a checkpoint, and say what came of it. `seconds` None: do not wait."""
+    """Send a request to the run of a checkpoint and print the answer. With `seconds` None, do not wait for it."""
     root = running_checkpoint(checkpoint)
     with control_folder(root) as folder:
         _ask(root, folder, request, seconds)
 
 
 def request_move(checkpoint: str, group: str, site: int, subquery: int | None, seconds: float | None) -> None:
-    """Ask for a move, which needs no subquery where there is only one."""
+    """Request a move. `subquery` may be None if there is only one."""
     _request_for(checkpoint, group, subquery, lambda number: MoveRequest(group, site, number), seconds)
 
 
 def request_split(checkpoint: str, group: str, subquery: int | None, seconds: float | None) -> None:
-    """Ask for a split, which needs no subquery where there is only one."""
+    """Request a split. `subquery` may be None if there is only one."""
     _request_for(checkpoint, group, subquery, lambda number: SplitRequest(group, number), seconds)
 
 
@@ -56,7 +56,7 @@ def _request_for(
 def _ask(root: Path, folder: ControlFolder, request: Request, seconds: float | None) -> None:
     name = ask(folder, request)
     if seconds is None:
-        print("asked; `penstock top` shows what comes of it")
+        print("request sent; `penstock top` shows the outcome")
         return
     with _waiting(f"waiting for the run of {root}"):
         answer = wait_for(folder, name, seconds, lambda: in_use(root))
@@ -64,13 +64,14 @@ def _ask(root: Path, folder: ControlFolder, request: Request, seconds: float | N
 
 
 def _waiting(text: str) -> AbstractContextManager[object]:
+    """Show `text` on stderr while the block runs, if stderr is a terminal."""
     console = Console(stderr=True)
     return console.status(text) if console.is_terminal else nullcontext()
 
 
 def _say(answer: Answer) -> None:
     if answer.why_not is not None:
-        raise CheckpointError("the run did not do it", detail=answer.why_not, hint=answer.detail)
+        raise CheckpointError("the run refused the request", detail=answer.why_not, hint=answer.detail)
     print(answer.detail or "done")
 
 
@@ -84,10 +85,13 @@ def _check_group(group: str) -> None:
 
 
 def _only_subquery(folder: ControlFolder) -> int:
+    """Return the number of the only subquery; raise if there are several."""
     status = read_status(folder)
     if status is not None and len(status.subqueries) == 1:
         return 0
-    known = "the run has not told yet" if status is None else _numbered([s.name for s in status.subqueries])
+    known = (
+        "the run has not published its status yet" if status is None else _numbered([s.name for s in status.subqueries])
+    )
     raise ConfigError("which subquery has the group?", detail=known, hint="add --subquery and its number")
 
 

@@ -1,4 +1,4 @@
-"""`penstock demo`: a live query over generated call records on embedded Spark, shown and written to files."""
+"""`penstock demo`: run a live query over generated call records on embedded Spark, show it and write it to files."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from penstock.cli.target import Job
 from penstock.settings import INLINE
 
 _EPOCH = "1s"
-_CATCH_UP = 3  # epochs may take in this many seconds of rows: a slow moment is made up for
+_CATCH_UP = 3  # an epoch may read this many seconds of rows, to catch up after a slow moment
 
 
 def run_demo(seconds: int, rate: int, sites: int, master: str) -> int:
-    """The exit code: 0, or that of Ctrl-C."""
+    """Run the demo and return the exit code: 0, or that of Ctrl-C."""
     folder = new_folder()
     _introduce(rate, folder)
     with _waiting("starting Spark, which takes some seconds" if master != INLINE else "starting"):
@@ -45,13 +45,13 @@ def run_demo(seconds: int, rate: int, sites: int, master: str) -> int:
 
 def _introduce(rate: int, folder: Path) -> None:
     print(f"{rate:,} call records a second, up to 2 s out of order: who makes suspiciously many calls within")
-    print(f"{WINDOW_SECONDS} s? About 1 % of the rows are late on purpose, for a window that is closed when they come.")
+    print(f"{WINDOW_SECONDS} s? About 1 % of the rows are late on purpose: their window is closed when they arrive.")
     print(f"The query, its results and its checkpoint are in {folder}.", flush=True)
 
 
 @contextmanager
 def _waiting(text: str) -> Iterator[None]:
-    """Says why nothing moves yet."""
+    """Show the reason for the delay while the block runs."""
     if sys.stdout.isatty():
         with Console().status(text):
             yield
@@ -61,7 +61,8 @@ def _waiting(text: str) -> Iterator[None]:
 
 
 def _warm_up(master: str, sites: int) -> None:
-    """A query of a few rows. The first job of a Spark is slow, and a stream of real time would pile up behind it."""
+    """Run a query of a few rows. The first job of a Spark session is slow, and rows in real time would queue up behind
+    it."""
     calls = ps.read.calls(rows=2000, split_rows=1000)
     grouped = calls.group_by("caller").window(ps.sliding("10s", every="2s"))
     query = grouped.agg(n=ps.count(), callees=ps.count_distinct("callee"), mean=ps.avg("duration"))
@@ -71,6 +72,6 @@ def _warm_up(master: str, sites: int) -> None:
 
 def _conclude(ended: Ended, script: Path, sites: int, master: str) -> None:
     print(*summary_lines(ended, master), sep="\n")
-    print(f"\nNext: go on where this ended, with {sites * 2} sites instead of {sites}:")
+    print(f"\nNext: continue from here, with {sites * 2} sites instead of {sites}:")
     print(f"  penstock run {script} \\")
     print(f"    --checkpoint {script.parent / 'checkpoint'} --sites {sites * 2} --until 30s")

@@ -1,4 +1,4 @@
-"""The query of the demo, as a script that the demo runs and that its user can read, change and run again."""
+"""The query of the demo: a script that the demo runs and that users can read, change and run again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HAVING count(*) > {threshold};
 
 
 def demo_script(folder: Path, rate: int) -> str:
-    """The script for a demo in `folder`, whose name is the demo's own choice and needs no quoting."""
+    """Return the script for a demo in `folder`, a path chosen by the demo that needs no quoting."""
     return _SCRIPT.format(
         rate=rate,
         split_rows=max(1000, rate),
@@ -39,12 +39,12 @@ def demo_script(folder: Path, rate: int) -> str:
 
 
 def threshold(rate: int) -> int:
-    """How many calls in a window are suspicious."""
+    """Return the number of calls in a window from which a caller is suspicious."""
     return int(rate * WINDOW_SECONDS * _SUSPICIOUS_SHARE)
 
 
 def new_folder(parent: Path = Path("demo-out")) -> Path:
-    """demo-out/run-1, or the first number that is free: earlier results are left alone."""
+    """Create demo-out/run-1, or the first number that is free, so that earlier results are kept."""
     parent.mkdir(exist_ok=True)
     number = 1
     while True:

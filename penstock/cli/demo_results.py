@@ -1,4 +1,4 @@
-"""Reads the published results of the demo as they come."""
+"""Read the published results of the demo as they appear."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 @dataclass(frozen=True)
 class Suspect:
-    """A caller in the latest window; `before` is its number of calls in the window before that, 0 if it was not in."""
+    """A caller in the latest window. `before` is its number of calls in the window before; 0 if it was not in the
+    results."""
 
     caller: int
     calls: int
@@ -22,13 +23,14 @@ class Suspect:
 
 
 class Results:
-    """Follows a folder of Parquet files. Invariant: `_windows` holds the latest two windows that had results."""
+    """Follows a folder of Parquet files. Invariant: `_windows` holds the latest two windows with results."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._seen = folder, set[str]()
         self._windows: dict[datetime, dict[int, tuple[int, int, float]]] = {}  # by end, then by caller
 
     def read_new(self) -> None:
+        """Read the files that have appeared since the last call."""
         for path in sorted(self._folder.glob("*.parquet")):
             if path.name not in self._seen:
                 self._seen.add(path.name)
@@ -44,10 +46,11 @@ class Results:
 
     @property
     def latest(self) -> datetime | None:
+        """Return the end of the latest window; None before the first."""
         return max(self._windows, default=None)
 
     def suspects(self, most: int) -> list[Suspect]:
-        """The busiest callers of the latest window."""
+        """Return the busiest callers of the latest window, busiest first, at most `most`."""
         if self.latest is None:
             return []
         before = self._windows[min(self._windows)] if len(self._windows) == 2 else {}

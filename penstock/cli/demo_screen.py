@@ -1,4 +1,4 @@
-"""The live screen of the demo: a header with the progress, and the busiest callers of the latest window."""
+"""Live screen of the demo: a header with the progress, the sites, and the busiest callers of the latest window."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from penstock.control.status import GroupStatus, Status, SubqueryStatus
 
 _MOST = 12
 _BAR = 24
-_LINES_AROUND = 19  # of the screen, besides the rows of the table
-_SITES, _DECISIONS = 4, 2  # that are shown
+_LINES_AROUND = 19  # lines of the screen besides the rows of the table
+_SITES, _DECISIONS = 4, 2  # how many are shown
 _PLAIN_EVERY = 5.0
 
 
 class DemoScreen:
-    """Drawn on stdout, a terminal."""
+    """Draws the demo on stdout, which must be a terminal."""
 
     def __init__(
         self, results: Results, threshold: int, seconds: int, sites: DemoSites, console: Console | None = None
@@ -42,7 +42,7 @@ class DemoScreen:
         self._console = console or Console(highlight=False)
         self._live = Live(console=self._console, refresh_per_second=8)
         self._rate = Rate()
-        self._shown: tuple[RenderableType, ...] = ()  # of the sites, as last told
+        self._shown: tuple[RenderableType, ...] = ()  # the sites, from the latest status
 
     def __enter__(self) -> DemoScreen:
         self._live.__enter__()
@@ -55,12 +55,13 @@ class DemoScreen:
         self._sites.close()
 
     def starting(self, what: str) -> None:
-        """Show nothing: the demo has started Spark before its query."""
+        """Show nothing: the demo has already started Spark."""
 
     def show(self, progress: Sequence[Named]) -> None:
         self._live.update(self.drawn(progress[0].progress))
 
     def drawn(self, p: Progress) -> Panel:
+        """Return the whole screen as a panel."""
         self._results.read_new()
         most = max(3, min(_MOST, self._console.height - _LINES_AROUND))
         suspects = self._results.suspects(most)
@@ -101,17 +102,17 @@ class DemoScreen:
         for suspect in suspects:
             table.add_row(*_cells(suspect, suspects[0].calls))
         for _ in range(most - len(suspects)):
-            table.add_row()  # so that the screen does not jump
+            table.add_row()  # keeps the height of the screen constant
         return table
 
 
 def late_share(p: Progress) -> str:
-    """The late rows, and which part of all rows they are."""
+    """Format the number of late rows and their share of all rows."""
     return f"{p.late_rows:,} ({p.late_rows / p.rows_in:.1%})" if p.rows_in else "0"
 
 
 def sites_and_moves(status: Status) -> tuple[RenderableType, ...]:
-    """The sites of the query, and the latest decisions about their groups."""
+    """Return the table of sites, and the latest decisions about their groups."""
     newest = status.decisions[::-1][:_DECISIONS]
     heading = Text("decisions, by epoch" if newest else "no group has moved yet", "dim")
     return Text(), sites_table(status.subqueries[0], _SITES), heading, decision_lines(newest)
@@ -127,7 +128,7 @@ def _cells(suspect: Suspect, top: int) -> list[str | Text]:
 
 
 class PlainDemoScreen(PlainScreen):
-    """The same in lines, where stdout is not a terminal."""
+    """Prints the progress of the demo line by line, for a stdout that is not a terminal."""
 
     def __init__(self, results: Results, sites: DemoSites) -> None:
         super().__init__()
@@ -146,7 +147,7 @@ class PlainDemoScreen(PlainScreen):
             return
         self._due = time.monotonic() + _PLAIN_EVERY
         self._results.read_new()
-        top = ", ".join(f"{s.caller} ({s.calls:,} calls)" for s in self._results.suspects(3)) or "nobody yet"
+        top = ", ".join(f"{s.caller} ({s.calls:,} calls)" for s in self._results.suspects(3)) or "none yet"
         rate = self._demo_rate.now(p.rows_in)
         self.say(
             f"epoch {p.epoch}, {p.rows_in:,} rows in, {rate:,.0f} rows/s, low-water mark "
@@ -154,7 +155,7 @@ class PlainDemoScreen(PlainScreen):
         )
 
     def _tell_moves(self, p: Progress) -> None:
-        """Say what was decided since it was last looked at."""
+        """Print the decisions since the last call."""
         status = self._sites.look(p.elapsed) if p.state == "running" else None
         decisions = status.decisions if status is not None else ()
         for decision in decisions[self._told :]:
@@ -166,12 +167,13 @@ class PlainDemoScreen(PlainScreen):
 
 
 def demo_screen(results: Results, threshold: int, seconds: int, checkpoint: Path) -> Screen:
+    """Return the screen for stdout: live if it is a terminal, otherwise plain."""
     sites = DemoSites(checkpoint, seconds / 3)
     return DemoScreen(results, threshold, seconds, sites) if sys.stdout.isatty() else PlainDemoScreen(results, sites)
 
 
 class DemoSites:
-    """Watches the run of a checkpoint. `move_after` seconds into it, the busiest group is moved to another site."""
+    """Watches the run of a checkpoint. After `move_after` seconds it asks to move the busiest group to another site."""
 
     def __init__(self, checkpoint: Path, move_after: float) -> None:
         self._checkpoint, self._move_after = checkpoint, move_after
@@ -180,7 +182,7 @@ class DemoSites:
         self._asked: str | None = None
 
     def look(self, elapsed: float) -> Status | None:
-        """The newest status of the run; None before the first."""
+        """Return the latest status of the run; None before the first."""
         if self._folder is None:
             if not (self._checkpoint / FOLDER).is_dir():
                 return None
@@ -194,9 +196,10 @@ class DemoSites:
         return status
 
     def close(self) -> None:
+        """Stop watching, and remove the answer to the move."""
         if self._folder is not None:
             if self._asked is not None:
-                answer_to(self._folder, self._asked)  # nobody else removes it
+                answer_to(self._folder, self._asked)  # removes the answer
             self._folder.close()
 
     def _ask_for_move(self, status: Status, folder: ControlFolder) -> str | None:
@@ -205,7 +208,7 @@ class DemoSites:
 
 
 def busiest_move(subquery: SubqueryStatus) -> MoveRequest | None:
-    """The move of the busiest group to the least busy of the other sites; None where there is nothing to move."""
+    """Return a request to move the busiest group to the least busy other site; None if there is nothing to move."""
     if len(subquery.sites) < 2 or not subquery.hottest:
         return None
     group: GroupStatus = max(subquery.hottest, key=lambda one: one.utilisation)

@@ -1,4 +1,4 @@
-"""How errors end a command: three parts in plain words on stderr, an exit code, no traceback."""
+"""Errors that end a command: three parts in plain words on stderr, an exit code, no traceback."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 @contextmanager
 def ending_well(as_json: bool = False) -> Iterator[None]:
-    """Turns the errors of a command into words and exit codes."""
+    """Print the error of a command and turn it into an exit code."""
     try:
         yield
     except PenstockError as error:
@@ -39,16 +39,18 @@ def _failed(error: PenstockError, as_json: bool) -> typer.Exit:
 
 
 def show_error(error: PenstockError) -> None:
+    """Print an error on stderr."""
     _show("error: ", "bold red", error)
 
 
 def show_warnings(warnings: Iterable[PenstockWarning]) -> None:
-    """What a script does that is allowed but nearly always a mistake, on stderr."""
+    """Print the warnings of a script on stderr: things that are allowed but nearly always a mistake."""
     for warning in warnings:
         _show("warning: ", "bold yellow", warning)
 
 
 def _show(title: str, style: str, told: PenstockError | PenstockWarning) -> None:
+    """Print the parts of an error or a warning on stderr."""
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     console.print(Text.assemble((title, style), (told.what, "bold")))
     if told.detail:
@@ -58,5 +60,6 @@ def _show(title: str, style: str, told: PenstockError | PenstockWarning) -> None
 
 
 def error_line(error: PenstockError) -> str:
+    """Return an error as one line of JSON."""
     parts = {"what": error.what, "detail": error.detail, "hint": error.hint}
     return msgspec.json.encode({"state": "failed", "error": parts}).decode()

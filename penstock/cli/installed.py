@@ -1,7 +1,7 @@
-"""Commands that other distributions add: entry points of the group `penstock.commands`, each a Typer app.
+"""Commands of other distributions: entry points of the group `penstock.commands`, each a Typer app.
 
-They are looked for only where they are wanted, in the list of commands or by a name that is not one of Penstock's own:
-looking takes longer than starting.
+Entry points are looked up only for the list of commands and for a name that is not built in, because the lookup takes
+longer than the start of a command.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "penstock.commands"
-DISTRIBUTIONS = {"bench": "penstock-bench"}  # commands that are known to come with one of them
+DISTRIBUTIONS = {"bench": "penstock-bench"}  # known commands, and the distribution that provides each
 _ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
-Command = Any  # of Click, which some versions of Typer bring along under a name of their own
+Command = Any  # a Click command; some versions of Typer bundle Click under another name
 
 
 class ExtensibleGroup(TyperGroup):
-    """The commands of Penstock, and behind them those of other distributions."""
+    """The built-in commands, followed by those of other distributions."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         self._add_installed()
@@ -43,7 +43,8 @@ class ExtensibleGroup(TyperGroup):
 
 
 def installed_commands() -> dict[str, Command]:
-    """Return the commands of other distributions by name; a known one that is not installed says how to get it."""
+    """Return the commands of other distributions by name; a known one that is not installed fails and says how to get
+    it."""
     from importlib.metadata import entry_points
 
     found = {name: _failing(name, not_installed(name), hidden=True) for name in DISTRIBUTIONS}
@@ -55,13 +56,14 @@ def not_installed(name: str) -> ConfigError:
     distribution = DISTRIBUTIONS[name]
     return ConfigError(
         f"`penstock {name}` is not installed",
-        detail=f"it comes with {distribution}, a distribution of its own beside penstock",
+        detail=f"it comes with {distribution}, a separate distribution",
         hint=f"pip install {distribution}, or make setup in a checkout of Penstock",
     )
 
 
 def _loaded(point: EntryPoint) -> Command:
-    """Return the command of an entry point. One that cannot be imported must not keep others from running."""
+    """Return the command of an entry point. If it cannot be imported, return a command that says so, so that other
+    commands still run."""
     try:
         return get_command(point.load())
     except Exception as error:
@@ -71,7 +73,7 @@ def _loaded(point: EntryPoint) -> Command:
             ConfigError(
                 f"`penstock {point.name}` cannot be loaded",
                 detail=f"{point.value} of {source}: {error}",
-                hint=f"install {source} again, or uninstall it",
+                hint=f"reinstall {source}, or uninstall it",
             ),
         )
 

@@ -1,4 +1,4 @@
-"""The commands. Each imports what it needs when it runs. More may come from other distributions (`installed`)."""
+"""The commands. Each imports what it needs when it runs. Other distributions can add more (`installed`)."""
 
 from __future__ import annotations
 
@@ -33,15 +33,13 @@ _Master = Annotated[
 ]
 _Checkpoint = Annotated[
     str,
-    typer.Argument(
-        metavar="CHECKPOINT", help="The checkpoint of a running query: its folder, or .penstock, or FILE.sql."
-    ),
+    typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a running query: its folder, .penstock, or FILE.sql."),
 ]
 _Subquery = Annotated[
-    int | None, typer.Option("--subquery", min=0, help="Only this one, by its number.", show_default=False)
+    int | None, typer.Option("--subquery", min=0, help="Only this subquery, by its number.", show_default=False)
 ]
 _Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the answer of the run.")]
-_Seconds = Annotated[float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait.")]
+_Seconds = Annotated[float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="Longest wait.")]
 _CHECKPOINTS = Path(".penstock")
 _HAS_SINK = re.compile(r"\bcreate\s+sink\b", re.IGNORECASE)
 _NAMES_MASTER = re.compile(r"\bmaster\b", re.IGNORECASE)
@@ -73,24 +71,24 @@ def run(
     sites: Annotated[int | None, typer.Option("--sites", help="How many sites the state is spread over.")] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option("--checkpoint", readable=False, help="Folder of the checkpoint; otherwise one below .penstock."),
+        typer.Option("--checkpoint", readable=False, help="Folder of the checkpoint; by default one below .penstock."),
     ] = None,
-    epoch: Annotated[str | None, typer.Option("--epoch", help='The length an epoch aims at, as in "2s".')] = None,
+    epoch: Annotated[str | None, typer.Option("--epoch", help='Target length of an epoch, as in "2s".')] = None,
     until: Annotated[
         str | None, typer.Option("--until", help='End after "100 epochs", "30s" or "1000000 rows".')
     ] = None,
     master: _Master = None,
     rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows of a SELECT to show.")] = 20,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin anew: delete the checkpoint and its results, after asking.")
+        bool, typer.Option("--fresh", help="Start over: delete the checkpoint and its results, after asking.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --fresh: do not ask.")] = False,
     as_json: _Json = False,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="key=value", help="Any other setting; can be repeated.")
+        list[str] | None, typer.Option("--set", metavar="key=value", help="Any other setting; repeatable.")
     ] = None,
 ) -> None:
-    """Run a query until its input ends, --until is reached, or Ctrl-C. It goes on from its checkpoint."""
+    """Run a query until its input ends, --until is reached, or Ctrl-C. Continues from its checkpoint."""
     with ending_well(as_json):
         _start_spark_early(target, master, checkpoint)
         from penstock.cli.run import RunRequest, run_options, run_target
@@ -102,9 +100,8 @@ def run(
 
 
 def _start_spark_early(target: str | None, master: str | None, checkpoint: Path | None) -> None:
-    """Start Spark's JVM before anything large is imported, where it looks as if it will be wanted: for a script that
-    has sinks and runs for the first time; it may have finished before otherwise. A guess: whoever wants the JVM checks
-    that it fits, and one that nobody has asked for ends with the process."""
+    """Start Spark's JVM before large imports if the command will probably need it: a script with sinks that has not run
+    before. This is a guess: the code that uses the JVM checks that it fits, and an unused one ends with the process."""
     from penstock.spark.embedded.embedded import start_early
 
     master = master or default_master()
@@ -112,16 +109,18 @@ def _start_spark_early(target: str | None, master: str | None, checkpoint: Path 
     on_this_host = master == "local" or master.startswith("local[")
     if not on_this_host or _has_run_before(script, checkpoint) or not _runs_on_spark(script):
         return
-    with suppress(PenstockError, OSError):  # it comes again where it can be told
+    with suppress(PenstockError, OSError):  # raised again later, where it can be shown
         check_master(master)
         start_early(master)
 
 
 def _has_run_before(script: Path, checkpoint: Path | None) -> bool:
+    """Return whether the checkpoint of the script exists."""
     return checkpoint.exists() if checkpoint is not None else any(_CHECKPOINTS.glob(f"{script.stem}-*"))
 
 
 def _runs_on_spark(script: Path) -> bool:
+    """Return whether the script has a sink and does not name a master."""
     try:
         text = script.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -163,12 +162,12 @@ def demo(
 @app.command()
 def scale(
     checkpoint: _Checkpoint,
-    sites: Annotated[int, typer.Option("--sites", min=1, max=MOST_SITES, help="How many sites there are to be.")],
+    sites: Annotated[int, typer.Option("--sites", min=1, max=MOST_SITES, help="The new number of sites.")],
     subquery: _Subquery = None,
     wait: _Wait = True,
     seconds: _Seconds = 30.0,
 ) -> None:
-    """Give a running query another number of sites."""
+    """Change the number of sites of a running query."""
     with ending_well():
         from penstock.cli.control import request_change
         from penstock.control.requests import ScaleRequest
@@ -180,12 +179,12 @@ def scale(
 def move(
     checkpoint: _Checkpoint,
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group, by its bits, as in 0110.")],
-    site: Annotated[int, typer.Argument(metavar="SITE", min=0, help="The number of its new home.")],
+    site: Annotated[int, typer.Argument(metavar="SITE", min=0, help="The number of its new site.")],
     subquery: _Subquery = None,
     wait: _Wait = True,
     seconds: _Seconds = 30.0,
 ) -> None:
-    """Give a partition group of a running query another home."""
+    """Move a partition group of a running query to another site."""
     with ending_well():
         from penstock.cli.control import request_move
 
@@ -200,7 +199,7 @@ def split(
     wait: _Wait = True,
     seconds: _Seconds = 30.0,
 ) -> None:
-    """Make two partition groups of one in a running query, at the same site."""
+    """Split a partition group of a running query into two, at the same site."""
     with ending_well():
         from penstock.cli.control import request_split
 
@@ -211,7 +210,7 @@ def split(
 def rebalance(
     checkpoint: _Checkpoint, subquery: _Subquery = None, wait: _Wait = True, seconds: _Seconds = 30.0
 ) -> None:
-    """Even out the sites of a running query now."""
+    """Balance the load of the sites of a running query now."""
     with ending_well():
         from penstock.cli.control import request_change
         from penstock.control.requests import RebalanceRequest
@@ -222,10 +221,10 @@ def rebalance(
 @app.command()
 def top(
     checkpoint: _Checkpoint,
-    once: Annotated[bool, typer.Option("--once", help="Show one picture and end.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the status as one line of JSON and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the status once and exit.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the status as one line of JSON and exit.")] = False,
 ) -> None:
-    """Watch the sites, groups and decisions of a running query; q ends it."""
+    """Watch the sites, groups and decisions of a running query; q quits."""
     with ending_well(as_json):
         from penstock.cli.top import watch
 

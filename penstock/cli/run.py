@@ -1,11 +1,10 @@
-"""`penstock run`: a target and its flags in, an exit code out.
+"""`penstock run`: run a target with its flags and return an exit code.
 
-Ad-hoc queries: a bare SELECT keeps nothing, can be run again, and shows its rows as a table. Over input that is at rest
-it runs in this process, and its rows are one table at the end. Over input that goes on, its rows are shown epoch by
-epoch, as they come.
+Ad-hoc queries: a bare SELECT keeps no checkpoint, can be repeated, and shows its rows as a table. Over bounded input it
+runs in this process and shows one table at the end. Over unbounded input it shows its rows epoch by epoch.
 
-`--fresh` deletes a checkpoint and the results that were published from it. Nothing is deleted that Penstock did not
-write: of a folder of results only its own files go, and only where the folder says that it belongs to the query of the
+`--fresh` deletes a checkpoint and the results that were published from it, and nothing that Penstock did not write:
+from a folder of results only the files of the query, and only if the folder is marked as belonging to the query of the
 checkpoint.
 """
 
@@ -45,14 +44,14 @@ from penstock.plan.logical import Node, Source, inputs_of
 from penstock.settings import INLINE, default_master, named_master
 
 _SHOWN = 5
-_KEPT = 100_000  # rows; of a larger result the first ones are shown, in no order
-_PIPED_WIDTH = 10_000  # what is piped has no width of its own to be cut to
+_KEPT = 100_000  # rows; of a larger result the first rows to arrive are shown, unsorted
+_PIPED_WIDTH = 10_000  # columns; a pipe has no width at which to truncate
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What the command line asks for. `flags` are stronger than the settings of a script. `fresh`: begin anew, without
-    asking where `sure`."""
+    """The arguments of the command. `flags` override the settings of a script. `fresh`: delete the checkpoint first,
+    without asking if `sure`."""
 
     target: str | None
     command: str | None
@@ -65,7 +64,7 @@ class RunRequest:
 
 
 def run_target(request: RunRequest) -> int:
-    """Run all queries of a target; return the exit code."""
+    """Run all queries of a target and return the exit code."""
     adhoc = _collecting(_target(request), request.rows)
     target = adhoc.target
     show_warnings(target.warnings)
@@ -86,7 +85,7 @@ def run_target(request: RunRequest) -> int:
 
 
 def run_options(settings: Sequence[str], flags: Mapping[str, object]) -> dict[str, Any]:
-    """What `--set` and the flags ask for; a flag is stronger than `--set`."""
+    """Return the options given by `--set` and by flags; a flag overrides `--set`."""
     given = {name: str(value) for name, value in flags.items() if value is not None}
     return read_settings(dict(map(_pair, settings)) | given)
 
@@ -99,6 +98,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _target(request: RunRequest) -> Target:
+    """Load the script, module or SQL text that the command names."""
     match request.target, request.command:
         case str(target), None:
             return load_target(target)
@@ -107,7 +107,7 @@ def _target(request: RunRequest) -> Target:
         case None, None:
             raise ConfigError(
                 "there is nothing to run",
-                detail="neither a script nor a stream nor a command is named",
+                detail="no script, stream or command is given",
                 hint='penstock run busy.sql, penstock run module:stream, or penstock run -c "SELECT ..."',
             )
     raise ConfigError(
@@ -118,32 +118,32 @@ def _target(request: RunRequest) -> Target:
 
 
 def _conclude(ended: Iterable[Ended], master: str) -> None:
-    """Say what was done, and show the first rows of what was written to files."""
+    """Print a summary of each query, and the first rows of results in files."""
     all_of_them = list(ended)
     for one in all_of_them:
-        for line in summary_lines(one, master, len(all_of_them) > 1, "the same command goes on from here"):
+        for line in summary_lines(one, master, len(all_of_them) > 1, "the same command continues from here"):
             print(line, file=sys.stderr, flush=True)
         _first_rows(one)
 
 
 def _first_rows(ended: Ended) -> None:
-    """Print the first rows that the run has published, on stderr, or where it did nothing those before it."""
+    """Print the first published rows of the run on stderr; those of earlier runs if this run published none."""
     folder, sink = results_of(ended), ended.job.ready.sink.connector
     if folder is None or not isinstance(sink, FilesSink):
         return
-    with suppress(OSError, pa.ArrowException, StopIteration):  # a consumer may have taken the files away
+    with suppress(OSError, pa.ArrowException, StopIteration):  # a consumer may have removed the files
         rows = _first(next(iter(_own(sink.files(folder), ended))))
         Console(stderr=True, highlight=False).print(rows_as_table(rows, "first rows", _SHOWN))
 
 
 def _own(files: Sequence[Path], ended: Ended) -> Sequence[Path]:
-    """The files of this run; all of them where it has published none."""
+    """Return the files of this run; all files if it has published none."""
     before = ended.run.progress.epoch - ended.run.progress.epochs
     return [file for file in files if (epoch_of_name(file.name) or 0) > before] or files
 
 
 def _first(file: Path) -> pa.Table:
-    """The first rows of a file, without reading the others."""
+    """Read the first rows of a file without reading the rest."""
     if file.suffix == ".parquet":
         with pq.ParquetFile(file) as parquet:
             batch = next(parquet.iter_batches(batch_size=_SHOWN), None)
@@ -155,20 +155,21 @@ def _first(file: Path) -> pa.Table:
 
 @dataclass
 class _ResultRows:
-    """The rows of a result, as they are handed over. Invariant: `tables` holds the first rows, at least `_KEPT` of them
-    where there are so many; `count` is that of all rows."""
+    """The rows of a result as they are delivered. Invariant: `count` is the number of all rows; `tables` holds the
+    first ones, at least `_KEPT` if there are that many."""
 
     schema: pa.Schema
     tables: list[pa.Table] = field(default_factory=list)
     count: int = 0
 
     def deliver(self, epoch: int, rows: pa.Table) -> None:
+        """Take the rows of an epoch."""
         if self.count < _KEPT:
             self.tables.append(rows)
         self.count += rows.num_rows
 
     def first(self, most: int) -> pa.Table:
-        """The first rows by the columns from left to right, where all rows are kept and can be ordered."""
+        """Return the first rows, sorted by the columns from left to right if all rows are kept and can be sorted."""
         rows = pa.concat_tables([self.schema.empty_table(), *self.tables])
         keys = [(f.name, "ascending") for f in self.schema if not pa.types.is_nested(f.type)]
         whole = self.count == rows.num_rows and keys
@@ -185,14 +186,14 @@ class _ResultRows:
 
 @dataclass(frozen=True)
 class _AdHoc:
-    """A target whose ad-hoc queries over input at rest deliver to `results`, one for each of them."""
+    """A target whose ad-hoc queries over bounded input deliver to `results`, one for each query."""
 
     target: Target
     results: tuple[_ResultRows, ...]
 
 
 def _collecting(target: Target, rows: int) -> _AdHoc:
-    """Let ad-hoc queries collect their rows, or show up to `rows` rows of each epoch where their input goes on."""
+    """Make ad-hoc queries collect their rows or, over unbounded input, print up to `rows` rows of each epoch."""
     results: list[_ResultRows] = []
     queries = tuple(_delivering(query, rows, results) for query in target.queries)
     return _AdHoc(replace(target, queries=queries), tuple(results))
@@ -210,15 +211,15 @@ def _delivering(query: NamedQuery, rows: int, results: list[_ResultRows]) -> Nam
 
 
 def _master_of(target: Target, options: Mapping[str, Any]) -> str:
-    """The master to run on: the one that is asked for; otherwise Spark, or for ad-hoc queries over input at rest this
-    process."""
+    """Return the master to run on: the one asked for; by default this process for ad-hoc queries over bounded input,
+    else Spark."""
     asked = options.get("master") or named_master()
     quick = all(query.adhoc and _at_rest(query.ready.sink.input) for query in target.queries)
     return asked or (INLINE if quick else default_master())
 
 
 def _at_rest(node: Node) -> bool:
-    """Whether all rows are there already: no source goes on for ever, or at the pace of the clock."""
+    """Return whether all rows exist already: every source is bounded and none is paced by the clock."""
     return all(
         getattr(source.connector, "bounded", False) and not getattr(source.connector, "realtime", False)
         for source in _sources(node)
@@ -226,6 +227,7 @@ def _at_rest(node: Node) -> bool:
 
 
 def _sources(node: Node) -> Iterator[Source]:
+    """Yield the sources below a node, each once."""
     left, seen = [node], set[int]()
     while left:
         node = left.pop()
@@ -238,7 +240,7 @@ def _sources(node: Node) -> Iterator[Source]:
 
 @dataclass(frozen=True)
 class _Leftovers:
-    """What a query has left behind: its checkpoint, and the results of it that lie elsewhere."""
+    """The files of earlier runs of a query: its checkpoint, and results outside it."""
 
     checkpoint: Path
     files: tuple[Path, ...]
@@ -250,7 +252,8 @@ class _Leftovers:
         return f"the checkpoint {shown_path(self.checkpoint)}{results}"
 
     def delete(self) -> None:
-        """Delete results first: a crash in between leaves the checkpoint, so that the same can be done again."""
+        """Delete the results first: after a crash in between, the checkpoint is still there and the deletion can be
+        repeated."""
         for file in self.files:
             file.unlink(missing_ok=True)
         for staging in self.stagings:
@@ -261,7 +264,7 @@ class _Leftovers:
 
 
 def _begin_anew(jobs: Sequence[Job], sure: bool) -> None:
-    """Delete what earlier runs of the jobs have left, after asking unless `sure`."""
+    """Delete the files of earlier runs of the jobs, after asking unless `sure`."""
     found = [leftovers for job in jobs if job.checkpoint is not None for leftovers in _left_in(job.checkpoint)]
     if not found:
         return
@@ -273,18 +276,21 @@ def _begin_anew(jobs: Sequence[Job], sure: bool) -> None:
 
 
 def _ask(found: Sequence[_Leftovers]) -> None:
+    """Ask the user for permission to delete; raise if there is no terminal or the answer is no."""
     described = "; ".join(leftovers.describe() for leftovers in found)
     if not sys.stdin.isatty():
         raise ConfigError(
-            "--fresh deletes results, and nobody can be asked",
+            "--fresh deletes results, and there is no terminal to ask on",
             detail=f"it would delete {described}",
-            hint="add --yes to delete without being asked",
+            hint="add --yes to delete without asking",
         )
     if not typer.confirm(f"delete {described}?", err=True):
         raise typer.Abort
 
 
 def _left_in(checkpoint: Path) -> list[_Leftovers]:
+    """Return the files to delete for a checkpoint; empty if it does not exist. Raise if it is not a checkpoint or is in
+    use."""
     root = checkpoint.expanduser().absolute()
     if not root.exists():
         return []
@@ -302,6 +308,7 @@ def _left_in(checkpoint: Path) -> list[_Leftovers]:
 
 
 def _leftovers(root: Path) -> _Leftovers:
+    """Find the results that were published from a checkpoint."""
     known = manifests.epochs(root / "manifests")
     if not known:
         return _Leftovers(root, (), ())

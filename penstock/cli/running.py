@@ -1,4 +1,4 @@
-"""Runs jobs side by side until all have ended, shows their progress, and obeys Ctrl-C."""
+"""Run jobs side by side until all have ended, show their progress, and handle Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ from penstock.events import Event, SparkStarting
 _LOOK_EVERY = 0.1  # seconds
 _STOPS_WITHIN = 1.5  # seconds after the second Ctrl-C
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_PATIENCE = 2  # after this many, Python's own way
+_PATIENCE = 2  # signals; the next one raises KeyboardInterrupt
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A job that is over. `was_finished`: its checkpoint had nothing left to do. `starting` are the seconds that passed
-    from the start of the command until the query began."""
+    """A job that has ended. `starting` is the number of seconds from the start of the command until the query began."""
 
     job: Job
     run: Run
@@ -36,14 +35,15 @@ class Ended:
 
     @property
     def was_finished(self) -> bool:
+        """Return whether the query had already finished before this run."""
         return self.run.progress.state == "finished" and self.run.progress.epochs == 0
 
 
 def run_jobs(jobs: Sequence[Job], options: Mapping[str, Any], screen: Screen) -> tuple[list[Ended], int]:
-    """The jobs after their end, and the exit code that Ctrl-C asks for (0 without one). The error that ended a run is
-    raised once the others have stopped."""
+    """Run the jobs to their end. Return them with the exit code: 0, or that of Ctrl-C. The error that ended a run is
+    raised after the others have stopped."""
     with screen:
-        if len(jobs) > 1:  # one alone is checked as it starts
+        if len(jobs) > 1:  # a single job is checked when it starts
             check_together([(job.name, job.ready.sink, job.checkpoint) for job in jobs], options)
         runs = _start(jobs, options, screen)
         starting = _age_of_process()
@@ -55,6 +55,8 @@ def run_jobs(jobs: Sequence[Job], options: Mapping[str, Any], screen: Screen) ->
 
 
 def _start(jobs: Sequence[Job], options: Mapping[str, Any], screen: Screen) -> list[Run]:
+    """Start all jobs; if one fails, stop those already started."""
+
     def tell(event: Event) -> None:
         if isinstance(event, SparkStarting):
             screen.starting(f"starting Spark {event.master}")
@@ -71,10 +73,12 @@ def _start(jobs: Sequence[Job], options: Mapping[str, Any], screen: Screen) -> l
 
 
 def _age_of_process() -> float:
+    """Return the seconds since the start of this process."""
     return time.time() - float(psutil.Process().create_time())
 
 
 def _watch(jobs: Sequence[Job], runs: Sequence[Run], interrupts: Interrupts, screen: Screen) -> None:
+    """Show progress and handle signals until all runs have ended."""
     names = [job.name if len(jobs) > 1 else "" for job in jobs]
     obeyed, stop_by, warned = 0, float("inf"), [0 for _ in runs]
     while any(run.running for run in runs):
@@ -93,7 +97,7 @@ def _watch(jobs: Sequence[Job], runs: Sequence[Run], interrupts: Interrupts, scr
 
 
 def _warn(runs: Sequence[Run], warned: list[int], screen: Screen) -> None:
-    """Say what is new; `warned` counts what was said of each run."""
+    """Print new warnings; `warned` counts those already printed of each run."""
     for number, run in enumerate(runs):
         for text in run.warnings[warned[number] :]:
             screen.say(text)
@@ -101,6 +105,7 @@ def _warn(runs: Sequence[Run], warned: list[int], screen: Screen) -> None:
 
 
 def _obey(runs: Iterable[Run], count: int, screen: Screen) -> None:
+    """Stop the runs: after their epoch on the first Ctrl-C, at once on the second."""
     if count == 1:
         screen.say("finishing the epoch, press Ctrl-C again to stop now")
     else:
@@ -109,9 +114,9 @@ def _obey(runs: Iterable[Run], count: int, screen: Screen) -> None:
 
 
 def _leave(code: int, screen: Screen) -> NoReturn:
-    """End the process in the middle of a long step: what is not committed has not happened."""
+    """End the process in the middle of a long step. This is safe, because an uncommitted epoch has no effect."""
     screen.__exit__(None, None, None)
-    print("stopped in the middle of an epoch; the same command goes on from the last committed one", file=sys.stderr)
+    print("stopped in the middle of an epoch; the same command continues from the last committed one", file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
@@ -129,7 +134,7 @@ def _stop(runs: Iterable[Run], now: bool) -> None:
 
 
 class Interrupts:
-    """Counts signals while it is entered."""
+    """Counts SIGINT and SIGTERM within its `with` block."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -138,6 +143,7 @@ class Interrupts:
 
     @property
     def exit_code(self) -> int:
+        """Return 128 plus the number of the signal; 0 if there was none."""
         return 128 + self.signal if self.count else 0
 
     def __enter__(self) -> Interrupts:

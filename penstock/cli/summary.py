@@ -1,4 +1,4 @@
-"""What a command says at its end: in words on stderr, and as one line of JSON on stdout."""
+"""Summary at the end of a command: text on stderr, and one line of JSON on stdout."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _SUMMED = ("epochs", "rows_in", "rows_out", "late_rows", "bad_rows")
 
 
 def results_of(ended: Ended) -> Path | None:
-    """The folder of the results; None where they went to the terminal or stayed in memory."""
+    """Return the folder of the results; None if they went to the terminal or stayed in memory."""
     sink = ended.job.ready.sink.connector
     return sink.folder(ended.run.checkpoint, "results") if isinstance(sink, FilesSink) else None
 
 
 def shown_path(path: Path) -> str:
-    """Relative where it is below the current folder, since that is how people know it."""
+    """Return the path, relative if it lies below the current folder."""
     absolute = path.absolute()
     return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute)
 
 
 def summary_lines(ended: Ended, master: str, several: bool = False, how_to_go_on: str = "") -> Iterator[str]:
-    """Say what was done and where everything is; `how_to_go_on` is said of a query that has not finished."""
+    """Yield the lines of the summary of one query. `how_to_go_on` is added for a query that has not finished."""
     prefix = f"{ended.job.name}: " if several else ""
     yield prefix + (_nothing_done(ended) if ended.was_finished else _what_happened(ended, master))
     if not ended.was_finished:
@@ -44,7 +44,7 @@ def _nothing_done(ended: Ended) -> str:
 
 
 def _what_happened(ended: Ended, master: str) -> str:
-    """Time as the user's clock has it: from the start of the command on."""
+    """Return the main line. Its time counts from the start of the command, as the user's clock does."""
     p = ended.run.progress
     where = "in process" if master == INLINE else f"on Spark {master}"
     return (
@@ -55,6 +55,7 @@ def _what_happened(ended: Ended, master: str) -> str:
 
 
 def _where(ended: Ended, how_to_go_on: str) -> Iterator[str]:
+    """Yield the lines about results, diverted rows, decisions and the checkpoint."""
     p, results = ended.run.progress, results_of(ended)
     if results is not None:
         yield f"  results     {shown_path(results)}"
@@ -69,14 +70,14 @@ def _where(ended: Ended, how_to_go_on: str) -> Iterator[str]:
 
 
 def _decisions(made: Mapping[str, int]) -> str:
-    """What was decided, in words; what was refused comes last."""
+    """Return the numbers of decisions as text; refused ones last."""
     carried_out = [counted(count, what) for what, count in sorted(made.items()) if what != "refused"]
     refused = [f"{made['refused']:,} refused"] if made.get("refused") else []
     return ", ".join(carried_out + refused)
 
 
 def json_line(ended: Sequence[Ended]) -> str:
-    """One object. Several queries are summed up, and listed under `queries`."""
+    """Return the summary as one JSON object. Several queries are added up, and listed under `queries`."""
     facts = [_facts(one) for one in ended]
     return msgspec.json.encode(facts[0] if len(facts) == 1 else _together(facts)).decode()
 

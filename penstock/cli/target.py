@@ -1,4 +1,4 @@
-"""What to run: a SQL script, or a stream of a Python module."""
+"""Targets of `penstock run` and `explain`: a SQL script, or a stream of a Python module."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from penstock.user_code import failing_line, told
 _HOW = "name a script, as in busy.sql, or a stream of a module, as in busy:calls; or give the SQL itself, with -c"
 STDIN = "-"
 _MODULE = "penstock"
-_STARTS_STREAM = {"read", "join_all"}  # what of the package gives a stream
-_ENDS_STREAM = {"start", "wait", "explain", "schema", "times"}  # what of a stream gives something else
+_STARTS_STREAM = {"read", "join_all"}  # names of the package that return a stream
+_ENDS_STREAM = {"start", "wait", "explain", "schema", "times"}  # methods of a stream that return something else
 
 
 @dataclass(frozen=True)
 class Job:
-    """One query of a target, with the checkpoint it runs on; None: one that is gone with the run."""
+    """One query of a target with its checkpoint; None: a temporary one, deleted with the process."""
 
     name: str
     ready: Ready
@@ -38,7 +38,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Target:
-    """The queries of a script or module, and the settings that it asks for. `stem` begins the names of checkpoints."""
+    """The queries and settings of a script or a module. The names of its checkpoints begin with `stem`."""
 
     stem: str
     queries: tuple[NamedQuery, ...]
@@ -46,10 +46,11 @@ class Target:
     warnings: tuple[PenstockWarning, ...] = ()
 
     def jobs(self, checkpoint: Path | None) -> tuple[Job, ...]:
+        """Return a job for each query; `checkpoint` is the folder given on the command line."""
         return tuple(Job(q.name, q.ready, self._checkpoint(q, checkpoint)) for q in self.queries)
 
     def _checkpoint(self, query: NamedQuery, given: Path | None) -> Path | None:
-        """Where the query goes on from when it is started again. An ad-hoc query begins anew, unless told otherwise."""
+        """Return the checkpoint that the query continues from. An ad-hoc query has none, unless a folder is given."""
         name = as_file_name(query.name)
         if given is not None:
             return given if len(self.queries) == 1 else given / name
@@ -57,18 +58,18 @@ class Target:
 
 
 def as_file_name(name: str) -> str:
-    """The name, with what could lead out of a folder written as %XX."""
+    """Quote a name for use as a file name: characters that could lead out of a folder are written as %XX."""
     quoted = quote(name, safe="")
     return "%2E" + quoted[1:] if quoted.startswith(".") else quoted
 
 
 def load_command(text: str) -> Target:
-    """The queries of SQL that stands on the command line."""
+    """Load the queries of SQL given on the command line."""
     return _queries(text, "-c", "command")
 
 
 def load_target(text: str) -> Target:
-    """The queries of a script, of stdin (`-`), or of a Python module."""
+    """Load the queries of a script, of stdin (`-`), or of a Python module."""
     if text == STDIN:
         return _queries(sys.stdin.read(), "stdin", "stdin")
     path = Path(local_path(text, "a script"))
@@ -79,7 +80,9 @@ def load_target(text: str) -> Target:
     module, separator, name = text.partition(":")
     if separator and module and name:
         return _python(module, name)
-    raise ConfigError(f"cannot tell what `{text}` is", detail="it is not a file, and names no stream", hint=_HOW)
+    raise ConfigError(
+        f"`{text}` is neither a script nor a stream", detail="it is not a file, and names no stream", hint=_HOW
+    )
 
 
 def _script(path: Path) -> Target:
@@ -112,11 +115,13 @@ def _not_a_script(path: Path) -> ConfigError:
 
 
 def _near(path: Path) -> str:
+    """Return a hint that names similar scripts in the same folder."""
     there = [str(p) for p in sorted(path.parent.glob("*.sql"))] if path.parent.is_dir() else []
     return did_you_mean(str(path), there) if there else _HOW
 
 
 def _python(module_name: str, name: str) -> Target:
+    """Load a stream of a Python module; a stream without a sink prints to the terminal."""
     found = getattr(_imported(module_name), name, None)
     match found:
         case Ready():
@@ -129,7 +134,7 @@ def _python(module_name: str, name: str) -> Target:
 
 
 def _imported(name: str) -> ModuleType:
-    """The module, looked for in the current folder first."""
+    """Import a module; the current folder is searched first."""
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -141,12 +146,12 @@ def _imported(name: str) -> ModuleType:
             raise _broken(name, error) from error
         hint = f"run from the folder that holds {name.replace('.', '/')}.py, or install the package it is in"
         raise ConfigError(f"there is no module `{name}`", detail=f"looked for in {Path.cwd()}", hint=hint) from error
-    except Exception as error:  # the module is the user's: whatever it raises is theirs to see
+    except Exception as error:  # user code may raise anything; the message shows it
         raise _broken(name, error) from error
 
 
 def _at_line(error: PenstockError) -> PenstockError:
-    """The error with the line of the module that led to it."""
+    """Add the line of the user's module that caused the error to its detail."""
     detail = "; ".join(filter(None, [failing_line(error), error.detail]))
     return type(error)(error.what, detail=detail, hint=error.hint)
 
@@ -155,7 +160,7 @@ def _broken(name: str, error: Exception) -> ConfigError:
     return ConfigError(
         f"the module `{name}` fails while it is imported",
         detail=told(error),
-        hint=f"correct it until `python -c 'import {name}'` succeeds",
+        hint=f"fix it until `python -c 'import {name}'` succeeds",
     )
 
 
@@ -167,7 +172,7 @@ def _no_stream(module_name: str, name: str, found: object) -> ConfigError:
 
 
 def streams_in(path: Path) -> list[str]:
-    """The names that a module assigns streams to, in order; none where it cannot be parsed."""
+    """Return the names that a module assigns streams to, in order; empty if the module cannot be parsed."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, SyntaxError):
@@ -186,6 +191,7 @@ def _aliases(node: ast.AST) -> list[ast.alias]:
 
 
 def _is_stream(value: ast.expr, packages: set[str], streams: list[str]) -> bool:
+    """Return whether an expression evaluates to a stream, by the name it starts with and the attributes it uses."""
     root, path = _chain(value)
     if not path or _ENDS_STREAM & set(path):
         return False
@@ -193,8 +199,8 @@ def _is_stream(value: ast.expr, packages: set[str], streams: list[str]) -> bool:
 
 
 def _chain(value: ast.expr) -> tuple[str, list[str]]:
-    """The name that an expression begins with, and the attributes that are asked of it: `ps.read.files(...).where(...)`
-    is `ps` and `read`, `files`, `where`."""
+    """Return the name that an expression starts with and the attributes that follow: `ps.read.files(...).where(...)`
+    gives `ps` and `read`, `files`, `where`."""
     path: list[str] = []
     while True:
         match value:
@@ -210,6 +216,7 @@ def _chain(value: ast.expr) -> tuple[str, list[str]]:
 
 
 def _names(target: ast.expr) -> list[str]:
+    """Return the names that an assignment target binds."""
     match target:
         case ast.Name(id=name):
             return [name]

@@ -1,4 +1,4 @@
-"""`penstock top`: watches a query that runs in another process."""
+"""`penstock top`: watch a query that runs in another process."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from penstock.control.folder import FOLDER, STATUS, ControlFolder
 from penstock.control.status import Status
 from penstock.errors import CheckpointError
 
-_LOOK_EVERY = 0.25  # seconds, as often as a run tells
+_LOOK_EVERY = 0.25  # seconds; a run publishes its status as often
 _GROUPS_WAIT = 5.0  # seconds
 
 
 def watch(checkpoint: str, once: bool, as_json: bool) -> None:
-    """Watch a run. Where stdout is no terminal, one picture is shown."""
+    """Watch a run. If stdout is not a terminal, print its status once."""
     root = running_checkpoint(checkpoint)
     console = Console(highlight=False)
     _wait_for_start(root, Console(stderr=True))
@@ -49,20 +49,20 @@ def watch(checkpoint: str, once: bool, as_json: bool) -> None:
 
 
 def _wait_for_start(root: Path, console: Console) -> None:
-    """Wait while the query is starting: a run holds its checkpoint, and tells of itself once Spark is there."""
+    """Wait until the run has published its status. A run locks its checkpoint first and publishes once Spark is up."""
     with console.status("the query is starting") if console.is_terminal else nullcontext():
         while not _tells(root):
             if not in_use(root):
                 raise CheckpointError(
-                    "the run ended before it told how it is getting on",
+                    "the run ended before it published its status",
                     detail=f"there is no {root / FOLDER / STATUS}",
-                    hint="look at what the run printed, and start it again",
+                    hint="see the output of the run, and restart it",
                 )
             time.sleep(_LOOK_EVERY)
 
 
 def _tells(root: Path) -> bool:
-    """Whether the run has told of itself: a status from before it took the checkpoint is that of another run."""
+    """Return whether the run has published a status; one older than its lock is of an earlier run."""
     try:
         return (root / FOLDER / STATUS).lstat().st_mtime_ns >= (root / LOCK).lstat().st_mtime_ns
     except FileNotFoundError:
@@ -70,15 +70,15 @@ def _tells(root: Path) -> bool:
 
 
 def _first_status(root: Path, folder: ControlFolder) -> Status:
-    """The status; a run may be about to replace it."""
+    """Return the status; wait again if the file is missing because the run is about to replace it."""
     while (status := read_status(folder)) is None:
         _wait_for_start(root, Console(stderr=True))
     return status
 
 
 def _with_groups(root: Path, folder: ControlFolder, watching: Watching, status: Status) -> Status:
-    """A status that tells of groups: sites do from the epoch on that begins after somebody has come to watch. Where
-    none begins for a while, it is shown without them."""
+    """Wait for a status that includes groups: sites report them from the first epoch that begins after watching
+    started. After some seconds without such an epoch, return the status without groups."""
     deadline = time.monotonic() + _GROUPS_WAIT
     while not status.groups_told and time.monotonic() < deadline and in_use(root):
         time.sleep(_LOOK_EVERY)
@@ -88,7 +88,7 @@ def _with_groups(root: Path, folder: ControlFolder, watching: Watching, status: 
 
 
 def _live(console: Console, root: Path, folder: ControlFolder, watching: Watching, status: Status) -> None:
-    """Until q, Ctrl-C or the end of the run, of which the last picture stays."""
+    """Redraw the status until q, Ctrl-C or the end of the run; then leave the last status on the terminal."""
     with Live(console=console, screen=True, auto_refresh=False) as live, Keys(sys.stdin) as keys:
         while in_use(root):
             watching.renew()
@@ -102,8 +102,8 @@ def _live(console: Console, root: Path, folder: ControlFolder, watching: Watchin
 
 
 class Keys:
-    """Gives keys as they are pressed, without waiting for the end of a line, while it is entered. Where the input is no
-    terminal there are none. The terminal is afterwards as it was before."""
+    """Reads keys as they are pressed, without waiting for a newline, within its `with` block. Reads none if the input
+    is not a terminal. Restores the terminal at the end."""
 
     def __init__(self, terminal: TextIO) -> None:
         self._descriptor = terminal.fileno() if terminal.isatty() else None
@@ -122,7 +122,7 @@ class Keys:
             termios.tcsetattr(self._descriptor, termios.TCSADRAIN, self._before)
 
     def pressed(self, seconds: float) -> str:
-        """The next key, "" if none is pressed so soon."""
+        """Return the next key; "" if none is pressed within `seconds`."""
         if self._descriptor is None:
             time.sleep(seconds)
             return ""

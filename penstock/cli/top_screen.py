@@ -1,4 +1,5 @@
-"""What `penstock top` shows: the sites of every subquery with bars, the hottest groups, the decisions. Pure."""
+"""Display of `penstock top`: the sites of every subquery with bars, the hottest groups, the decisions. Pure
+functions."""
 
 from __future__ import annotations
 
@@ -16,43 +17,43 @@ from penstock.api.progress_line import shown_mark
 from penstock.cli.counted import counted
 from penstock.control.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
 
-_BUSY, _OVERLOADED = 0.7, 0.9  # from where on a site is shown as such
+_BUSY, _OVERLOADED = 0.7, 0.9  # utilisation from which a site is yellow and red
 _HOTTEST = 8  # groups that are shown
-_STALE = 3.0  # seconds after which a status may not be true any more
+_STALE = 3.0  # seconds after which a status may be out of date
 _SITE_COLUMNS = (
     *(("site", 4), ("rows/s", 9), ("out/s", 9), ("", None), ("busy", 6)),
     *(("", None), ("backlog", 10), ("delay", 6), ("state", 6), ("groups", 6)),
 )
-_WIDE, _WHERE_WIDE = 100, ("out/s", "delay")  # columns that would leave no room for bars on a narrow terminal
+_WIDE, _WHERE_WIDE = 100, ("out/s", "delay")  # columns that are left out on a narrow terminal, to leave room for bars
 _GROUP_COLUMNS = (("site", 4), ("rows/s", 9), ("hottest groups", None), ("busy", 6), ("pending", 10), ("state", 6))
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def picture(status: Status, now: float, most: int | None = None) -> RenderableType:
-    """`most` bounds the rows of each table, for a terminal that is not higher."""
+    """Return the whole display. `most` limits the rows of each table to fit a terminal."""
     parts: list[RenderableType] = [_title(status, now), _facts(status)]
     for number, subquery in enumerate(status.subqueries):
         parts += [Text(), _heading(number, subquery), sites_table(subquery, most)]
         if hot := _by_load(subquery.hottest):
             parts.append(_groups(hot[: _HOTTEST if most is None else min(most, _HOTTEST)]))
         elif not status.groups_told:
-            parts.append(Text("groups are told of after the next epoch", "dim"))
+            parts.append(Text("groups are shown after the next epoch", "dim"))
     if status.decisions:
-        newest = status.decisions[::-1][: None if most is None else max(1, most // 2)]  # of two lines each
+        newest = status.decisions[::-1][: None if most is None else max(1, most // 2)]  # each takes two lines
         parts += [Text("\ndecisions", "bold"), decision_lines(newest, len(status.subqueries) > 1)]
     return Group(*parts)
 
 
 def rows_per_table(status: Status, height: int) -> int:
-    """How many rows each table may have on a terminal of so many lines."""
+    """Return how many rows each table may have on a terminal of `height` lines."""
     tables = 2 * len(status.subqueries) + 1
-    lines_around = 3 + 5 * len(status.subqueries) + 3  # one decision has two lines, also where one row is all there is
+    lines_around = 3 + 5 * len(status.subqueries) + 3  # the last 3: two of the heading, the second of a decision
     return max(1, (height - lines_around) // tables)
 
 
 def _title(status: Status, now: float) -> Text:
     age = now - status.at
-    since = Text(f"  nothing heard for {_span(age)}", "yellow") if age > _STALE else Text()
+    since = Text(f"  no status for {_span(age)}", "yellow") if age > _STALE else Text()
     return _line(Text.assemble((plain(status.query), "bold"), since))
 
 
@@ -83,13 +84,13 @@ def _heading(number: int, subquery: SubqueryStatus) -> Text:
 
 
 def sites_table(subquery: SubqueryStatus, most: int | None) -> RenderableType:
-    """The sites of a subquery, at most `most` of them."""
+    """Return the table of the sites of a subquery, at most `most` of them."""
     return _Sites(subquery, most)
 
 
 @dataclass(frozen=True)
 class _Sites:
-    """The table of sites, with as many columns as the terminal has room for."""
+    """The table of sites, with as many columns as fit the terminal."""
 
     subquery: SubqueryStatus
     most: int | None
@@ -99,7 +100,7 @@ class _Sites:
 
 
 def _sites(subquery: SubqueryStatus, most: int | None, wide: bool) -> Table:
-    """All sites in order of their numbers, or the busiest ones where not all can be shown."""
+    """Return the table of all sites by number, or of the busiest ones if not all fit."""
     kept = [wide or name not in _WHERE_WIDE for name, _ in _SITE_COLUMNS]
     table = _table(*compress(_SITE_COLUMNS, kept))
     shown = sorted(range(len(subquery.sites)), key=lambda site: -subquery.sites[site].utilisation)[:most]
@@ -129,7 +130,7 @@ def _site(number: int, site: SiteStatus, full: float) -> tuple[RenderableType, .
 
 
 def _by_load(groups: Sequence[GroupStatus]) -> list[GroupStatus]:
-    """The groups that have something to do, those that keep their site busiest first."""
+    """Return the groups that have work, busiest first."""
     working = [group for group in groups if group.rows_per_second or group.pending or group.utilisation]
     return sorted(working, key=lambda group: (-group.utilisation, -group.pending, -group.rows_per_second))
 
@@ -150,7 +151,7 @@ def _groups(hottest: Sequence[GroupStatus]) -> Table:
 
 
 def decision_lines(decisions: Sequence[DecisionStatus], several: bool = False) -> Table:
-    """The newest first: what, and below it what came of it and why."""
+    """Return the decisions as a table: each on one line, with its outcome and reason below."""
     table = Table.grid(expand=True, padding=(0, 1))
     table.add_column(justify="right", no_wrap=True)
     table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
@@ -162,7 +163,7 @@ def decision_lines(decisions: Sequence[DecisionStatus], several: bool = False) -
 
 
 def _came_of(decision: DecisionStatus) -> list[tuple[str, str]]:
-    """What came of a decision, in pieces with their styles."""
+    """Return the outcome of a decision as pieces of text with their styles."""
     if decision.refused is not None:
         return [(f"refused: {plain(decision.refused)}  ", "yellow")]
     told = [] if not decision.predicted else [(f"predicted {_percent(decision.predicted)}  ", "cyan")]
@@ -172,7 +173,7 @@ def _came_of(decision: DecisionStatus) -> list[tuple[str, str]]:
 
 
 def _table(*columns: tuple[str, int | None]) -> Table:
-    """Columns of fixed width to the right; what has none shares the rest, for bars and names."""
+    """Create a table. Columns with a width are right-aligned; the others share the rest, for bars and names."""
     table = Table(box=None, expand=True, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     for name, width in columns:
         if width is None:
@@ -183,11 +184,12 @@ def _table(*columns: tuple[str, int | None]) -> Table:
 
 
 def plain(text: str) -> str:
-    """Without what could steer the terminal."""
+    """Replace characters that could control the terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _line(text: Text) -> Text:
+    """Keep a text on one line, truncated with an ellipsis."""
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 
@@ -201,7 +203,7 @@ def _percent(part: float) -> str:
 
 
 def _size(count: float) -> str:
-    """In three letters and a unit."""
+    """Format a number of bytes with at most three digits and a unit."""
     for unit in _UNITS:
         if count < 999.5 or unit == _UNITS[-1]:
             break
@@ -210,7 +212,7 @@ def _size(count: float) -> str:
 
 
 def _delay(seconds: float) -> str:
-    """In four letters at most and a unit."""
+    """Format a delay with at most four characters and a unit."""
     return (
         f"{1000 * seconds:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s" if seconds < 99.95 else _minutes(seconds)
     )

@@ -1,4 +1,4 @@
-"""Which checkpoint somebody means: its folder, its name below .penstock, a folder of checkpoints, or a script."""
+"""Find the checkpoint that a user names: its folder, its name below .penstock, a folder of checkpoints, or a script."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from penstock.checkpoint.lock import FILE, in_use
 from penstock.errors import ConfigError, did_you_mean
 from penstock.paths import local_path
 
-DEFAULT_CHECKPOINTS = Path(".penstock")  # where `penstock run` puts them
+DEFAULT_CHECKPOINTS = Path(".penstock")  # where `penstock run` creates them
 _LISTED = 5
-_HOW = "name the folder of a checkpoint, as `penstock run` does at its end"
+_HOW = "name the folder of a checkpoint, as `penstock run` prints it at its end"
 
 
 def running_checkpoint(text: str) -> Path:
-    """The checkpoint that is meant; a run must be using it."""
+    """Return the checkpoint that `text` names; exactly one of its candidates must be in use by a run."""
     found = _meant(text)
     running = [path for path in found if in_use(path)]
     match running, found:
@@ -31,6 +31,7 @@ def running_checkpoint(text: str) -> Path:
 
 
 def _meant(text: str) -> list[Path]:
+    """Return the checkpoints that `text` may name."""
     path = Path(local_path(text, "a checkpoint")).expanduser()
     for folder in (path, DEFAULT_CHECKPOINTS / text):
         if _is_checkpoint(folder):
@@ -45,6 +46,7 @@ def _is_checkpoint(path: Path) -> bool:
 
 
 def _below(folder: Path) -> list[Path]:
+    """Return the checkpoints directly inside a folder, in order of their names."""
     return [one for one in sorted(folder.iterdir()) if _is_checkpoint(one)] if folder.is_dir() else []
 
 
@@ -66,5 +68,5 @@ def _not_running(text: str, found: Sequence[Path]) -> ConfigError:
     return ConfigError(
         "no run is using this checkpoint" if len(found) == 1 else f"no run is using a checkpoint of `{text}`",
         detail=_listed(found),
-        hint="start the query first; a query that does not run starts with `penstock run --sites N`",
+        hint="start the query first; `penstock run --sites N` sets its number of sites",
     )

@@ -1,12 +1,12 @@
-"""A kit for tests of queries: the batch answer by DuckDB, comparison of rows, random orders and ways to run a query.
+"""Kit for testing queries: the batch answer by DuckDB, comparison of rows, random orders of arrival, random settings.
 
-    assert_exact(query)                 any way to run the query gives the batch answer
+    assert_exact(query)                 the query gives the batch answer under random settings
     batch_answer(query)                 the same query over all rows at once, by DuckDB
-    assert_same_rows(got, want)         two tables have the same rows, in whatever order
-    disordered(random, rows, slack)     an order of arrival; cut(random, rows) makes batches of it
+    assert_same_rows(got, want)         two tables have the same rows, in any order
+    disordered(random, rows, slack)     an order of arrival; cut(random, rows) divides it into batches
     random_way(random)                  a Way: settings of a run that must not change its result
 
-It may import everything but bench, cli and spark.
+May import every package except bench, cli and spark.
 """
 
 from penstock.testing.arrivals import cut, disordered

@@ -1,4 +1,4 @@
-"""Run a query inside this process in any way, and compare what comes out with the batch answer."""
+"""Run a query in this process under random settings, and compare the result with the batch answer."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from penstock.testing.oracle import batch_answer
 from penstock.testing.rows import assert_same_rows
 from penstock.testing.ways import Way, random_ways
 
-_PATIENCE = 120.0  # seconds, after which a run counts as one that never ends
-_EPOCHS = 2  # after which a run goes on in the next way
+_PATIENCE = 120.0  # seconds after which a run is considered stuck
+_EPOCHS = 2  # after which the query is restarted with the next settings
 
 
 def assert_exact(
     query: Stream, tables: Mapping[str, pa.Table] | None = None, *, seed: object = 1, runs: int = 20, **settings: Any
 ) -> None:
-    """Run a query in random ways and fail if one does not give the batch answer. `tables` has the rows of its sources
-    by their names; it may be left out where all of them are in memory. A failure names its ways, and comes again with
-    the same `seed`. Other settings of a run (`order="in"`) hold in all of them."""
+    """Run a query in random ways and fail if a run does not give the batch answer. `tables` has the rows of the sources
+    by name; it may be omitted if all sources are in memory. A failure names its ways, and is repeatable with the same
+    `seed`. Further settings of a run (`order="in"`) apply to all runs."""
     want = batch_answer(query, tables)
     for number in range(runs):
         ways = random_ways(Random(f"{seed} {number}"))
@@ -44,8 +44,8 @@ def _late(rows: int) -> str:
 
 
 def runs_in_ways(query: Stream, folder: Path, ways: Sequence[Way], **settings: Any) -> Iterator[Run]:
-    """Run a query in each of the ways for two epochs, one after another from one checkpoint, and in the last one to its
-    end. Yields every run when it is over."""
+    """Run a query from one checkpoint, two epochs in each way and to the end in the last. Yield each run after its
+    end."""
     ready = query.to.files(str(folder / "out"))
     fixed = {"master": "inline", "epoch": "1ms", "progress": False, **settings}
     for way in ways:
@@ -58,6 +58,6 @@ def runs_in_ways(query: Stream, folder: Path, ways: Sequence[Way], **settings: A
 
 
 def published_rows(query: Stream, folder: Path) -> pa.Table:
-    """Return what the runs in a folder have published."""
+    """Return the rows that the runs in a folder have published."""
     found = [pq.read_table(path) for path in sorted((folder / "out").glob("*.parquet"))]
     return pa.concat_tables([query.schema.empty_table(), *found])

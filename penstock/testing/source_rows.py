@@ -1,4 +1,4 @@
-"""The sources of a query that hold their rows in memory, and those rows."""
+"""The in-memory sources of a query, and their rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.plan.logical import Join, Node, Source, Union, inputs_of
 
 
 def sources_of(*nodes: Node) -> dict[str, Source]:
-    """Return the different sources below some nodes, by name."""
+    """Return the different sources below these nodes, by name."""
     found: dict[str, Source] = {}
     for node in nodes:
         found |= {node.name: node} if isinstance(node, Source) else sources_of(*inputs_of(node))
@@ -21,12 +21,12 @@ def sources_of(*nodes: Node) -> dict[str, Source]:
 
 
 def tables_of(*nodes: Node) -> dict[str, pa.Table]:
-    """Return the rows of all sources below some nodes, in the order of arrival."""
+    """Return the rows of all sources below these nodes, in order of arrival."""
     return {name: pa.concat_tables(connector_of(source).batches) for name, source in sources_of(*nodes).items()}
 
 
 def connector_of(source: Source) -> MemoryConnector:
-    """Return the connector of a source in memory; any other is an error."""
+    """Return the connector of an in-memory source; raise SourceError for any other."""
     if not isinstance(source.connector, MemoryConnector):
         raise SourceError(
             f"the rows of the source `{source.name}` are not in memory",
@@ -37,7 +37,7 @@ def connector_of(source: Source) -> MemoryConnector:
 
 
 def with_sources(node: Node, change: Callable[[Source], Source]) -> Node:
-    """Return the same query over other sources."""
+    """Return the query with each source replaced by `change(source)`."""
     match node:
         case Source():
             return change(node)
@@ -47,7 +47,7 @@ def with_sources(node: Node, change: Callable[[Source], Source]) -> Node:
 
 
 def nodes_of(node: Node) -> Iterator[Node]:
-    """Yield the node and all below it."""
+    """Yield the node and all nodes below it."""
     yield node
     for part in inputs_of(node):
         yield from nodes_of(part)

@@ -54,7 +54,7 @@ def test_streams_with_too_many_operators_behind_one_another_are_refused() -> Non
     high: Node = ROWS.node
     for _ in range(MAX_HEIGHT):
         high = Filter(high, ps.lit(True).tree)
-    with pytest.raises(QueryError, match="more than 200 operators behind one another"):
+    with pytest.raises(QueryError, match="more than 200 operators in a row"):
         Stream(high).where("v > 1")
 
 

@@ -54,14 +54,14 @@ def test_a_run_is_steered_from_python_and_says_what_came_of_it(run: ps.Run) -> N
 @pytest.mark.parametrize(
     ("wrong", "error", "what", "detail"),
     [
-        (lambda run: run.scale(0), ConfigError, "cannot be asked", "`int` >= 1"),
-        (lambda run: run.scale(2, subquery=7), PenstockError, "did not do it", "1 subqueries"),
-        (lambda run: run.scale("four"), ConfigError, "cannot be asked", "`int`"),
-        (lambda run: run.move("01x", 1), ConfigError, "cannot be asked", "group"),
-        (lambda run: run.move("0101010101", 1), PenstockError, "did not do it", "there is no such group"),
-        (lambda run: run.move(next(iter(run.groups())), 99), PenstockError, "did not do it", "there are 2 sites"),
-        (lambda run: run.split("0101010101"), PenstockError, "did not do it", "there is no such group"),
-        (lambda run: run.rebalance(subquery=-1), ConfigError, "cannot be asked", "`int` >= 0"),
+        (lambda run: run.scale(0), ConfigError, "request is not valid", "`int` >= 1"),
+        (lambda run: run.scale(2, subquery=7), PenstockError, "refused the request", "1 subqueries"),
+        (lambda run: run.scale("four"), ConfigError, "request is not valid", "`int`"),
+        (lambda run: run.move("01x", 1), ConfigError, "request is not valid", "group"),
+        (lambda run: run.move("0101010101", 1), PenstockError, "refused the request", "there is no such group"),
+        (lambda run: run.move(next(iter(run.groups())), 99), PenstockError, "refused the request", "there are 2 sites"),
+        (lambda run: run.split("0101010101"), PenstockError, "refused the request", "there is no such group"),
+        (lambda run: run.rebalance(subquery=-1), ConfigError, "request is not valid", "`int` >= 0"),
         (lambda run: run.groups(3), ConfigError, "there is no subquery 3", "counted from 0"),
     ],
 )
@@ -78,7 +78,7 @@ def test_what_cannot_be_done_is_said_in_three_parts(
 def test_a_run_that_has_ended_cannot_be_steered() -> None:
     run = ps.read.batches([[{"ts": 1}]], time="ts").window(ps.tumbling(10)).agg(n=ps.count()).to.memory()
     ended = run.start(master="inline").wait()
-    with pytest.raises(PenstockError, match="did not do it") as raised:
+    with pytest.raises(PenstockError, match="refused the request") as raised:
         ended.scale(3)
     assert "ended" in raised.value.detail
 

@@ -257,7 +257,7 @@ REFUSALS: list[tuple[str, Callable[[], object]]] = [
     ("columns 2 of a union", lambda: A.select("ts", "k").union(B.select("ts", "s"))),
     ("a number of rows above zero", lambda: A.top(0, "k")),
     ("a top-n needs the time", lambda: TIMELESS.top(1, "k")),
-    ("keep_first needs to know among which rows", lambda: A.keep_first("k")),
+    ("keep_first needs windows, or per=None", lambda: A.keep_first("k")),
     ("keep_last needs the time of each row", lambda: COUNTED.keep_last("k")),
     ("times that are different", lambda: A.group_by("ts").at("ts")),
     ("times that are different", lambda: A.group_by("k").at()),

@@ -122,7 +122,7 @@ def test_a_request_reaches_the_run_and_its_answer_comes_back(command: list[str],
 def test_a_refusal_is_an_error_with_its_reason() -> None:
     with running(answers=refuse) as fake:
         text = said(penstock("move", "checkpoint", "01", "1"))
-    assert "the run did not do it" in text
+    assert "the run refused the request" in text
     assert "there is no such group" in text
     assert "look again" in text
     assert fake.files == set()
@@ -132,7 +132,7 @@ def test_without_waiting_the_request_is_left_to_the_run() -> None:
     with running(answers=None) as fake:
         result = penstock("scale", "checkpoint", "--sites", "2", "--no-wait")
         assert [replace(request, name="") for request in fake.control.requests()] == [ScaleRequest(2)]
-    assert (result.exit_code, "asked" in result.stdout) == (0, True)
+    assert (result.exit_code, "request sent" in result.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_move_in_a_query_of_several_subqueries_names_one() -> None:
 def test_a_move_before_the_first_status_names_a_subquery() -> None:
     with running() as fake:
         (fake.root / "control" / "status.json").unlink()
-        assert "the run has not told yet" in said(penstock("move", "checkpoint", "01", "1"))
+        assert "the run has not published its status yet" in said(penstock("move", "checkpoint", "01", "1"))
 
 
 @pytest.mark.parametrize("group", ["012", "", "hot", "0" * 65, "01\n"])
@@ -185,7 +185,7 @@ def test_a_request_that_nobody_takes_is_taken_back() -> None:
 def test_a_request_that_was_taken_and_not_answered_may_have_been_done() -> None:
     with running(answers=say_nothing):
         text = said(penstock("scale", "checkpoint", "--sites", "2", "--timeout", "0.5"))
-    assert "it is not known what was done" in text
+    assert "the outcome is not known" in text
     assert "penstock top" in text
 
 

@@ -104,10 +104,10 @@ def test_a_mistake_in_the_query_points_to_its_place() -> None:
     ("target", "what", "hint"),
     [
         ("none.sql", "cannot read the script none.sql", "name a script"),
-        ("none", "cannot tell what `none` is", "name a script"),
+        ("none", "`none` is neither a script nor a stream", "name a script"),
         ("nowhere:x", "there is no module `nowhere`", "nowhere.py"),
-        ("broken:x", "the module `broken` fails while it is imported", "correct it"),
-        ("missing:x", "the module `missing` fails while it is imported", "correct it"),
+        ("broken:x", "the module `broken` fails while it is imported", "fix it"),
+        ("missing:x", "the module `missing` fails while it is imported", "fix it"),
         ("fine:streem", "`streem` is not a stream of module `fine`", "did you mean `stream`?"),
         ("fine:number", "it is a int", "stream"),
         ("wrong:x", "unknown function `nosuch`", "wrong.py, line 2: x = ps.call"),

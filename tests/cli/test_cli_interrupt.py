@@ -98,7 +98,7 @@ def test_the_second_ctrl_c_ends_a_query_in_the_middle_of_a_long_step(tmp_path: P
             started.kill()
     assert started.returncode == 130, err
     assert "Traceback" not in err
-    assert "the same command goes on from the last committed one" in err
+    assert "the same command continues from the last committed one" in err
 
 
 ENDLESS = """
@@ -121,4 +121,4 @@ def test_ctrl_c_in_a_python_script_is_one_line_that_says_how_to_go_on(tmp_path: 
         finally:
             started.kill()
     assert started.returncode == -signal.SIGINT
-    assert err.splitlines() == [f"interrupted; start the query again to go on from the checkpoint {tmp_path / 'ck'}"]
+    assert err.splitlines() == [f"interrupted; restart the query to continue from the checkpoint {tmp_path / 'ck'}"]

@@ -76,7 +76,7 @@ def test_until_stops_and_the_same_command_goes_on_with_other_sites() -> None:
     Path("busy.sql").write_text(calls() + to_files())
     first = run("busy.sql", "--until", "2 epochs", "--set", "rows_per_epoch=1000", "--json")
     assert (last_json(first)["epochs"], last_json(first)["state"]) == (2, "stopped")
-    assert "the same command goes on from here" in first.stderr
+    assert "the same command continues from here" in first.stderr
     second = run("busy.sql", "--sites", "5", "--json")
     assert (last_json(second)["rows_in"], last_json(second)["state"]) == (3000, "finished")
     assert rows_in("out")[1] == 5000

@@ -135,7 +135,7 @@ def test_a_run_that_ended_before_it_told_anything() -> None:
     result = penstock("top", "checkpoint", "--once")
     ending.join()
     assert result.exit_code == 1
-    assert "the run ended before it told how it is getting on" in result.stderr
+    assert "the run ended before it published its status" in result.stderr
 
 
 def test_a_status_of_another_version_is_said_to_be_so() -> None:

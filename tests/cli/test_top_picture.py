@@ -81,7 +81,7 @@ def test_a_few_groups_are_shown_and_none_that_has_nothing_to_do() -> None:
 
 def test_before_groups_are_told_of_that_is_said() -> None:
     untold = replace(STATUS, groups_told=False, subqueries=(replace(STATUS.subqueries[0], hottest=()),))
-    assert "groups are told of after the next epoch" in shown(untold)
+    assert "groups are shown after the next epoch" in shown(untold)
     assert line_with(shown(untold), "1.2 GB")
 
 
@@ -101,7 +101,7 @@ def test_in_a_query_of_several_subqueries_a_decision_names_its_own() -> None:
 
 
 def test_a_status_that_stays_the_same_is_said_to_be_old() -> None:
-    assert "nothing heard for 0:00:09" in shown(STATUS, now=STATUS.at + 9)[0]
+    assert "no status for 0:00:09" in shown(STATUS, now=STATUS.at + 9)[0]
 
 
 def test_where_not_all_sites_fit_the_busiest_are_shown() -> None:

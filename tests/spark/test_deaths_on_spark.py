@@ -103,7 +103,7 @@ def test_ctrl_c_in_a_script_ends_it_without_a_trace(tmp_path: Path) -> None:
         started.process.send_signal(signal.SIGINT)
         code, told = started.ended()
         assert code in (-signal.SIGINT, 128 + signal.SIGINT)
-        assert "interrupted; start the query again to go on from the checkpoint" in told
+        assert "interrupted; restart the query to continue from the checkpoint" in told
         assert "Traceback" not in told
         assert "nanobind" not in told
         assert not started.survivors()

@@ -1,6 +1,7 @@
-"""Crash tests: a query over batches that has all kinds of rows, runs of it that die, and what must be true afterwards.
+"""Crash tests: a query over batches with all kinds of rows, runs of it that die, and checks of what must hold
+afterwards.
 
-Every batch is one epoch, whatever the way of running, so that which rows are late does not depend on crashes either.
+Every batch is one epoch in every way of running, so that crashes do not change which rows are late.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from tests.support.late_answer import BY_WINDOW, Expected, expected, readable
 from tests.support.queries.data import MICROSECOND, SCHEMA, SECOND, random_grain, random_origin, random_rows, rows_from
 from tests.support.queries.operators import OperatorQuery, operator_queries
 
-_WINDOWS = [(10, 10), (20, 3), (30, 1), (10, 5)]  # seconds of size and slide
+_WINDOWS = [(10, 10), (20, 3), (30, 1), (10, 5)]  # size and slide in seconds
 _MEASURES = [
     {"total": ps.sum("i"), "mean": ps.avg("k")},
     {"least": ps.min("f"), "most": ps.max("ts")},
@@ -55,7 +56,7 @@ _MEASURES = [
 
 @dataclass(frozen=True)
 class Fault:
-    """Die at the n-th time that `point` is reached; `action` as in `penstock.storage.faults`."""
+    """A fault: die the n-th time that `point` is reached; `action` as in `penstock.storage.faults`."""
 
     point: FaultPoint
     nth: int = 1
@@ -66,14 +67,14 @@ class Fault:
 
 
 def random_fault(random: Random) -> Fault:
-    """Anywhere, and mostly soon."""
+    """Draw a fault at any point, mostly at an early time."""
     nth = random.choice([1, 2, 4, 8, random.randint(1, 40)])
     return Fault(random.choice(list(FaultPoint)), nth, random.choice(["crash", "crash", "error"]))
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run keeps its checkpoint and publishes its rows."""
+    """The folders in which a run keeps its checkpoint and publishes its rows."""
 
     root: Path
 
@@ -88,33 +89,35 @@ class Place:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A query over sources that hold batches in memory, each batch an epoch. Some rows have no time (bad), some come
-    more than the slack of their source behind (late). `settings` are those that a checkpoint keeps for life."""
+    """A query over sources that hold batches in memory, one per epoch. Some rows have no time (bad), some arrive more
+    than the slack of their source behind (late). `settings` are those that are fixed for the life of a checkpoint."""
 
     stream: Stream
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def into(self, place: Place) -> Ready:
+        """Return the query with its results in `place`."""
         return self.stream.to.files(str(place.results))
 
     @property
     def batches(self) -> tuple[pa.Table, ...]:
-        """Of the first source."""
+        """Return the batches of the first source."""
         return connector_of(next(iter(self._sources.values()))).batches
 
     @cached_property
     def late(self) -> dict[str, pa.Table]:
-        """The late rows of each source, by the name of its output."""
+        """Return the expected late rows of each source, by the name of its output."""
         outputs = late_outputs(tuple(self._sources))
         return dict(zip(outputs, self._expected.late.values(), strict=True))
 
     @property
     def results(self) -> pa.Table:
+        """Return the expected results."""
         return self._expected.rows
 
     @cached_property
     def bad(self) -> list[tuple[str, int]]:
-        """Batch and row number of every row without a time."""
+        """Return batch and row number of every row without a time."""
         return sorted(place for source in self._sources.values() for place in _without_time(source))
 
     @cached_property
@@ -132,20 +135,21 @@ def _epochs(source: Source) -> Epochs:
 
 
 def _without_time(source: Source) -> Iterator[tuple[str, int]]:
+    """Yield batch and row number of the rows of a source without a time."""
     for n, batch in enumerate(connector_of(source).batches):
         nulls = pc.is_null(batch.column(source.time)).to_pylist()
         yield from ((f"batch {n}", row + 1) for row, null in enumerate(nulls) if null)
 
 
 def random_scenario(random: Random, batches: int = 9, levels: int | None = None, size: int | None = None) -> Scenario:
-    """Every fault point is reached by it, most of them many times: no batch but one is empty, windows close all along,
-    and rows of several epochs stay in the state."""
+    """Draw a scenario that reaches every fault point, most of them many times: only one batch is empty, windows close
+    in every epoch, and rows of several epochs stay in the state."""
     return Scenario(_query(random, disorderly_source(random, _many_rows(random, 64), batches, "batches"), levels, size))
 
 
 def operator_scenario(random: Random, query: OperatorQuery, batches: int = 6, **settings: Any) -> Scenario:
-    """One of `operator_queries(SECOND)` over two sources of which one may end before the other, whose rows are of the
-    same minute."""
+    """Draw a scenario for one of `operator_queries(SECOND)` over two sources with rows of the same minute; one source
+    may end before the other."""
     origin, grain, sources = random_origin(random), random_grain(random), []
     for name in "ab":
         rows = rows_from(random, random.choice([24, 40]), origin, grain)
@@ -154,7 +158,7 @@ def operator_scenario(random: Random, query: OperatorQuery, batches: int = 6, **
 
 
 def disorderly_source(random: Random, rows: pa.Table, batches: int, name: str) -> Stream:
-    """Rows, given in order of time, as batches with late and malformed rows among them."""
+    """Create a source from rows in order of time: batches with late and malformed rows among them."""
     slack = random.choice([0, SECOND, 5 * SECOND])
     arrived = disordered(random, rows, slack + 6 * SECOND)
     parts = _batches(random, _with_nulls(random, arrived), batches)
@@ -163,18 +167,20 @@ def disorderly_source(random: Random, rows: pa.Table, batches: int, name: str) -
 
 
 def _many_rows(random: Random, most: int) -> pa.Table:
+    """Draw exactly `most` rows."""
     while (rows := random_rows(random, most)).num_rows < most:
         pass
     return rows
 
 
 def _with_nulls(random: Random, rows: pa.Table) -> pa.Table:
+    """Set the time of some rows to null."""
     present = pa.array([random.random() > 0.05 for _ in range(rows.num_rows)])
     return rows.set_column(0, SCHEMA.field("ts"), pc.if_else(present, rows.column("ts"), None))
 
 
 def _batches(random: Random, rows: pa.Table, count: int) -> tuple[pa.Table, ...]:
-    """Equal parts and an empty one among them, perhaps the last: an epoch of nothing but punctuation."""
+    """Divide rows into equal batches with an empty one among them, perhaps the last: an epoch with punctuation only."""
     size = -(-rows.num_rows // (count - 1))
     parts = [rows.slice(start, size) for start in range(0, rows.num_rows, size)]
     parts.insert(random.randint(1, len(parts)), rows.slice(0, 0))
@@ -192,18 +198,19 @@ def _query(random: Random, stream: Stream, levels: int | None, seconds: int | No
 
 
 def another_way(random: Random, way: Way) -> Way:
-    """Any other way to go on with a checkpoint: the hash is part of it and stays."""
+    """Draw another way to continue from a checkpoint; the hash is fixed by the checkpoint."""
     return replace(random_way(random), hash_bits=way.hash_bits)
 
 
 def launch(scenario: Scenario, place: Place, way: Way, **options: object) -> ps.Run:
+    """Start a scenario in this process."""
     forget_runs(place)
     fixed = {"master": "inline", "epoch": "1ms", "on_bad_row": "divert", **scenario.settings}
     return scenario.into(place).start(str(place.checkpoint), **{**fixed, **way.settings(), **options})
 
 
 def forget_runs(place: Place) -> None:
-    """A process that starts again has nothing open."""
+    """Close everything that this process has open, as after a restart."""
     runs = place.checkpoint / "runs"
     OPEN_RUNS.keep_only(runs, ())
     for known in [known for known in HOSTS if known[1] == runs]:
@@ -211,7 +218,7 @@ def forget_runs(place: Place) -> None:
 
 
 def run_until_death(scenario: Scenario, place: Place, way: Way, fault: Fault, **options: object) -> str:
-    """Where the run died of the fault: "recovery" or "epochs"; empty if it lived to its end."""
+    """Run with an armed fault. Return where the run died: "recovery" or "epochs"; empty if it reached its end."""
     arm(fault.point, fault.nth, fault.action)
     deadly = InjectedCrash if fault.action == "crash" else StorageError
     try:
@@ -229,7 +236,7 @@ def run_until_death(scenario: Scenario, place: Place, way: Way, fault: Fault, **
 
 
 def die_again_and_again(scenario: Scenario, place: Place, way: Way, random: Random, deaths: int) -> tuple[Way, str]:
-    """Die of a random fault some times, starting again in another way each time; gives the way to go on, and what
+    """Run into `deaths` random faults, each time in another way. Return the way to continue, and a log of what
     happened."""
     story = []
     for fault in [random_fault(random) for _ in range(deaths)]:
@@ -240,14 +247,14 @@ def die_again_and_again(scenario: Scenario, place: Place, way: Way, random: Rand
 
 
 def finish(scenario: Scenario, place: Place, way: Way, **options: object) -> ps.Run:
-    """Run undisturbed to the end of the input."""
+    """Run without faults to the end of the input."""
     run = launch(scenario, place, way, **options).wait()
     assert run.progress.state == "finished"
     return run
 
 
 def assert_exact(scenario: Scenario, place: Place, context: str = "") -> None:
-    """What a user finds in the folders is the batch answer, and nothing is left lying about."""
+    """Check that the published rows are the batch answer, and that no temporary files are left."""
     assert_same_rows(published(place.results, scenario.stream.schema), scenario.results, f"results, {context}")
     assert_late_rows(scenario, place, context)
     bad = published(place.checkpoint / "bad", BAD_ROWS_SCHEMA)
@@ -256,7 +263,7 @@ def assert_exact(scenario: Scenario, place: Place, context: str = "") -> None:
 
 
 def assert_late_rows(scenario: Scenario, place: Place, context: str = "") -> None:
-    """The late rows in the folders are those that the batch answer has, for the windows that missed them."""
+    """Check that the published late rows are those of the batch answer, with the windows that missed them."""
     for output, late in scenario.late.items():
         found = [pq.read_table(file) for file in sorted((place.checkpoint / output).glob("*.parquet"))]
         got = readable(pa.concat_tables(found)) if found else late.schema.empty_table()
@@ -264,16 +271,18 @@ def assert_late_rows(scenario: Scenario, place: Place, context: str = "") -> Non
 
 
 def kept_manifests(checkpoint: Path) -> list[Manifest]:
+    """Return the manifests of a checkpoint, oldest first."""
     folder = checkpoint / "manifests"
     return [manifests.read(folder, epoch) for epoch in manifests.epochs(folder)]
 
 
 def newest_manifest(checkpoint: Path) -> Manifest:
+    """Return the newest manifest of a checkpoint."""
     return kept_manifests(checkpoint)[-1]
 
 
 def assert_tidy(checkpoint: Path, outputs: Iterable[Path]) -> None:
-    """The newest manifests are there without a gap; what they name is there, whole, and nothing else is."""
+    """Check that the newest manifests exist without a gap, and that exactly the files they name exist, complete."""
     kept = kept_manifests(checkpoint)
     last = kept[-1].epoch
     assert [m.epoch for m in kept] == list(range(max(0, last - KEPT_MANIFESTS + 1), last + 1))
@@ -288,7 +297,7 @@ def assert_tidy(checkpoint: Path, outputs: Iterable[Path]) -> None:
 
 
 def assert_homes(state: SubqueryState, runs: Path) -> None:
-    """Every site holds rows and marks of its own groups, of all of them, and of no others."""
+    """Check that every site holds marks of all its groups, and rows and marks of no others."""
     assert len(state.sites) == state.directory.sites
     for number, site in enumerate(state.sites):
         home = state.directory.ranges_of(number)
@@ -301,13 +310,13 @@ def assert_homes(state: SubqueryState, runs: Path) -> None:
 
 
 def published(folder: Path, schema: pa.Schema) -> pa.Table:
-    """The rows of a folder as a user reads them."""
+    """Return the rows of a folder as a user reads them."""
     return pa.concat_tables([schema.empty_table(), *(pq.read_table(f) for f in sorted(folder.glob("*.parquet")))])
 
 
 class MixingExecutor:
-    """Runs an epoch twice and hands over reports of both, the first `times` times that it is asked: as Spark may after
-    it has lost files. `from_second(report)` chooses which reports are of the second run."""
+    """Runs an epoch twice and returns reports of both, the first `times` times: as Spark may after it has lost files.
+    `from_second(report)` chooses which reports are of the second run."""
 
     def __init__(self, inner: Executor, times: int, from_second: Callable[[Report], bool]) -> None:
         self._inner, self._left, self._from_second = inner, times, from_second
@@ -328,14 +337,14 @@ class MixingExecutor:
 
 
 def run_in_child(seed: str, root: str, way: Way, fault: str | None, operator: str | None = None) -> None:
-    """The target of a process that is to die: the scenario of a seed, with a fault in its environment."""
+    """Run the scenario of a seed with a fault in the environment. The target of a process that is to die."""
     if fault is not None:
         os.environ["PENSTOCK_FAULT"] = fault
     finish(seeded_scenario(seed, operator), Place(Path(root)), way)
 
 
 def seeded_scenario(seed: str, operator: str | None = None) -> Scenario:
-    """The same scenario in every process: of aggregates, or of one of the operators."""
+    """Return the scenario of a seed, the same in every process: of aggregates, or of one of the operators."""
     if operator is None:
         return random_scenario(Random(seed))
     return operator_scenario(Random(seed), operator_queries(SECOND)[operator])

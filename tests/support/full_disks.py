@@ -1,5 +1,5 @@
-"""A disk that can be full or read-only: a small file system of its own where the machine allows it, or else calls that
-fail as those of a full disk do."""
+"""A disk that can be full or read-only: a small mounted file system if the machine allows it, else calls that fail like
+those of a full disk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MountedDisk:
         self.folder = folder
 
     def fill(self, leave: int = 0) -> None:
-        """Leave so many bytes."""
+        """Fill the disk except for `leave` bytes."""
         filler = self.folder / _FILLER
         with filler.open("ab", buffering=0) as file, suppress(OSError):
             while True:
@@ -31,10 +31,11 @@ class MountedDisk:
         os.truncate(filler, filler.stat().st_size - leave)
 
     def make_room(self) -> None:
+        """Free the space again."""
         (self.folder / _FILLER).unlink(missing_ok=True)
 
     def protect(self) -> None:
-        """Let nobody write."""
+        """Make the disk read-only."""
         assert _mount("-o", "remount,ro", str(self.folder)), "a file on it is open for writing"
 
     def unprotect(self) -> None:
@@ -42,8 +43,8 @@ class MountedDisk:
 
 
 class FaultingDisk:
-    """A folder in which no file can be made while it is full or protected. The calls of this process fail, those of the
-    kernel do not."""
+    """A folder in which no file can be created while it is full or protected. Only Python calls of this process
+    fail."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._error = folder, 0
@@ -60,7 +61,7 @@ class FaultingDisk:
     unprotect = make_room
 
     def opening(self, really: Callable[..., int]) -> Callable[..., int]:
-        """`os.open` as this disk lets it."""
+        """Wrap `os.open` so that it fails as this disk requires."""
 
         def opened(path: Any, flags: int, *rest: Any, **more: Any) -> int:
             inside = isinstance(path, str | Path) and Path(path).is_relative_to(self.folder)
@@ -76,8 +77,8 @@ Disk = MountedDisk | FaultingDisk
 
 @contextmanager
 def small_disk(folder: Path, mounted: bool = True, files: int = 0) -> Iterator[Disk]:
-    """A disk at a folder, which is made. Where nothing can be mounted it is a faulting one. A mounted disk holds at
-    most so many files and folders (0: enough)."""
+    """Create a folder with a disk: a mounted one, or a faulting one if nothing can be mounted. A mounted disk holds at
+    most `files` files and folders (0: enough)."""
     folder.mkdir(parents=True)
     if mounted and _mount("-t", "tmpfs", "-o", f"size={SIZE},nr_inodes={files or SIZE}", "none", str(folder)):
         try:
@@ -91,7 +92,7 @@ def small_disk(folder: Path, mounted: bool = True, files: int = 0) -> Iterator[D
 
 
 def _mount(*arguments: str) -> bool:
-    """Whether it could be done: only who may mount can."""
+    """Run `mount` and return whether it succeeded; it needs privileges."""
     with suppress(OSError):
         return subprocess.run(["mount", *arguments], check=False, capture_output=True).returncode == 0
     return False

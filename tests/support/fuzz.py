@@ -1,6 +1,6 @@
 """Thousands of random trials: `python -m tests.support.fuzz --cases 5000 --seed 1`.
 
-A trial that fails is shrunk and printed; `--case 17` runs only that one again. Ends with 1 if there was one.
+A failing trial is shrunk and printed; `--case 17` runs only that case. Exits with 1 if a trial failed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.support.trials.trial import LATE, Trial, difference, random_trial
 
 
 def report(seed: object, case: int, tries: int) -> str:
-    """What is wrong with one case, as small as can be; empty where nothing is. In every other case rows come late, by
-    one or the other rule of lateness."""
+    """Run one case and return a report of its failure, shrunk; empty if it passes. Every other case has late rows, with
+    the two rules of lateness by turns."""
     lateness = (None, BY_WINDOW, None, BY_ROW)[case % 4]
     try:
         trial = random_trial(Random(f"{seed} {case}"), lateness=lateness)
@@ -30,13 +30,13 @@ def report(seed: object, case: int, tries: int) -> str:
 
 
 def report_of(trial: Trial, title: str, tries: int = 400) -> str:
-    """What is wrong with a trial, after at most `tries` tries to make it smaller; empty where nothing is."""
+    """Return a report of a failing trial after at most `tries` runs to shrink it; empty if the trial passes."""
     first = difference(trial)
     if not first:
         return ""
 
     def fails(candidate: Trial) -> bool:
-        """In the same manner: rows of a smaller trial may truly be late, which is no fault."""
+        """Return whether a smaller trial fails in the same way: its rows may really be late, which is not a failure."""
         found = difference(candidate)
         return bool(found) and (LATE in found) == (LATE in first)
 
@@ -45,6 +45,7 @@ def report_of(trial: Trial, title: str, tries: int = 400) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the trials and return the exit code."""
     parser = argparse.ArgumentParser(description="Random queries over random rows, against the batch answer.")
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,5 +1,5 @@
-"""A gate before batches in memory: a run in another process gets as many of them as its test lets through, so a query
-goes on for as long as there is something to try out on it."""
+"""A gate in front of in-memory batches: a test decides how many of them a run in another process may read, so that the
+query keeps running while the test uses it."""
 
 from __future__ import annotations
 
@@ -21,29 +21,35 @@ ALL = 10**9
 
 @dataclass(frozen=True)
 class Gate:
-    """The number of batches of each source that may be read, in a file. The last batch waits until all may."""
+    """The number of batches of each source that may be read, stored in a file. The last batch waits until all may be
+    read."""
 
     path: Path
 
     def let_all_through(self) -> None:
+        """Allow all batches."""
         self.let_through(ALL)
 
     def let_through(self, batches: int) -> None:
+        """Allow this many batches."""
         new = self.path.with_suffix(".new")
         new.write_text(str(batches))
         os.replace(new, self.path)
 
     @property
     def batches(self) -> int:
+        """Return the number of batches allowed."""
         return int(self.path.read_text()) if self.path.exists() else 0
 
     def open_of(self, batches: int) -> int:
-        """How many of as many batches may be read now."""
+        """Return how many of `batches` batches may be read now."""
         return batches if (now := self.batches) == ALL else min(now, batches - 1)
 
 
 @dataclass(frozen=True, eq=False)
 class GatedConnector(MemoryConnector):
+    """An in-memory source behind a gate."""
+
     gate: Gate = Gate(Path())
 
     def open(self, schema: pa.Schema, time: str) -> GatedReader:  # type: ignore[override]
@@ -51,7 +57,7 @@ class GatedConnector(MemoryConnector):
 
 
 class GatedReader:
-    """What lies behind the gate is not there yet, but is still to come."""
+    """Offers the batches that the gate allows; the others look as if they had not arrived yet."""
 
     def __init__(self, inner: MemoryReader, batches: int, gate: Gate) -> None:
         self._inner, self._batches, self._gate = inner, batches, gate
@@ -65,7 +71,7 @@ class GatedReader:
 
 
 def gated(scenario: Scenario, gate: Gate) -> Scenario:
-    """The same scenario, whose rows come as the gate lets them through, a batch in each epoch."""
+    """Return the scenario with its sources behind the gate, one batch per epoch."""
 
     def change(source: Source) -> Source:
         batches = connector_of(source)

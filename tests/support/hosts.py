@@ -1,4 +1,4 @@
-"""Several hosts in one process, each with a run cache of its own, and a fetcher that takes its time."""
+"""Several hosts in one process, each with its own run cache, and a slow fetcher."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ CACHE_BYTES = 1 << 30
 
 
 class LateFetcher:
-    """Brings each slice only when sites of its host have asked so many times more, at random, or when somebody waits
-    without a limit: as if a fetch took some epochs. `late` counts the slices that were not brought at once."""
+    """Fetches each slice only after the sites of its host have asked for it a random number of times, or when a
+    caller waits without a time limit: as if a fetch took some epochs. `late` counts the slices that were not
+    fetched at once."""
 
     def __init__(self, bring: Bring, random: Random, most: int = 4) -> None:
         self._bring, self._random, self._most = bring, random, most
@@ -38,7 +39,7 @@ class LateFetcher:
         for piece in list(self._left):
             self._left[piece] -= 1
             if self._left[piece] < 0:
-                with suppress(PenstockError):  # nobody may need it any more, so that its run is gone
+                with suppress(PenstockError):  # the slice may no longer be needed, and its run deleted
                     self._arrive(piece)
 
     def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
@@ -57,7 +58,7 @@ class LateFetcher:
 
 
 class HostsExecutor:
-    """Runs the tasks of an epoch one after another; each site on one of `hosts` hosts, by its number."""
+    """Runs the tasks of an epoch one after another, each site on one of `hosts` hosts, by its number."""
 
     def __init__(
         self, folder: Path, hosts: int, fetcher: Callable[[Bring], Fetcher] = Fetching, cache_bytes: int = CACHE_BYTES
@@ -79,7 +80,7 @@ class HostsExecutor:
         return reports
 
     def _at(self, job: EpochJob, site: int) -> EpochJob:
-        """The job as the host of a site knows it."""
+        """Return the job as the host of a site sees it."""
         root = self._folder / f"host-{site % self._hosts}"
         if root not in self._known:
             cache = HostCache(root, job.runs, self._cache_bytes)
@@ -88,7 +89,7 @@ class HostsExecutor:
         return replace(job, cache=str(root))
 
     def cancel(self) -> None:
-        """Nothing: an epoch in this process is short, and ends by itself."""
+        """Do nothing: an epoch in this process is short."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources to release."""

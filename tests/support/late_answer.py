@@ -1,4 +1,4 @@
-"""What a query has to give where some rows come late: its answer, and the late rows with what they have missed."""
+"""Expected output of a query with late rows: its answer, and the late rows with the windows that missed them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ BY_WINDOW, BY_ROW = "window", "row"  # the rules of lateness
 
 @dataclass(frozen=True)
 class Expected:
-    """The rows of the result, and by source the late rows; by windows with what they have missed as text."""
+    """The expected results and, by source, the expected late rows; for lateness by window, with the missed windows as
+    text."""
 
     rows: pa.Table
     late: dict[str, pa.Table]
 
 
 def expected(node: Node, epochs: Mapping[str, Epochs], lateness: str) -> Expected:
-    """What comes of a query whose sources have these rows in these epochs."""
+    """Compute the expected output of a query whose sources have these rows in these epochs."""
     sources = sources_of(node)
     if lateness == BY_ROW:
         parts = {name: divided(epochs[name], source) for name, source in sources.items()}
@@ -46,7 +47,7 @@ def _of_source(name: str, rows: pa.Table, late: Late) -> pa.Table:
 
 
 def readable(late: pa.Table) -> pa.Table:
-    """Late rows as they are published, with what they have missed as text; it leaves out which subquery it was."""
+    """Return published late rows with the missed windows as text, without the subquery."""
     places = [n for n, field in enumerate(late.schema) if pa.types.is_list(field.type)]
     for place in places[-1:]:
         missed = [None if row is None else _text(map(_span, row)) for row in _with_integers(late.column(place))]
@@ -55,6 +56,7 @@ def readable(late: pa.Table) -> pa.Table:
 
 
 def _with_integers(missed: pa.ChunkedArray) -> list[list[dict[str, int | None]] | None]:
+    """Return what rows missed, with times as integers."""
     entry = pa.struct([(name, pa.int64()) for name in ("subquery", "first_start", "last_end")])
     rows: list[list[dict[str, int | None]] | None] = missed.cast(pa.list_(pa.field("missed", entry))).to_pylist()
     return rows

@@ -1,4 +1,4 @@
-"""The epoch loop over a scenario, in the hands of a test, with an executor of its own."""
+"""Drive the epoch loop of a scenario step by step from a test, with any executor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.crashes import Place, Scenario, forget_runs
 def looping(
     scenario: Scenario, place: Place, way: Way, executor: Executor, **options: object
 ) -> Iterator[tuple[EpochLoop, list[Event]]]:
-    """A loop over the scenario, and what it tells."""
+    """Open a loop over the scenario; yield it with the list of its events."""
     told: list[Event] = []
     forget_runs(place)
     settings = Settings(master="inline", on_bad_row="divert").with_options(
@@ -35,7 +35,7 @@ def looping(
 
 
 def step_to_end(scenario: Scenario, place: Place, way: Way, executor: Executor) -> list[Event]:
-    """Run to the end; gives what the loop told."""
+    """Run to the end and return the events of the loop."""
     with looping(scenario, place, way, executor) as (loop, told):
         while loop.step() is not Outcome.FINISHED:
             pass

@@ -1,5 +1,5 @@
-"""An executor that reads ahead as a crew does, in this process: the splits of the next epoch are routed, by the
-directories of then, before the sites of this one have worked."""
+"""An executor that reads ahead in this process, as a worker pool does: the splits of the next epoch are routed, with
+the current directories, before the sites of this epoch have run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from penstock.engine.wire.job import EpochJob, Following, Message, Report, Route
 
 
 class ReadingAhead(InlineExecutor):
-    """Invariant: `_ahead` has the messages of splits that the next epoch may come with."""
+    """An inline executor that reads ahead. Invariant: `_ahead` holds the messages of splits that the next epoch may
+    use."""
 
     def __init__(self) -> None:
         self._ahead: tuple[Sequence[RouteTask], list[Message]] | None = None
@@ -27,6 +28,7 @@ class ReadingAhead(InlineExecutor):
         return through_levels(job, messages)
 
     def _begun(self, routes: Sequence[RouteTask]) -> list[Message] | None:
+        """Return the messages of these routes if they were read ahead; None otherwise."""
         ahead, self._ahead = self._ahead, None
         if ahead is None or ahead[0] is not routes:
             return None

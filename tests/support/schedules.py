@@ -1,4 +1,4 @@
-"""Schedules of changes: groups that move, split and merge, and sites that come and go, while a query runs."""
+"""Schedules of changes while a query runs: groups move, split and merge, and the number of sites changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_DEPTH = 12
 
 
 def random_change(random: Random, directory: Directory) -> Change:
-    """Some change; one that would merge what lives apart is refused."""
+    """Draw a change; a merge of groups at different sites will be refused."""
     group = random.choice(directory.groups)
     match random.choice(["move", "move", "move", "split", "merge", "scale"]):
         case "split" if group.depth < MOST_DEPTH:
@@ -36,7 +36,7 @@ def random_change(random: Random, directory: Directory) -> Change:
 def step_with_changes(
     scenario: Scenario, place: Place, way: Way, executor: Executor, random: Random, chance: float = 0.5
 ) -> list[Event]:
-    """Run to the end, with some changes before every other epoch or so; gives what the loop told."""
+    """Run to the end with random changes after about every other epoch; return the events of the loop."""
     with looping(scenario, place, way, executor) as (loop, told):
         while loop.step() is not Outcome.FINISHED:
             while random.random() < chance:
@@ -48,7 +48,7 @@ def step_with_changes(
 def die_with_changes(
     scenario: Scenario, place: Place, way: Way, executor: Executor, random: Random, fault: Fault
 ) -> list[Event] | None:
-    """The same until a fault strikes; None where it did."""
+    """Do the same with an armed fault; return None if the fault was reached."""
     arm(fault.point, fault.nth, fault.action)
     try:
         return step_with_changes(scenario, place, way, executor, random)

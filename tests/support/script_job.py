@@ -1,4 +1,4 @@
-"""A script over a few files with its batch answer, for tests that run commands as a user does."""
+"""A script over a few files and its batch answer, for tests that run commands as a user does."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _BUCKETS = "(SELECT *, time_bucket(INTERVAL '20' SECOND, ts) AS window_start FRO
 
 @dataclass(frozen=True)
 class ScriptJob:
-    """What lies in a folder: `in/`, the script `seen.sql`, and `results/rows` once it has run. An epoch reads one
-    file."""
+    """A folder with `in/`, the script `seen.sql` and, after a run, `results/rows`. Each epoch reads one file."""
 
     folder: Path
 
     @property
     def results(self) -> Path:
+        """Return the folder of the results."""
         return self.folder / "results" / "rows"
 
     @property
     def select(self) -> str:
-        """The query without a sink."""
+        """Return the query without a sink."""
         return _SOURCE.format(path=self._path) + _QUERY.format(_TUMBLE)
 
     @property
@@ -56,11 +56,11 @@ class ScriptJob:
         (self.folder / "seen.sql").write_text("SET rows_per_epoch = 1;\n" + _SOURCE.format(path=self._path) + sink)
 
     def answer(self) -> pa.Table:
-        """What the query gives, in one go."""
+        """Return the batch answer."""
         return duckdb.sql(_QUERY.format(_BUCKETS.format(path=self._path))).to_arrow_table()
 
     def assert_answered(self) -> None:
-        """What is published is the batch answer."""
+        """Check that the published rows are the batch answer."""
         found = pa.concat_tables([pq.read_table(file) for file in sorted(self.results.glob("*.parquet"))])
         wanted = self.answer()
         found = found.select(wanted.column_names)
@@ -68,7 +68,7 @@ class ScriptJob:
 
 
 def refusal(exit_code: int, output: str) -> str:
-    """What a command says that a disk has ended: in three parts, with no trace; as one line."""
+    """Check that a command failed with an error in three parts and no traceback; return its output as one line."""
     said = " ".join(output.split())
     assert exit_code == 1, said
     assert "Traceback" not in said, said

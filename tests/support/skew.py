@@ -1,5 +1,5 @@
-"""Scenarios in which one key has about half of all rows, and schedules in which it, or any other, is spread over sites
-and gathered while the query runs."""
+"""Scenarios in which one key has about half of all rows, and schedules in which keys are spread over sites and gathered
+while the query runs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.support.queries.data import SCHEMA, random_grain, random_origin, rows
 from tests.support.queries.operators import OperatorQuery
 from tests.support.schedules import random_change
 
-HOT = 7  # the key that half of the rows have
+HOT = 7  # the key of about half of the rows
 
 
 def skewed_scenario(random: Random, query: OperatorQuery, batches: int = 6, **settings: Any) -> Scenario:
-    """A query over two sources with a hot key each."""
+    """Draw a query over two sources, each with a hot key."""
     origin, grain, sources = random_origin(random), random_grain(random), []
     for name in "ab":
         rows = _skewed(random, rows_from(random, random.choice([24, 40]), origin, grain))
@@ -40,11 +40,12 @@ def _skewed(random: Random, rows: pa.Table) -> pa.Table:
 
 
 def hash_of(key: int | None, hash_bits: int) -> int:
+    """Return the hash of a key."""
     return int(hash_columns([pa.array([key], SCHEMA.field("k").type)], hash_bits)[0])
 
 
 def random_change_of_keys(random: Random, directory: Directory, ports: int, key: int | None, hash_bits: int) -> Change:
-    """A key is spread, or one that is spread is gathered."""
+    """Draw a change: spread `key` over some sites, or gather a key that is spread."""
     if directory.spread and random.random() < 0.5:
         return Gather(random.choice(directory.spread).hash)
     count = random.randint(min(2, directory.sites), directory.sites)
@@ -55,7 +56,7 @@ def random_change_of_keys(random: Random, directory: Directory, ports: int, key:
 def step_with_spreading(
     scenario: Scenario, place: Place, way: Way, executor: Executor, random: Random, chance: float = 0.75
 ) -> list[Event]:
-    """Run to the end, with changes of keys, often the hot one, and of groups in between; gives what the loop told."""
+    """Run to the end with random changes of keys, often the hot one, and of groups; return the events of the loop."""
     keys = [key for batch in scenario.batches for key in batch.column("k").to_pylist()]
     with looping(scenario, place, way, executor) as (loop, told):
         while loop.step() is not Outcome.FINISHED:

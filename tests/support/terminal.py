@@ -1,4 +1,4 @@
-"""Runs a command on a terminal of its own, for tests of what people see there."""
+"""Run a command on a pseudo-terminal, for tests of what users see there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import penstock
 
 
 def on_a_terminal(command: Sequence[str], folder: Path) -> str:
-    """Return what a command writes where stdout and stderr are one terminal, with its control sequences."""
+    """Return the output of a command whose stdout and stderr are one terminal, with its control sequences."""
     environment = os.environ | {"PYTHONPATH": str(Path(penstock.__file__).parent.parent), "TERM": "xterm"}
     ours, theirs = pty.openpty()
     with subprocess.Popen(command, cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs) as process:
@@ -21,7 +21,7 @@ def on_a_terminal(command: Sequence[str], folder: Path) -> str:
         try:
             while chunk := os.read(ours, 65536):
                 written += chunk
-        except OSError:  # how a terminal says that nobody writes to it any more
+        except OSError:  # the other end of the terminal is closed
             pass
         finally:
             os.close(ours)

@@ -1,7 +1,7 @@
-"""Aggregates in batch: rows get what says to which group they belong, and are grouped by it.
+"""Aggregates in batch: add columns that identify the group of each row, and group by them.
 
-Every row is unnested into each window it is in; sessions are numbered by window functions. `#time` is the integer by
-which `first` and `last` go.
+Every row is unnested into each of its windows; sessions are numbered by window functions. `#time` is the integer time
+that `first` and `last` compare.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _FUNCTIONS = {"stddev": "stddev_samp", "variance": "var_samp"}
 
 @dataclass(frozen=True)
 class _Grouping:
-    """Rows as SQL, the columns that group them beside the keys, and SQL for the result columns that say
-    which group it is."""
+    """SQL of the rows, the columns that group them besides the keys, and SQL of the result columns that identify the
+    group."""
 
     rows: str
     by: tuple[str, ...]
@@ -29,6 +29,7 @@ class _Grouping:
 
 
 def aggregate_sql(node: Aggregate, below: Relation) -> str:
+    """Return SQL for an aggregate over the relation `below`."""
     keys = tuple(f"#key {key.name}" for key in node.keys)
     keyed = [f"{text(k.expression)} AS {quoted(name)}" for k, name in zip(node.keys, keys, strict=True)]
     grouping = _grouping(node.window, below, ", ".join(["*", *keyed]), keys)
@@ -40,6 +41,7 @@ def aggregate_sql(node: Aggregate, below: Relation) -> str:
 def _grouping(
     window: Window | Session | RowWindow | Moments, below: Relation, columns: str, keys: tuple[str, ...]
 ) -> _Grouping:
+    """Return the rows of `below` with the columns that identify their groups."""
     match window:
         case Window(time, size, slide, offset):
             timed = _timed(below, columns, below.integer(time))
@@ -70,8 +72,9 @@ def _borders(start: str, end: str, is_timestamp: bool) -> dict[str, str]:
 
 
 def _sessions(below: Relation, columns: str, keys: tuple[str, ...], time: str, gap: int) -> _Grouping:
-    """A row joins what ended less than a gap before its time, or before the mark that it came behind: what ended before
-    that is over. Rows in order of that bound begin a session where no row before them reaches so far."""
+    """Number the sessions of each key. A row joins a session that ended less than `gap` before the row's time or, for a
+    row behind the mark, before the mark: earlier sessions are closed. In order of that bound, a row starts a session if
+    no row before it reaches far enough."""
     part = f"PARTITION BY {listed(keys)} " if keys else ""
     mark = mark_of(below, time)
     bound = '"#time"' if mark is None else f'greatest("#time", coalesce({mark}, "#time"))'
@@ -85,6 +88,7 @@ def _sessions(below: Relation, columns: str, keys: tuple[str, ...], time: str, g
 
 
 def _measure(aggregation: Aggregation) -> str:
+    """Return SQL for one aggregate."""
     function = aggregation.function
     if aggregation.argument is None:
         return "count(*)"

@@ -1,6 +1,6 @@
-"""The oracle: the same query over the same rows, computed at once by DuckDB.
+"""Batch oracle: the same query over the same rows, computed at once by DuckDB.
 
-It shares nothing with panes, partials, state or punctuation. Every node becomes a table of DuckDB, from the sources up.
+It shares no code with panes, partials, state or punctuation. Every node becomes a DuckDB table, from the sources up.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from penstock.testing.oracle.relation import MARK, ROW, Relation, computed, expl
 from penstock.testing.source_rows import tables_of
 from penstock.types import conform
 
-# By source and place of a row: the windows that missed it, from the start of the first to the end of the last, for each
-# operator that did; (None, None) where it was late as a whole.
+# By source and place of a row: for each operator that missed it, the start of the first and the end of the last window
+# that did; (None, None) if the row was late as a whole.
 Late = dict[tuple[str, int], set[tuple[int | None, int | None]]]
 
 
 def batch_answer(query: Stream | Node, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
-    """Return the result of a query over whole tables, given by the names of its sources, their rows in the order of
-    arrival; without them, over all rows of its sources in memory. A table may number its rows itself in a column
-    `#row`, where some that arrived are not in it. One with a column `#mark` has rows that came late: it says what
-    punctuation each came behind."""
+    """Return the result of a query over whole tables. `tables` maps source names to rows in order of arrival; without
+    it, the rows of the query's in-memory sources are used. A table may number its rows in a column `#row`, if some that
+    arrived are not in it. A table with a column `#mark` has late rows: the column is the punctuation that each row came
+    behind."""
     node = query.node if isinstance(query, Stream) else query
     return answer_and_late(node, tables_of(node) if tables is None else tables)[0]
 
 
 def answer_and_late(node: Node, tables: Mapping[str, pa.Table]) -> tuple[pa.Table, Late]:
-    """The result of a query, and the rows that were late for something."""
+    """Return the result of a query, and its late rows."""
     with opened(tables) as batch:
         rows = batch.result(node).cast(node_schema(node))
         return rows, batch.late
@@ -65,7 +65,7 @@ def answer_and_late(node: Node, tables: Mapping[str, pa.Table]) -> tuple[pa.Tabl
 
 @contextmanager
 def opened(tables: Mapping[str, pa.Table]) -> Iterator[Batch]:
-    """Tables to compute nodes over, for a while."""
+    """Open tables to compute nodes over; they are dropped at the end of the block."""
     with _database().cursor() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         yield Batch(connection, tables)
@@ -73,38 +73,41 @@ def opened(tables: Mapping[str, pa.Table]) -> Iterator[Batch]:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """One for the process, since opening one takes longer than most answers. Tables are temporary, so that each
-    connection to it has its own."""
+    """Return the database of this process; opening one takes longer than most answers. Tables are temporary, so each
+    connection has its own."""
     return duckdb.connect(config={"threads": 1})
 
 
 class Batch:
-    """The nodes of a query as tables of one connection. A node that stands in the query twice is computed once.
-    Invariant: `late` has the late rows of all operators that have been computed, and what they have missed."""
+    """The nodes of a query as tables of one connection. A node that occurs twice in the query is computed once.
+    Invariant: `late` holds the late rows of all operators computed so far, and which windows missed them."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table]) -> None:
         self._connection, self._tables = connection, tables
         self.late: Late = {}
-        # By identity, since nodes with the constants 1 and TRUE are equal in Python. The node is kept, so that no other
-        # can come to have its identity.
+        # By identity, because nodes with the constants 1 and TRUE are equal in Python. The node is kept alive, so that
+        # its id is not reused.
         self._known: dict[int, tuple[Node, Relation]] = {}
         self._names = (f"node{n}" for n in count())
 
     def relation(self, node: Node) -> Relation:
+        """Return the table of a node; compute it on first use."""
         if id(node) not in self._known:
             self._known[id(node)] = node, self._computed(node)
         return self._known[id(node)][1]
 
     def result(self, node: Node) -> pa.Table:
-        """The rows at the end of a query."""
+        """Return the rows at the end of a query, without late ones."""
         relation = self.relation(node)
         self._note_rows(oracle_late.direct_sources(node))
         return self.rows(self._on_time(relation))
 
     def rows(self, relation: Relation) -> pa.Table:
+        """Return the rows of a relation as an Arrow table."""
         return self._connection.sql(f"SELECT {listed(relation.columns)} FROM {relation.name}").to_arrow_table()
 
     def count(self, relation: Relation) -> int:
+        """Return the number of rows of a relation."""
         ((rows,),) = self._connection.execute(f"SELECT count(*) FROM {relation.name}").fetchall()
         return int(rows)
 
@@ -131,13 +134,13 @@ class Batch:
         return self._created(oracle_late.of_source(node, f"SELECT * FROM {stored.name}", ROW))
 
     def _on_time(self, relation: Relation) -> Relation:
-        """The rows that are not behind the punctuation they came behind."""
+        """Return the rows that were not behind the punctuation at their arrival."""
         if oracle_late.BEHIND not in relation.types:
             return relation
         return self._created(f'SELECT * FROM {relation.name} WHERE NOT coalesce("{oracle_late.BEHIND}", false)')
 
     def _taken(self, node: Node, port: int, below: Relation) -> Relation:
-        """The rows of an input that an operator takes. What they and the others have missed is noted."""
+        """Return the rows of an input that an operator accepts, and record the late ones."""
         if (late := oracle_late.missed(node, port, below)) is not None:
             for source, place, first, last in self._connection.execute(late).fetchall():
                 self.late.setdefault((source, place), set()).add((first, last))
@@ -147,7 +150,7 @@ class Batch:
         return self._created(oracle_late.in_time(node, port, below)) if below.helpers else below
 
     def _note_rows(self, sources: Iterable[Source]) -> None:
-        """Note all rows of some sources that are late as a whole."""
+        """Record the rows of these sources that are late as a whole."""
         for source in sources:
             relation = self.relation(source)
             if oracle_late.BEHIND in relation.types:
@@ -156,6 +159,7 @@ class Batch:
                     self.late.setdefault((source.name, place), set()).add((None, None))
 
     def _stored(self, rows: pa.Table) -> Relation:
+        """Store an Arrow table as a relation."""
         self._connection.register("given", rows)
         try:
             return self._created("SELECT * FROM given")
@@ -163,6 +167,7 @@ class Batch:
             self._connection.unregister("given")
 
     def _created(self, sql: str) -> Relation:
+        """Create a temporary table from SQL and return it as a relation."""
         name = next(self._names)
         self._connection.execute(f"CREATE TEMP TABLE {name} AS {sql}")
         made = self._connection.table(name)
@@ -170,12 +175,14 @@ class Batch:
 
 
 def _numbered(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Add row numbers in order of arrival, unless the table has them."""
     numbers = table.column(ROW) if ROW in table.column_names else pa.array(range(table.num_rows), pa.int64())
     return conform(table, schema).append_column(ROW, numbers)
 
 
 def node_sql(node: Node, below: list[Relation]) -> str:
-    """A node over the tables of its inputs. Row numbers pass through what leaves the rows of a source as they are."""
+    """Return SQL for a node over the tables of its inputs. Row numbers are kept as long as rows are those of a
+    source."""
     match node:
         case Filter(predicate=predicate):
             return f"SELECT * FROM {below[0].name} WHERE {text(predicate)}"
@@ -207,7 +214,7 @@ def _part(part: Relation, helpers: Mapping[str, str]) -> str:
 
 
 def _output(node: Split) -> str:
-    """The number of the output that a row goes to."""
+    """Return SQL for the number of the output that a row goes to."""
     branches = " ".join(f"WHEN {text(p)} THEN {n}" for n, p in enumerate(node.predicates))
     return f"CASE {branches} ELSE {len(node.predicates)} END" if branches else "0"
 

@@ -1,4 +1,4 @@
-"""Joins in batch: the inner combinations by FROM and WHERE, and the rows that take part in none beside them."""
+"""Joins in batch: inner combinations by FROM and WHERE, plus the rows without a partner."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from penstock.operators.bands import Band
 from penstock.plan.logical import Join
 from penstock.testing.oracle.relation import ROW, Relation, listed
 
-_PRESERVED = {"left": (0,), "right": (1,), "full": (0, 1)}  # which inputs keep the rows that find no partner
+_PRESERVED = {"left": (0,), "right": (1,), "full": (0, 1)}  # inputs whose rows without a partner are kept
 
 
 def join_sql(node: Join, below: Sequence[Relation]) -> str:
-    """One statement. `#i ...` are helper columns of input i: its key, its time, the number of its rows."""
+    """Return one SQL statement for a join. `#i ...` are helper columns of input i: its key, its time, its row
+    number."""
     sides = ", ".join(f"side{i} AS MATERIALIZED ({_side(node, i, relation)})" for i, relation in enumerate(below))
     joined = f"SELECT * FROM {', '.join(f'side{i}' for i in range(len(below)))} WHERE {_conditions(node)}"
     return f"WITH {sides}, pairs AS MATERIALIZED ({joined}) {_result(node)}"
 
 
 def _side(node: Join, i: int, below: Relation) -> str:
-    """The columns of an input under the names of the result, and its helpers."""
+    """Return SQL for the columns of an input under their names in the result, and its helper columns."""
     keys = [f"{text(key)} AS {_helper(i, f'key {n}')}" for n, key in enumerate(node.keys[i])]
     time = f"CAST({below.integer(node.times[i])} AS HUGEINT) AS {_helper(i, 'time')}"
     order = ROW if below.numbered else node.times[i]
@@ -60,8 +61,8 @@ def _band(band: Band) -> Iterator[str]:
 
 
 def _among_last(last_rows: tuple[int, int]) -> str:
-    """Rows of both inputs stand in one order: by time, then by input, then by number. A pair is within when the earlier
-    row is among the last ones of its input before the later row."""
+    """Return SQL for a join over the last rows. The rows of both inputs are ordered together: by time, then by input,
+    then by row number. A pair matches if the earlier row is among the last rows of its input before the later row."""
     first, second = _helper(0, "time"), _helper(1, "time")
     before_second = f"(SELECT count(*) FROM side0 s WHERE s.{first} <= side1.{second})"
     before_first = f"(SELECT count(*) FROM side1 s WHERE s.{second} < side0.{first})"
@@ -83,7 +84,7 @@ def _result(node: Join) -> str:
 
 
 def _alone(node: Join, i: int, names: Iterable[str]) -> str:
-    """Rows of an input without a partner, nulls in the columns of the other one."""
+    """Return SQL for the rows of an input without a partner, with nulls for the other input."""
     own = set(node.names[i])
     columns = ", ".join(quoted(n) if n in own else f"NULL AS {quoted(n)}" for n in names)
     return f"SELECT {columns} FROM side{i} WHERE {_helper(i, 'id')} NOT IN (SELECT {_helper(i, 'id')} FROM pairs)"

@@ -1,8 +1,8 @@
-"""Late rows in batch: which windows have missed a row, as conditions over helper columns that rows bring along.
+"""Late rows in batch: which windows missed a row, as conditions over helper columns that travel with the rows.
 
-A table of a source says in MARK what punctuation each row came behind. From there rows carry their source, their place
-in it, whether they are behind their mark, and for every time of theirs the mark on it and, where it is the border of a
-window, that window. What an operator further on gives carries nothing of it: it is never late.
+The column MARK of a source table is the punctuation that each row came behind. From there, rows carry their source,
+their place in it, whether they are behind their mark, and for each of their times the mark on it and, if that time is
+the border of a window, that window. The output of an operator carries none of these columns: it is never late.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from penstock.plan.schema import WINDOW_END, WINDOW_START, columns_of_node
 from penstock.testing.oracle.relation import MARK, Relation, exploded
 
 SOURCE, PLACE, BEHIND = "#source", "#place in it", "#behind"
-_OF_TIME = ("mark", "first", "last")  # of a time: the mark on it, and the borders of the window whose border it is
+_OF_TIME = ("mark", "first", "last")  # per time: the mark on it, and the borders of the window that it bounds
 
 
 def _helper(what: str, time: str) -> str:
@@ -41,13 +41,13 @@ def _helper(what: str, time: str) -> str:
 
 
 def mark_of(below: Relation, time: str) -> str | None:
-    """SQL for the mark on a time; None where rows are never late."""
+    """Return SQL for the mark on a time; None if rows are never late."""
     name = _helper("mark", time)
     return quoted(name) if name in below.types else None
 
 
 def of_source(source: Source, given: str, row: str) -> str:
-    """SQL for the rows of a source with their helpers."""
+    """Return SQL for the rows of a source with their helper columns."""
     is_timestamp = str(source.schema.field(source.time).type).startswith("timestamp")
     time = f"epoch_us({quoted(source.time)})" if is_timestamp else quoted(source.time)
     name = source.name.replace("'", "''")
@@ -65,7 +65,7 @@ def _as(columns: Mapping[str, str]) -> str:
 
 
 def projected(node: Project, below: Relation) -> dict[str, str]:
-    """The helpers behind a projection: those of times that it passes on, under their new names."""
+    """Return the helper columns after a projection: those of times that it keeps, under their new names."""
     kept = {name: quoted(name) for name in (SOURCE, PLACE, BEHIND) if name in below.types}
     for named in node.columns:
         if isinstance(named.expression, Column) and mark_of(below, named.expression.name) is not None:
@@ -76,7 +76,7 @@ def projected(node: Project, below: Relation) -> dict[str, str]:
 
 
 def assigned(window: Window, below: Relation) -> dict[str, str]:
-    """The helpers behind the assignment of windows, over rows with their `#start`."""
+    """Return the helper columns after the assignment of windows, over rows with their `#start`."""
     kept = {name: quoted(name) for name in below.helpers if name != "#row"}
     if (mark := mark_of(below, window.time)) is None:
         return kept
@@ -90,7 +90,7 @@ def assigned(window: Window, below: Relation) -> dict[str, str]:
 
 
 def united(parts: Sequence[Relation]) -> list[dict[str, str]]:
-    """The helpers of each part of a union, equally many and named as in the first; null where a part has none."""
+    """Return the helper columns of each part of a union, with the names of the first part; null if a part has none."""
     columns = parts[0].columns
     wanted: dict[str, str] = {SOURCE: "VARCHAR", PLACE: "BIGINT", BEHIND: "BOOLEAN"}
     for place, column in enumerate(columns):
@@ -110,7 +110,7 @@ def _of_part(part: Relation, columns: Sequence[str], wanted: Mapping[str, str]) 
 
 
 def time_of(node: Node, port: int) -> str | None:
-    """The time by which an operator judges the rows of an input; None where it never does."""
+    """Return the time by which an operator judges the lateness of an input's rows; None if it never does."""
     match node:
         case Aggregate(window=RowWindow()):
             return None
@@ -126,7 +126,8 @@ def time_of(node: Node, port: int) -> str | None:
 
 
 def in_time(node: Node, port: int, below: Relation) -> str:
-    """SQL for the rows of an input that an operator takes; in windows, some of them not for all of their windows."""
+    """Return SQL for the rows of an input that an operator accepts; with windows, a row may be late for some of them
+    only."""
     time = time_of(node, port)
     mark = None if time is None else mark_of(below, time)
     if time is None or mark is None:
@@ -140,8 +141,8 @@ def in_time(node: Node, port: int, below: Relation) -> str:
 
 
 def missed(node: Node, port: int, below: Relation) -> str | None:
-    """SQL for the rows of an input that some windows have missed: source, place, start of the first of these windows,
-    end of the last one; None where none can be."""
+    """Return SQL for the rows of an input that some windows missed: source, place, start of the first such window, end
+    of the last; None if no row can be late."""
     time = time_of(node, port)
     mark = None if time is None else mark_of(below, time)
     if time is None or mark is None:
@@ -164,8 +165,8 @@ def _late(rows: str, condition: str, first: str, last: str) -> str:
 
 
 def judged_as_rows(node: Node, time: str | None, by_window: bool) -> Iterator[Source]:
-    """The sources whose rows are late as a whole for an operator over `node` that judges by `time`; `by_window`: it has
-    windows of its own. Behind a Python function all are."""
+    """Yield the sources whose rows are late as a whole for an operator over `node` that judges by `time`. `by_window`:
+    the operator has windows. Below a Python function all sources are judged as rows."""
     match node:
         case Source():
             if time == node.time and not by_window:
@@ -186,7 +187,7 @@ def judged_as_rows(node: Node, time: str | None, by_window: bool) -> Iterator[So
 
 
 def direct_sources(node: Node) -> Iterator[Source]:
-    """The sources from which rows come without an operator between."""
+    """Yield the sources whose rows reach `node` without passing a stateful operator."""
     match node:
         case Source():
             yield node

@@ -1,1 +1,1 @@
-"""Readable query tests in plain text: reading them, running them, checking what came out."""
+"""Readable query tests in plain text: parse them, run them, check the outcome."""

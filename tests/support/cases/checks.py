@@ -1,7 +1,7 @@
-"""Cases: what is expected of one, whether it came out, and whether it comes out however the query is run.
+"""Checks of cases: the outcome is as expected, is DuckDB's answer, and is the same however the query runs.
 
 outcome = run_case(case, folder)                  with the epochs and splits as written, and default settings
-difference(case, outcome)                         how the file differs from what came out
+difference(case, outcome)                         how the outcome differs from the file
 check_batch_answer(case, outcome)                 DuckDB has the same answer
 check_any_way(case, outcome, folder, random)      another way to run it gives the same rows
 """
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def difference(case: Case, outcome: Outcome) -> str:
-    """How what came out differs from what the file expects; empty where it does not."""
+    """Return a diff between the expected sections and the outcome; empty if they are equal."""
     came = expected_text(outcome)
     if came == case.expected:
         return ""
@@ -44,7 +44,7 @@ def difference(case: Case, outcome: Outcome) -> str:
 
 
 def expected_text(outcome: Outcome) -> str:
-    """The sections that a file expects of a case."""
+    """Return the outcome as the expected sections of a case."""
     error = "" if outcome.error is None else f"{_kind(outcome.error)}: {outcome.error}"
     rows = "\n".join(f"{_head(e, outcome)}\n{_shown(e.rows)}" for e in outcome.epochs)
     return sections(
@@ -59,7 +59,7 @@ def expected_text(outcome: Outcome) -> str:
 
 
 def _kind(error: PenstockError) -> str:
-    """The name of the error that users can catch."""
+    """Return the name of the public error class."""
     return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == PenstockError.__module__)
 
 
@@ -69,10 +69,12 @@ def _head(epoch: EpochResult, outcome: Outcome) -> str:
 
 
 def _name(epoch: EpochResult, outcome: Outcome) -> str:
+    """Return the heading of an epoch: its number, or "end" after the epochs of the input."""
     return f"epoch {epoch.number}" if epoch.number <= outcome.written_epochs else "end"
 
 
 def _mark(mark: int, outcome: Outcome) -> str:
+    """Format a low-water mark."""
     source = outcome.sources[0]
     if mark == MIN_TIME:
         return "none"
@@ -82,7 +84,7 @@ def _mark(mark: int, outcome: Outcome) -> str:
 
 
 def _diverted(outcome: Outcome, output: Callable[[EpochResult], pa.Table]) -> str:
-    """Only the epochs that have such rows."""
+    """Return the rows of an output, for the epochs that have any."""
     return "\n".join(
         f"{_name(epoch, outcome)}\n{_shown(output(epoch))}" for epoch in outcome.epochs if output(epoch).num_rows
     )
@@ -93,7 +95,8 @@ def _shown(table: pa.Table) -> str:
 
 
 def check_any_way(case: Case, outcome: Outcome, folder: Path, random: Random) -> None:
-    """A random way to run the case: the same rows, late rows and error as in `outcome`, whatever epoch has them."""
+    """Run the case in a random way and check that rows, late rows and error are those of `outcome`, in whichever
+    epoch."""
     way = random_way(random)
     other = run_case(case, folder, way, random)
     context = f"{case.title}, {way}"
@@ -106,8 +109,8 @@ def check_any_way(case: Case, outcome: Outcome, folder: Path, random: Random) ->
 
 
 def check_batch_answer(case: Case, outcome: Outcome) -> None:
-    """The late rows are those that the rule makes late; the rows of all epochs are DuckDB's answer without what they
-    have missed."""
+    """Check that the late rows are those that the progress rule makes late, and that the rows of all epochs are
+    DuckDB's answer without what was late."""
     if outcome.error is None and outcome.node is not None:
         want = expected(outcome.node, {source.name: input_of(source) for source in outcome.sources}, outcome.lateness)
         got, late = readable(outcome.union(_late)), together(list(want.late.values()))

@@ -1,4 +1,4 @@
-"""The input of a case: which rows arrive in which epoch, and in which splits.
+"""Input of a case: which rows arrive in which epoch, and in which splits.
 
     epoch 1
     ts                  | k
@@ -8,7 +8,7 @@
     epoch 2
     nothing
 
-`split` begins another split of the same epoch; `split north` one of the substream `north`, whose progress is its own.
+`split` begins another split of the same epoch; `split north` one of the substream `north`, which has its own progress.
 """
 
 from __future__ import annotations
@@ -37,10 +37,13 @@ Epochs = tuple[tuple[Part, ...], ...]
 
 @dataclass
 class _Epoch:
+    """An epoch while its lines are parsed: the header, and the lines of each split with its substream."""
+
     header: list[str | None] | None = None
     splits: list[tuple[str, list[list[str | None]]]] = field(default_factory=lambda: [(SUBSTREAM, [])])
 
     def take(self, line: str) -> None:
+        """Take the next line."""
         word, *rest = line.split(maxsplit=1)
         if word == "split" and "|" not in line:
             self.splits.append((rest[0] if rest else SUBSTREAM, []))
@@ -50,12 +53,13 @@ class _Epoch:
             self.splits[-1][1].append(cells(line))
 
     def parts(self, schema: pa.Schema) -> tuple[Part, ...]:
+        """Return the splits that have rows."""
         filled = [(substream, rows) for substream, rows in self.splits if rows]
         return tuple(Part(substream, table_of(self.header or [], rows, schema)) for substream, rows in filled)
 
 
 def read_input(text: str, schema: pa.Schema) -> Epochs:
-    """The epochs of an input, with the rows of each split."""
+    """Parse an input into epochs, each with the rows of its splits."""
     epochs: list[_Epoch] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         if line == f"epoch {len(epochs) + 1}":
@@ -68,12 +72,12 @@ def read_input(text: str, schema: pa.Schema) -> Epochs:
 
 
 def epochs_in(text: str) -> int:
-    """How many epochs an input has."""
+    """Return the number of epochs of an input."""
     return sum(line.strip().startswith("epoch ") for line in text.splitlines())
 
 
 def cut_again(epochs: Epochs, random: Random) -> Epochs:
-    """The same rows in the same epochs, in smaller splits."""
+    """Divide the splits of each epoch into smaller ones."""
     return tuple(tuple(piece for part in epoch for piece in _pieces(part, random)) for epoch in epochs)
 
 

@@ -1,8 +1,8 @@
-"""Which rows of an input are late, worked out row by row from the words of the rule, and not by the engine's code.
+"""Late rows of an input, computed row by row from the definition of the rule and not by the engine's code.
 
-A row is late if its time is below the mark that its stream had reached before the epoch. A substream reaches the latest
-time it has shown less the slack, or, where rows are ordered, its last row; either less the lateness that is allowed.
-The stream reaches what all substreams have, and never goes back.
+A row is late if its time is below the mark of its stream before the epoch. The mark of a substream is the latest time
+seen minus the slack or, if rows are ordered, the time of its last row; in both cases minus the allowed lateness. The
+mark of the stream is the minimum over its substreams, and never goes back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tests.support.cases.input import Epochs, Part
 
 
 def judged(epochs: Epochs, source: Source) -> pa.Table:
-    """All rows that have a time, numbered as they arrived, each with the mark that its stream had reached before."""
+    """Return all rows that have a time, numbered in order of arrival, each with the mark of its stream before its
+    epoch."""
     reached: dict[str, int] = {}
     parts, arrived, mark = [_numbered(source.schema.empty_table(), 0, None)], 0, None
     for epoch in epochs:
@@ -34,7 +35,8 @@ def judged(epochs: Epochs, source: Source) -> pa.Table:
 
 
 def divided(epochs: Epochs, source: Source) -> tuple[pa.Table, pa.Table]:
-    """The rows that are on time, numbered as they arrived, and the late ones; rows without a time are in neither."""
+    """Return the rows that are on time, numbered in order of arrival, and the late ones. Rows without a time are in
+    neither."""
     rows = judged(epochs, source)
     times, marks = _times(rows, source), rows.column(MARK).to_pylist()
     behind = pa.array([mark is not None and time < mark for time, mark in zip(times, marks, strict=True)], pa.bool_())
@@ -47,7 +49,7 @@ def _numbered(rows: pa.Table, first: int, mark: int | None) -> pa.Table:
 
 
 def _reached(before: dict[str, int], epoch: Iterable[Part], source: Source) -> dict[str, int]:
-    """What the substreams of an epoch have come to after it."""
+    """Return the marks of the substreams of an epoch after it."""
     shown: dict[str, list[int]] = {}
     for part in epoch:
         shown.setdefault(part.substream, []).extend(_times(part.rows, source))

@@ -1,4 +1,4 @@
-"""Running a case inside this process, and what comes out of it, epoch by epoch."""
+"""Run a case in this process and collect its output epoch by epoch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.cases.text import Case, CaseError
 
 @dataclass(frozen=True)
 class EpochResult:
-    """What one epoch published. `mark` is the low-water mark after it, None at the end of the stream."""
+    """The rows that one epoch published. `mark` is the low-water mark after it, None at the end of the stream."""
 
     number: int
     mark: int | None
@@ -41,7 +41,7 @@ class EpochResult:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case: its plan and its epochs, or the error that ended it, with the plan if it got so far."""
+    """The outcome of a case: its plan and epochs, or the error that ended it, with the plan if there is one."""
 
     node: Node | None = None
     plan: str = ""
@@ -51,21 +51,23 @@ class Outcome:
 
     @property
     def sources(self) -> tuple[Source, ...]:
+        """Return the different sources of the query."""
         if self.node is None:
             raise CaseError("the query was refused, so it has no sources")
         return tuple({source.name: source for source in sources_of(self.node)}.values())
 
     @property
     def written_epochs(self) -> int:
-        """How many epochs the input has."""
+        """Return the number of epochs of the input."""
         return max(len(input_of(source)) for source in self.sources)
 
     def union(self, output: Callable[[EpochResult], pa.Table]) -> pa.Table:
-        """One of the outputs over all epochs."""
+        """Return one of the outputs over all epochs."""
         return together([output(epoch) for epoch in self.epochs])
 
 
 def sources_of(node: Node) -> Iterator[Source]:
+    """Yield the sources below a node."""
     if isinstance(node, Source):
         yield node
     for below in inputs_of(node):
@@ -73,17 +75,18 @@ def sources_of(node: Node) -> Iterator[Source]:
 
 
 def input_of(source: Source) -> Epochs:
+    """Return the epochs of a source of a case."""
     epochs: Epochs = source.connector.epochs  # type: ignore[attr-defined]
     return epochs
 
 
 def together(tables: Sequence[pa.Table]) -> pa.Table:
-    """Rows of several tables, also of different sources; a column that a table does not have is null."""
+    """Concatenate tables, also of different sources; a column that a table lacks is null."""
     return pa.concat_tables(tables, promote_options="permissive")
 
 
 def run_case(case: Case, folder: Path, way: Way | None = None, random: Random | None = None) -> Outcome:
-    """Run a case with the epochs as written: with default settings, or in some way and with smaller splits."""
+    """Run a case with the epochs as written: with default settings, or in the given way and with smaller splits."""
     node, plan = None, ""
     results = _Results()
     try:
@@ -102,6 +105,8 @@ def run_case(case: Case, folder: Path, way: Way | None = None, random: Random | 
 
 @dataclass
 class _Results:
+    """Collects the results by epoch."""
+
     tables: dict[int, pa.Table] = field(default_factory=dict)
 
     def deliver(self, epoch: int, rows: pa.Table) -> None:

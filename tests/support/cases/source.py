@@ -1,4 +1,4 @@
-"""The connector of a case: it offers exactly the epochs that are written, and then says that the stream has ended."""
+"""Connector of a case: offers exactly the epochs that are written, then ends the stream."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.support.cases.input import Epochs, Part, cut_again, epochs_in, read_i
 
 @dataclass(frozen=True)
 class CaseConnectors:
-    """Makes the connector that a query names `case`, of the input that it names; `random` cuts its splits into smaller
-    ones. All inputs have equally many epochs."""
+    """Creates the connector `case` for the input that a source names; with `random`, its splits are divided into
+    smaller ones. All inputs get equally many epochs."""
 
     inputs: Mapping[str, str]
     random: Random | None = None
@@ -40,6 +40,8 @@ class CaseConnectors:
 
 @dataclass(frozen=True)
 class CaseConnector:
+    """The epochs of one input as a source."""
+
     name: str
     epochs: Epochs
     kind = "case"
@@ -53,6 +55,8 @@ class CaseConnector:
 
 @dataclass(frozen=True)
 class CaseReader:
+    """Offers one epoch at a time."""
+
     epochs: Epochs
     time: str
 
@@ -66,6 +70,8 @@ class CaseReader:
 
 @dataclass(frozen=True)
 class CaseSplit:
+    """One split of an epoch."""
+
     part: Part
     epoch: int
     number: int

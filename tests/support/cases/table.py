@@ -1,4 +1,4 @@
-"""Tables as text: cells between bars, `null` for nothing, quotes around text that would be read as something else."""
+"""Tables as text: cells between bars, `null` for nulls, quotes around text that would be read as something else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEEDS_QUOTES = re.compile(r"(?i)null|nothing|split.*|epoch .*|end|'.*|.*[|\n].*
 
 
 def cells(line: str) -> list[str | None]:
-    """The cells of a line as text."""
+    """Parse the cells of a line."""
     found: list[str | None] = []
     for match in _CELL.finditer(line.strip()):
         found.append(_unquoted(match[1]))
@@ -33,7 +33,7 @@ def _unquoted(cell: str) -> str | None:
 
 
 def table_of(header: Sequence[str | None], rows: Sequence[Sequence[str | None]], schema: pa.Schema) -> pa.Table:
-    """Rows of text as a table; columns that the header leaves out are null."""
+    """Parse rows of text into a table; columns that the header lacks are null."""
     unfit = [row for row in rows if len(row) != len(header)]
     if unfit or set(header) - set(schema.names):
         detail = f"the header is {header}, the columns are {schema.names}, and these rows do not fit: {unfit[:5]}"
@@ -51,7 +51,7 @@ def _column(values: Sequence[str | None], field: pa.Field) -> pa.Array:
 
 
 def table_text(table: pa.Table) -> str:
-    """A table as text, its rows sorted, with a header; `nothing` where it has no rows."""
+    """Format a table with a header and sorted rows; `nothing` if it has no rows."""
     if not table.num_rows:
         return "nothing"
     rows = sorted((tuple(row.values()) for row in table.to_pylist()), key=_order)
@@ -59,7 +59,7 @@ def table_text(table: pa.Table) -> str:
 
 
 def _order(row: tuple[Any, ...]) -> list[tuple[int, Any]]:
-    """Nulls behind everything, NaN right before them."""
+    """Return a sort key with nulls last, and NaN just before them."""
     plain = [str(v) if isinstance(v, list) else v for v in row]
     return [(2, 0) if v is None else (1, 0) if isinstance(v, float) and math.isnan(v) else (0, v) for v in plain]
 
@@ -82,7 +82,7 @@ def _cell(value: Any) -> str:
 
 
 def _missed(entry: dict[str, Any]) -> str:
-    """What a late row has missed, as text: which subquery, and the windows."""
+    """Format what a late row missed: the subquery and its windows."""
     who = "sink" if entry["subquery"] is None else f"subquery {entry['subquery']}"
     if entry["first_start"] is None:
         return who
@@ -90,12 +90,13 @@ def _missed(entry: dict[str, Any]) -> str:
 
 
 def _double(value: float) -> str:
-    """Twelve digits: what the order of additions changes is not shown."""
+    """Format a double with twelve digits, which hides differences caused by the order of additions."""
     written = f"{value + 0.0:.12g}"
     return f"{written}.0" if written.lstrip("-").isdigit() else written
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the rows as lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -14,7 +14,7 @@ epoch 1
 ts                  | k
 1970-01-01 00:00:01 | a
 
-Of several sources each has an input of its own, `--- input calls`, and is declared WITH (..., input = 'calls').
+Each of several sources has a separate input, `--- input calls`, and is declared WITH (..., input = 'calls').
 
 --- plan, --- rows, --- late, --- bad or --- error
 what is expected, which one command rewrites
@@ -34,13 +34,13 @@ EXPECTED = ("plan", "rows", "late", "bad", "error")
 
 
 class CaseError(PenstockError):
-    """A file of cases cannot be read."""
+    """A file of cases cannot be parsed."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One test. `given` is its text up to the first expected section, which no rewriting changes. `inputs` are by name;
-    that of a single source may have none."""
+    """One test. `given` is its text before the first expected section, which rewriting never changes. `inputs` are by
+    name; the name may be empty for a single source."""
 
     title: str
     given: str
@@ -51,18 +51,19 @@ class Case:
 
 @dataclass(frozen=True)
 class CaseFile:
-    """Invariant: the titles are different."""
+    """The cases of a file. Invariant: their titles are different."""
 
     about: str
     cases: tuple[Case, ...]
 
     def text(self) -> str:
+        """Return the content of the file."""
         parts = [self.about, *(f"{case.given}\n\n{case.expected}" for case in self.cases)]
         return "\n\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
 
 
 def read_cases(path: Path) -> CaseFile:
-    """The cases of a file."""
+    """Parse the cases of a file."""
     about, *blocks = _blocks(path.read_text(encoding="utf-8").splitlines())
     cases = tuple(_case(block, path) for block in blocks)
     titles = [case.title for case in cases]
@@ -72,19 +73,19 @@ def read_cases(path: Path) -> CaseFile:
 
 
 def rewrite(path: Path, title: str, expected: str) -> None:
-    """Put what came out of a case in the place of what its file expects."""
+    """Replace the expected sections of a case in its file."""
     file = read_cases(path)
     cases = tuple(replace(case, expected=expected) if case.title == title else case for case in file.cases)
     path.write_text(replace(file, cases=cases).text(), encoding="utf-8")
 
 
 def sections(parts: Iterable[tuple[str, str]]) -> str:
-    """Expected sections as text; those without content are left out."""
+    """Format sections as text; empty ones are left out."""
     return "\n\n".join(f"{_SECTION}{name}\n{_trimmed(content)}" for name, content in parts if content.strip())
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
-    """The lines before the first title, then those of each case."""
+    """Yield the lines before the first title, then those of each case."""
     block: list[str] = []
     for line in lines:
         if line.startswith(_TITLE):

@@ -1,1 +1,1 @@
-"""Checkpoints with damaged files: each ends in an error in three parts, or with the right answer."""
+"""Checkpoints with damaged files: each must lead to an error in three parts, or to the right answer."""

@@ -1,8 +1,8 @@
-"""The damage campaign: `python -m tests.support.damage --tries 1200 --seed 1`.
+"""Damage campaign: `python -m tests.support.damage --tries 1200 --seed 1`.
 
 Every kind of file of a checkpoint is damaged in every way at every moment. Each try must end in an error in three
-parts, or with the right answer. Tries are made in a process of their own, so that one that hangs or ends its process
-is counted like any other. Ends with 1 if a try was silent, a trace, a hang or a crash.
+parts, or with the right answer. Tries run in a separate process, so that one that hangs or crashes is counted like any
+other. Exits with 1 if a try was silent, a trace, a hang or a crash.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from tests.support.damage.tries import (
     all_tries,
 )
 
-SECONDS = 30.0  # a try takes a fraction of one; a busy machine must not look like a hang
+SECONDS = 30.0  # a try takes less than one second; a busy machine must not look like a hang
 
 
 class Worker:
-    """The process in which tries are made; another takes over when it hangs or dies."""
+    """The process in which tries run; it is replaced when it hangs or dies."""
 
     def __init__(self, folder: Path, seed: object) -> None:
         self._folder, self._seed = folder, seed
@@ -51,9 +51,10 @@ class Worker:
         theirs.close()
 
     def make(self, one: Try) -> Tried:
+        """Run one try and return its outcome."""
         self._line.send(one)
         try:
-            self._line.recv()  # what every try of a scenario begins with is made: that may take a while
+            self._line.recv()  # the scenario is prepared, which may take a while
             if self._line.poll(SECONDS):
                 found: Tried = self._line.recv()
                 return found
@@ -73,6 +74,7 @@ class Worker:
 
 
 def _serve(line: Connection, folder: str, seed: object) -> None:
+    """Run tries in the worker process, until it is killed."""
     trials = Trials(Path(folder), seed)
     while True:
         one = line.recv()
@@ -82,7 +84,7 @@ def _serve(line: Connection, folder: str, seed: object) -> None:
 
 
 def campaign(tries: Iterable[Try], seed: object, folder: Path) -> Iterator[tuple[Try, Tried]]:
-    """Make tries one after the other; gives what came of each."""
+    """Run tries one after another; yield each with its outcome."""
     worker = Worker(folder / "damage", seed)
     try:
         for one in tries:
@@ -92,7 +94,7 @@ def campaign(tries: Iterable[Try], seed: object, folder: Path) -> Iterator[tuple
 
 
 def chosen(count: int, seed: object) -> list[Try]:
-    """So many tries: all kinds of them, again and again in other scenarios, or a part of them at random."""
+    """Choose `count` tries: all kinds, repeated in other scenarios, or a random sample of them."""
     every = all_tries()
     if count < len(every):
         return Random(f"{seed}").sample(every, count)
@@ -100,7 +102,7 @@ def chosen(count: int, seed: object) -> list[Try]:
 
 
 def table(found: Sequence[tuple[Try, Tried]]) -> str:
-    """The outcomes by kind of file and by kind of damage."""
+    """Format the number of outcomes by kind of file and by kind of damage."""
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     for one, tried in found:
         for name in (one.file, f"  {one.damage}", "all"):
@@ -113,6 +115,7 @@ def table(found: Sequence[tuple[Try, Tried]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the campaign and return the exit code."""
     parser = argparse.ArgumentParser(description="Damaged checkpoints: named, harmless or refused, never silent.")
     parser.add_argument("--tries", type=int, default=1200)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,7 +1,7 @@
-"""Damage that fits its checksum: manifests and runs that were changed by somebody who also wrote the checksums anew.
+"""Damage with valid checksums: manifests and runs that were changed and then given new checksums.
 
-What is changed could not be true: numbers beyond their ranges, fields of another type, runs that are none. A number
-that might as well be right cannot be told from one that is.
+The changed content cannot be true: numbers out of range, fields of another type, runs that are not runs. A changed
+number that could be right cannot be detected.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from penstock.storage.blocks import block_checksums
 from tests.support.damage.kinds import Damage, NotApplicable
 
 _TIMES = ("at", "min_time", "median_time", "max_time")
-Leaf = tuple[dict[str, Any] | list[Any], Any]  # where a value is, and under which key
+Leaf = tuple[dict[str, Any] | list[Any], Any]  # the container of a value, and its key
 
 
 def _changed(change: Callable[[dict[str, Any], Random], None]) -> Damage:
-    """A manifest whose body is changed."""
+    """Return damage that changes the body of a manifest."""
 
     def forged(path: Path, others: Sequence[Path], random: Random) -> None:
         body = msgspec.json.decode(path.read_bytes())["body"]
@@ -37,7 +37,7 @@ def _changed(change: Callable[[dict[str, Any], Random], None]) -> Damage:
 
 
 def _rewritten(change: Callable[[bytes, Random], bytes]) -> Damage:
-    """A manifest whose body is changed as text."""
+    """Return damage that changes the body of a manifest as text."""
 
     def forged(path: Path, others: Sequence[Path], random: Random) -> None:
         body = _text(msgspec.json.decode(path.read_bytes())["body"])
@@ -47,7 +47,7 @@ def _rewritten(change: Callable[[bytes, Random], bytes]) -> Damage:
 
 
 def _text(body: dict[str, Any]) -> bytes:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()  # of numbers of any length
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()  # json writes integers of any length
 
 
 def _sealed(body: bytes) -> bytes:
@@ -55,6 +55,7 @@ def _sealed(body: bytes) -> bytes:
 
 
 def _leaves(value: Any) -> Iterator[Leaf]:
+    """Yield all values of a document, each as its container and key."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
     for key in keys:
         yield value, key
@@ -62,7 +63,7 @@ def _leaves(value: Any) -> Iterator[Leaf]:
 
 
 def _numbers(body: dict[str, Any]) -> list[Leaf]:
-    """Numbers and flags are told apart: a flag is none."""
+    """Return the places of all integers; bools are not integers here."""
     return [(inside, key) for inside, key in _leaves(body) if type(inside[key]) is int]
 
 
@@ -85,7 +86,7 @@ def _missing(body: dict[str, Any], random: Random) -> None:
 
 
 def _one_less(body: dict[str, Any], random: Random) -> None:
-    """One source, subquery, site, mark or group less than there are."""
+    """Remove one source, subquery, site, mark or group."""
     lists = [
         inside[key] for inside, key in _leaves(body) if key in ("sources", "subqueries", "sites", "marks", "groups")
     ]
@@ -93,7 +94,7 @@ def _one_less(body: dict[str, Any], random: Random) -> None:
 
 
 def _twice(body: dict[str, Any], random: Random) -> None:
-    """A site that holds a slice twice."""
+    """Let a site hold a slice twice."""
     lists = [inside[key] for inside, key in _leaves(body) if key in ("slices", "pending", "held") and inside[key]]
     if not lists:
         raise NotApplicable
@@ -132,7 +133,7 @@ def _other_rows(change: Callable[[pa.Table, Random], pa.Table]) -> Callable[[byt
 
 
 def _bad_offsets(data: bytes, random: Random) -> bytes:
-    """Texts that begin far beyond the end of the file."""
+    """Let a text begin far beyond the end of the file."""
     content = bytearray(data)
     rows = pa.ipc.open_file(pa.py_buffer(content)).read_all()
     base = pa.py_buffer(content).address
@@ -152,7 +153,7 @@ def _reversed(rows: pa.Table, random: Random) -> pa.Table:
 
 
 def _as_text(rows: pa.Table) -> pa.Table:
-    """The last column as text, whatever it was."""
+    """Turn the last column into text."""
     last = rows.num_columns - 1
     if last < 2 or pa.types.is_string(rows.schema.field(last).type):
         raise NotApplicable
@@ -161,7 +162,7 @@ def _as_text(rows: pa.Table) -> pa.Table:
 
 
 def forged_run(change: Callable[[bytes, Random], bytes]) -> Damage:
-    """A run whose content is changed, and the newest manifest that says so."""
+    """Return damage that changes the content of a run, and its checksums in the newest manifest."""
 
     def forged(path: Path, others: Sequence[Path], random: Random) -> None:
         data = change(path.read_bytes(), random)

@@ -1,4 +1,5 @@
-"""Kinds of damage to a file or a folder. Each takes a path and the files of its kind, and changes what is there."""
+"""Kinds of damage to a file or a folder. Each takes a path and the files of the same kind, and changes what is
+there."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _BLOCK = 64
 
 
 class NotApplicable(Exception):
-    """There is nothing that this damage could be done to."""
+    """There is nothing that this damage could be applied to."""
 
 
 def _cut(length: Callable[[int], int]) -> Damage:
@@ -43,7 +44,7 @@ def _random_bytes(path: Path, others: Sequence[Path], random: Random) -> None:
 
 
 def _overwrite(path: Path, data: bytes | bytearray) -> None:
-    """In place: whoever has the file open sees it."""
+    """Write in place, so that readers with the file open see the change."""
     with path.open("r+b") as file:
         file.write(data)
 
@@ -54,11 +55,11 @@ def _appended(path: Path, others: Sequence[Path], random: Random) -> None:
 
 
 def _enormous(path: Path, others: Sequence[Path], random: Random) -> None:
-    os.truncate(path, 1 << 36)  # a file with a hole: it takes no room
+    os.truncate(path, 1 << 36)  # a sparse file: it takes no space
 
 
 def _swapped(path: Path, others: Sequence[Path], random: Random) -> None:
-    """With another file of its kind."""
+    """Swap the file with another of its kind."""
     other = random.choice(_besides(path, others))
     aside = path.with_name(".aside")
     path.rename(aside)
@@ -67,7 +68,7 @@ def _swapped(path: Path, others: Sequence[Path], random: Random) -> None:
 
 
 def _older(path: Path, others: Sequence[Path], random: Random) -> None:
-    """With the content of the one before it, under its own name."""
+    """Replace the content with that of the file before it."""
     shutil.copyfile(_besides(path, others)[-1], path)
 
 
@@ -101,7 +102,7 @@ def _link_to_itself_elsewhere(path: Path, others: Sequence[Path], random: Random
 
 def _no_rights(path: Path, others: Sequence[Path], random: Random) -> None:
     if os.geteuid() == 0:
-        raise NotApplicable  # who may do everything is not kept out
+        raise NotApplicable  # permissions do not stop root
     path.chmod(0)
 
 

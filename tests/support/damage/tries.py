@@ -1,4 +1,4 @@
-"""One try of the damage campaign: a checkpoint at some moment, one damage to one of its files, and what comes of it."""
+"""One try of the damage campaign: a checkpoint at some moment, one damage to one of its files, and the outcome."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ SCENARIOS: tuple[tuple[str | None, dict[str, object]], ...] = (
     ("sessions", {"order": "in"}),
     ("distinct", {"items": 2, "item_rows": 5}),
 )
-_EPOCHS = (4, 3, 5, 2)  # that are committed before the damage: whichever has most kinds of staged files
+_EPOCHS = (4, 3, 5, 2)  # committed before the damage: the first of these with most kinds of staged files
 _CACHE, _WAY = "cache", Way(rows_per_epoch=1)  # every batch is an epoch
 Find = Callable[[Place], list[Path]]
 
 
 def _inside(*parts: str) -> Find:
-    """The files of a folder of the checkpoint, by a pattern."""
+    """Return a function that finds files in a folder of the checkpoint by a pattern."""
     return lambda place: sorted(place.checkpoint.joinpath(*parts[:-1]).glob(parts[-1]))
 
 
@@ -63,6 +63,7 @@ def _runs_in_use(place: Place) -> list[Path]:
 
 
 def _request(place: Place) -> list[Path]:
+    """Write a request, and return its file."""
     path = place.checkpoint / "control" / f"{'0' * 32}.request.json"
     path.write_text('{"kind":"scale","made":1e10,"wants":{"sites":1}}')
     return [path]
@@ -93,7 +94,7 @@ FILES: dict[str, tuple[Find, dict[str, Damage]]] = {
 
 @dataclass(frozen=True)
 class Try:
-    """What is damaged, how, and when; `number` makes it one of many."""
+    """A try: the kind of file, the damage and the moment; `number` makes it repeatable in other scenarios."""
 
     file: str
     damage: str
@@ -106,27 +107,29 @@ class Try:
 
 @dataclass(frozen=True)
 class Tried:
+    """The outcome of a try, and its detail."""
+
     outcome: str
     detail: str = ""
 
 
 def all_tries(rounds: int = 1) -> list[Try]:
-    """Every kind of file, damage and moment, so many times."""
+    """Return every combination of file, damage and moment, `rounds` times."""
     every = [(file, damage) for file, (_, damages) in FILES.items() for damage in damages]
     return [Try(f, d, m, n) for n in range(rounds) for f, d in every for m in MOMENTS]
 
 
 class Trials:
-    """Makes tries in a folder. What a scenario is like at a moment is made once and copied for every try, to the same
-    place: a checkpoint knows where its outputs are."""
+    """Runs tries in a folder. The state of a scenario at a moment is made once and copied for every try, always to the
+    same path, because a checkpoint stores the paths of its outputs."""
 
     def __init__(self, folder: Path, seed: object) -> None:
         self._folder, self._seed = folder, seed
         self._scenarios: dict[int, Scenario] = {}
-        self._chosen: dict[int, int] = {}  # by scenario: after how many epochs it is damaged
+        self._chosen: dict[int, int] = {}  # by scenario: the number of epochs before the damage
 
     def prepare(self, one: Try) -> None:
-        """Make what the tries of a scenario have in common, if that is not done yet."""
+        """Make the state that the tries of a scenario share, if it does not exist yet."""
         number = self._random(one).randrange(len(SCENARIOS))
         self._epochs(number)
         if one.moment != MOMENTS[2]:
@@ -136,6 +139,7 @@ class Trials:
         return Random(f"{self._seed} {one}")
 
     def make(self, one: Try) -> Tried:
+        """Run one try and return its outcome."""
         random = self._random(one)
         number = random.randrange(len(SCENARIOS))
         scenario, place = self._scenario(number), Place(self._folder / "place")
@@ -170,7 +174,7 @@ class Trials:
         return self._scenarios[number]
 
     def _kept(self, number: int, moment: str) -> Path:
-        """A copy of the checkpoint and the results at a moment."""
+        """Return a copy of the checkpoint and the results at a moment; make it on first use."""
         kept = self._folder / f"kept-{number}-{MOMENTS.index(moment)}"
         if not kept.exists():
             place = Place(self._folder / "place")
@@ -181,28 +185,31 @@ class Trials:
         return kept
 
     def _epochs(self, number: int) -> int:
+        """Return after how many epochs a scenario is damaged."""
         if number not in self._chosen:
             self._chosen[number] = max(_EPOCHS, key=lambda epochs: self._kinds_staged(number, epochs))
         return self._chosen[number]
 
     def _kinds_staged(self, number: int, epochs: int) -> int:
-        """How many of the outputs the last of so many epochs has rows for."""
+        """Return for how many outputs the last of `epochs` epochs has rows; -1 if the scenario ends before."""
         place = Place(self._folder / "place")
         if not self._run_up_to(number, place, Fault(FaultPoint.COMMITTED, epochs)):
-            return -1  # it does not have as many
+            return -1  # the scenario has fewer epochs
         newest = newest_manifest(place.checkpoint)
         if newest.finished:
-            return -1  # nobody would look at what is damaged behind the last epoch of a run
+            return -1  # damage after the last epoch of a run would never be read
         return len({file.output for file in newest.staged})
 
     def _run_up_to(self, number: int, place: Place, fault: Fault) -> bool:
-        """Run a scenario until a fault; gives whether it was reached."""
+        """Run a scenario until a fault; return whether the fault was reached."""
         shutil.rmtree(place.root, ignore_errors=True)
         return bool(run_until_death(self._scenario(number), place, _WAY, fault, **_options(number, place)))
 
 
 @dataclass
 class _Damaging:
+    """Applies the damage of a try; `nothing` is set if there was nothing to damage."""
+
     one: Try
     place: Place
     random: Random
@@ -210,7 +217,7 @@ class _Damaging:
     nothing: bool = False
 
     def do(self) -> None:
-        """Damage one file of the kind; in a run that goes on, an error of the harness must not look like one of it."""
+        """Damage one file of the kind. During a run, errors of the harness must not look like errors of the run."""
         self.done = True
         find, damages = FILES[self.one.file]
         found = [path for path in find(self.place) if os.path.lexists(path)]
@@ -237,7 +244,7 @@ def _options(number: int, place: Place) -> dict[str, object]:
 
 
 def _run(scenario: Scenario, place: Place, number: int) -> Tried:
-    """Go on to the end of the input; what is published then must be right."""
+    """Run to the end of the input, and classify the outcome."""
     try:
         launch(scenario, place, _WAY, **_options(number, place)).wait()
     except PenstockError as error:
@@ -247,13 +254,13 @@ def _run(scenario: Scenario, place: Place, number: int) -> Tried:
         return Tried(TRACE, traceback.format_exc())
     try:
         assert_answer(scenario, place)
-    except Exception as error:  # also where what is published cannot be read
+    except Exception as error:  # also if the published files cannot be read
         return Tried(SILENT, f"{type(error).__name__}: {error}"[:2000])
     return Tried(HARMLESS)
 
 
 def assert_answer(scenario: Scenario, place: Place) -> None:
-    """What is published is the batch answer: results, late rows and bad rows."""
+    """Check that the published rows are the batch answer: results, late rows and bad rows."""
     assert manifests.epochs(place.checkpoint / "manifests"), "the checkpoint has no manifest"
     assert_same_rows(published(place.results, scenario.stream.schema), scenario.results, "results")
     assert_late_rows(scenario, place)

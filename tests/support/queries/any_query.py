@@ -1,4 +1,4 @@
-"""Random queries of all operators, over the rows that their sources have."""
+"""Random queries of all operators, checked against the rows of their sources."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.support.queries.single_input import (
     windowed,
 )
 
-MOST_ROWS = 3_000  # of any operator's result
-_MOST_PAIRS = 5_000_000  # what a join may look at in batch
+MOST_ROWS = 3_000  # in the result of any operator
+_MOST_PAIRS = 5_000_000  # that a join may examine in batch
 _TRIES = 8
 _OPERATORS: tuple[Operator, ...] = (
     where, split, select, map_batches, windowed, distinct, top, keep_one, in_order, union,
@@ -35,17 +35,20 @@ _OPERATORS: tuple[Operator, ...] = (
 
 
 def any_query(random: Random, sources: Sequence[Stream], depth: int, most_rows: int = MOST_ROWS) -> Stream:
-    """A query of at most `depth` operators on top of each other, over some of the sources, which hold rows in memory.
-    It compiles, and no operator in it gives more than `most_rows` rows."""
+    """Draw a query of at most `depth` operators on top of each other, over some of the in-memory sources. It compiles,
+    and no operator in it outputs more than `most_rows` rows."""
     with opened(tables_of(*(source.node for source in sources))) as batch:
         return _Drawer(random, sources, batch, most_rows).draft(depth).stream
 
 
 class _Drawer:
+    """Draws operators one on top of another and checks the number of rows of each in batch."""
+
     def __init__(self, random: Random, sources: Sequence[Stream], batch: Batch, most_rows: int) -> None:
         self._random, self._sources, self._batch, self._most_rows = random, sources, batch, most_rows
 
     def draft(self, depth: int) -> Draft:
+        """Draw a query of at most `depth` operators on top of each other."""
         if depth == 0:
             return Draft(self._random.choice(self._sources))
         below = self.draft(depth - 1)
@@ -57,7 +60,7 @@ class _Drawer:
         return below
 
     def _is_suitable(self, node: Node) -> bool:
-        """Not too large, and seldom empty."""
+        """Return whether the result is not too large; an empty result is accepted only now and then."""
         if isinstance(node, Join) and math.prod(map(self._rows, node.inputs)) > _MOST_PAIRS:
             return False
         rows = self._rows(node)

@@ -1,4 +1,4 @@
-"""Random data and random queries, drawn from a seed."""
+"""Random rows and simple random queries, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.api.streams import Stream
 from penstock.api.windows import WindowSpec
 
 SECOND = 1_000_000
-MICROSECOND = timedelta(microseconds=1)  # or one of whatever a BIGINT time counts
+MICROSECOND = timedelta(microseconds=1)  # or one unit of a BIGINT time
 SCHEMA = pa.schema(
     [("ts", pa.timestamp("us")), ("k", pa.int64()), ("s", pa.string()), ("f", pa.float64()), ("i", pa.int32())]
 )
@@ -22,23 +22,23 @@ _KEYS = ["k", "s", "f", "i"]
 
 
 def random_rows(random: Random, most: int = 200, span: int = 60 * SECOND) -> pa.Table:
-    """Rows in order of time, however many and whenever."""
+    """Draw rows in order of time, at most `most`."""
     count = random.choice([0, 1, 3, most // 4, most])
     return rows_from(random, count, random_origin(random, span), random_grain(random), span)
 
 
 def random_origin(random: Random, span: int = 60 * SECOND) -> int:
-    """When rows begin: after or before 1970, or about now."""
+    """Draw the time of the first rows in microseconds: after or before 1970, or about now."""
     return random.choice([0, -span // 2, 1_700_000_000 * SECOND])
 
 
 def random_grain(random: Random) -> int:
-    """What all times are multiples of: a coarse one gives equal times, and times on the borders of windows."""
+    """Draw the unit of which all times are multiples; a coarse one gives equal times, and times on window borders."""
     return random.choice([1, SECOND // 2, SECOND, 5 * SECOND])
 
 
 def rows_from(random: Random, count: int, origin: int, grain: int, span: int = 60 * SECOND) -> pa.Table:
-    """Rows in order of time: nulls, repeats, times before 1970, at times all of one key."""
+    """Draw `count` rows in order of time, with nulls and repeated rows, sometimes all of one key."""
     times = sorted(origin + random.randrange(span) // grain * grain for _ in range(count))
     keys = random.choice([1, 3, 20])
 
@@ -61,6 +61,7 @@ def rows_from(random: Random, count: int, origin: int, grain: int, span: int = 6
 
 
 def random_window(random: Random, time: str | None = None, unit: int = SECOND) -> WindowSpec:
+    """Draw a window in multiples of `unit`."""
     size, slide = random.choice([(10, 10), (10, 5), (20, 3), (7, 3), (30, 1), (4, 10), (60, 60)])
     size, slide, offset = size * unit, slide * unit, random.choice([0, 0, unit // 2, 7 * unit])
     return ps.sliding(size * MICROSECOND, every=slide * MICROSECOND, offset=offset * MICROSECOND, time=time, gaps=True)
@@ -83,7 +84,7 @@ _AGGREGATES: list[Callable[[Random], AggregateSpec]] = [
 
 
 def random_query(random: Random, stream: Stream) -> Stream:
-    """A stateless query, an aggregate, or an aggregate of an aggregate."""
+    """Draw a stateless query, an aggregate, or an aggregate of an aggregate."""
     if random.random() < 0.4:
         stream = stream.where(random.choice([ps.col("i") > 0, ps.col("k").is_not_null(), ps.col("s").like("a%")]))
     if random.random() < 0.15:

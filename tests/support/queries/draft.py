@@ -1,4 +1,4 @@
-"""A query while it is drawn at random, and what the next operator may do with it."""
+"""A query while it is drawn at random, with what the next operator needs to know."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.support.queries.data import SECOND
 
 @dataclass(frozen=True)
 class Draft:
-    """`rounded` are columns that hold results of floating-point arithmetic, by which nothing may group, join, filter or
-    order. `unit` is how much of time a small window is about."""
+    """A query under construction. `rounded` are columns with results of floating-point arithmetic, by which no operator
+    may group, join, filter or order. `unit` is the approximate size of a small window."""
 
     stream: Stream
     rounded: frozenset[str] = frozenset()
@@ -37,43 +37,45 @@ class Draft:
 
     @property
     def exact(self) -> list[str]:
-        """The columns that are free of rounding."""
+        """Return the columns without rounding."""
         return [name for name in self.schema.names if name not in self.rounded]
 
     def of_kind(self, is_kind: Callable[[pa.DataType], bool]) -> list[str]:
+        """Return the exact columns whose type satisfies `is_kind`."""
         return [name for name in self.exact if is_kind(self.schema.field(name).type)]
 
     @property
     def integers(self) -> list[str]:
-        """Integer columns other than progressing ones."""
+        """Return the integer columns other than progressing ones."""
         return [name for name in self.of_kind(pa.types.is_integer) if name not in self.times]
 
     @property
     def rows_of_source(self) -> bool:
-        """Whether its rows still have the numbers they had at their source."""
+        """Return whether rows still have the numbers that they had at their source."""
         node = self.node
         while isinstance(node, Filter | Split | Project):
             node = node.input
         return isinstance(node, Source)
 
     def then(self, stream: Stream) -> Draft:
-        """An operator that keeps the columns."""
+        """Return the draft with an operator that keeps the columns."""
         return replace(self, stream=stream)
 
     def without_rounded(self) -> Draft:
+        """Return the draft without the rounded columns."""
         return Draft(self.stream.select(*self.exact), unit=self.unit) if self.rounded else self
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """Where drafts come from: `other` draws one more, for an operator of several inputs."""
+    """The source of randomness for operators; `other` draws one more draft, for an operator with several inputs."""
 
     random: Random
     other: Callable[[], Draft]
 
     def some(self, names: list[str], most: int) -> list[str]:
-        """A few of the names, perhaps none, in any order."""
+        """Draw up to `most` of the names, perhaps none, in any order."""
         return self.random.sample(names, self.random.randint(0, min(most, len(names))))
 
 
-Operator = Callable[[Drawing, Draft], Draft | None]  # None: it cannot stand behind this draft
+Operator = Callable[[Drawing, Draft], Draft | None]  # None: it cannot follow this draft

@@ -1,4 +1,4 @@
-"""Random aggregates, over all kinds of windows."""
+"""Random aggregates over all kinds of windows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_ANY = (ps.count, ps.min, ps.max, ps.count_distinct, ps.first, ps.last)
 
 
 def aggregate(drawing: Drawing, draft: Draft) -> Draft | None:
-    """A group-by over windows of time, sessions, rows, or times themselves."""
+    """Draw a group-by over windows of time, sessions, windows of rows, or equal times."""
     keys = drawing.some([n for n in draft.exact if n not in (*draft.times, *WINDOW_COLUMNS)], 2)
     kinds = list(_groupings(drawing, draft, draft.stream.group_by(*keys)))
     if not kinds:
@@ -38,6 +38,7 @@ def aggregate(drawing: Drawing, draft: Draft) -> Draft | None:
 
 
 def _groupings(drawing: Drawing, draft: Draft, grouped: Grouped) -> Iterator[tuple[Windowed, int]]:
+    """Yield the possible windows, each with the unit of its result."""
     random = drawing.random
     for _ in range(2 if draft.rows_of_source else 0):
         yield grouped.window(ps.rows(random.choice([1, 7, 50]), every=random.choice([1, 3, 10, 50]))), 1
@@ -52,6 +53,7 @@ def _groupings(drawing: Drawing, draft: Draft, grouped: Grouped) -> Iterator[tup
 
 
 def _measure(drawing: Drawing, draft: Draft) -> tuple[AggregateSpec, bool]:
+    """Draw an aggregate; return it and whether its result is rounded."""
     random = drawing.random
     if draft.integers and random.random() < 0.5:
         function = random.choice(_OF_INTEGERS)

@@ -16,7 +16,7 @@ _INNER_MORE_OFTEN = ("inner", "inner", "inner", *JOINS)
 
 
 def union(drawing: Drawing, draft: Draft) -> Draft | None:
-    """With a stream of the same types; mostly the columns of both are brought together first."""
+    """Draw a union with a stream of the same types; mostly matching columns are selected first."""
     other = drawing.other()
     if other.schema.types == draft.schema.types and drawing.random.random() < 0.7:
         both = {new for new, old in zip(draft.schema.names, other.schema.names, strict=True) if old in other.rounded}
@@ -30,7 +30,7 @@ def union(drawing: Drawing, draft: Draft) -> Draft | None:
 
 
 def _columns_alike(left: Draft, right: Draft) -> list[tuple[str, str]]:
-    """Columns of equal types, each used once, times with times."""
+    """Pair columns of equal types, each used once, times with times."""
     free, found = list(right.schema.names), []
     for field in left.schema:
         same = [n for n in free if right.schema.field(n).type == field.type]
@@ -42,6 +42,7 @@ def _columns_alike(left: Draft, right: Draft) -> list[tuple[str, str]]:
 
 
 def join(drawing: Drawing, draft: Draft) -> Draft | None:
+    """Draw a join of two inputs."""
     random, other = drawing.random, _partner(drawing, draft)
     on = _key(drawing, draft, other)
     if not (on and _of_one_time(draft, other)):
@@ -59,7 +60,7 @@ def join(drawing: Drawing, draft: Draft) -> Draft | None:
 
 
 def join_all(drawing: Drawing, draft: Draft) -> Draft | None:
-    """Three inputs, at times the same one thrice."""
+    """Draw a join of three inputs, sometimes the same one three times."""
     drafts = [draft, _partner(drawing, draft), _partner(drawing, draft)]
     shared = [n for n in draft.exact if all(n in d.exact and n not in d.times for d in drafts)]
     if not (shared and _of_one_time(*drafts)):
@@ -72,6 +73,7 @@ def join_all(drawing: Drawing, draft: Draft) -> Draft | None:
 
 
 def theta_join(drawing: Drawing, draft: Draft) -> Draft | None:
+    """Draw a theta join, over a band of time or over the last rows."""
     random, other = drawing.random, _partner(drawing, draft)
     if not _of_one_time(draft, other):
         return None
@@ -87,16 +89,17 @@ def theta_join(drawing: Drawing, draft: Draft) -> Draft | None:
 
 
 def _partner(drawing: Drawing, draft: Draft) -> Draft:
+    """Draw another input; sometimes the same one."""
     return draft if drawing.random.random() < 0.2 else drawing.other()
 
 
 def _of_one_time(*drafts: Draft) -> bool:
-    """Whether all have times, and times that can be compared."""
+    """Return whether all drafts have times of the same type."""
     return all(d.times for d in drafts) and len({d.schema.field(d.times[0]).type for d in drafts}) == 1
 
 
 def _within(drawing: Drawing, small: int) -> Within:
-    """Narrow bands, some of them all before or all after, one that no times fit; seldom none."""
+    """Draw a band: narrow ones, some only before or only after, one that no times fit; rarely None."""
     unit = small * MICROSECOND
     narrow: list[Within] = [0, MICROSECOND, unit, 5 * unit, (0, 2 * unit), (unit, 0), (5 * unit, 0)]
     narrow += [(-unit, 4 * unit), (2 * unit, -unit), (-unit, 0)]
@@ -104,7 +107,7 @@ def _within(drawing: Drawing, small: int) -> Within:
 
 
 def _key(drawing: Drawing, left: Draft, right: Draft) -> list[object]:
-    """Pairs of columns whose types have a common one; often k, of which many rows have the same."""
+    """Draw pairs of columns whose types have a common one; often `k`, whose values repeat in many rows."""
     pairs = [(a, b) for a in left.exact for b in right.exact if _comparable(left, a, right, b)]
     same = [(a, b) for a, b in pairs if a == b]
     found: list[object] = [("k", "k")] if ("k", "k") in pairs and drawing.random.random() < 0.6 else []
@@ -121,7 +124,7 @@ def _comparable(left: Draft, a: str, right: Draft, b: str) -> bool:
 
 
 def _condition(drawing: Drawing, left: Draft, right: Draft, names: tuple[str, ...]) -> ColumnExpr:
-    """Over the columns of both, by their names in the result."""
+    """Draw a condition over the columns of both inputs, by their names in the result."""
     random, called = drawing.random, dict(zip(right.schema.names, names, strict=True))
     pairs = [(a, b) for a in left.integers for b in right.integers]
     if not pairs:
@@ -132,6 +135,7 @@ def _condition(drawing: Drawing, left: Draft, right: Draft, names: tuple[str, ..
 
 
 def _joined(stream: ps.Stream, drafts: list[Draft], names: tuple[tuple[str, ...], ...], kind: str) -> Draft:
+    """Return the draft of a join; rounded columns stay rounded."""
     shown = drafts[:1] if kind in ("semi", "anti") else drafts
     rounded = {
         new

@@ -1,4 +1,4 @@
-"""One query for each operator and each kind of join, over two streams: for tests that go through all of them."""
+"""One query for each operator and each kind of join, over two streams: for tests that iterate over all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OperatorQuery = Callable[[Stream, Stream], Stream]
 
 
 def operator_queries(small: int) -> dict[str, OperatorQuery]:
-    """Over streams with the columns `ts`, `k` and `i`, where about a minute of `small` amounts of time passes."""
+    """Return queries by name, over streams with the columns `ts`, `k` and `i` that span about 60 times `small`."""
     unit = small * MICROSECOND
     return {**_joins(unit), **_groups(unit), **_rows(unit), **_twice(unit)}
 
@@ -63,7 +63,7 @@ def _rows(unit: timedelta) -> dict[str, OperatorQuery]:
 
 
 def _twice(unit: timedelta) -> dict[str, OperatorQuery]:
-    """The same stream, twice."""
+    """Return queries that read the same stream twice."""
     windows = ps.tumbling(5 * unit)
     return {
         "self-join": lambda a, b: a.join(a, "k", within=unit, kind="left"),

@@ -1,4 +1,4 @@
-"""Random operators over the rows of one stream: filters, projections, functions, distinct, top-n, order."""
+"""Random operators with one input: filters, projections, functions, distinct, top-n, order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.queries.draft import Draft, Drawing
 
 
 def random_condition(drawing: Drawing, draft: Draft, prefer: str | None = None) -> ColumnExpr:
-    """A condition on a column that no rounding touches; null for some rows."""
+    """Draw a condition on an exact column; null for some rows."""
     random = drawing.random
     name = prefer or random.choice(draft.exact)
     column, type_ = ps.col(name), draft.schema.field(name).type
@@ -29,11 +29,12 @@ def random_condition(drawing: Drawing, draft: Draft, prefer: str | None = None) 
 
 
 def where(drawing: Drawing, draft: Draft) -> Draft | None:
+    """Draw a filter."""
     return draft.then(draft.stream.where(random_condition(drawing, draft))) if draft.exact else None
 
 
 def split(drawing: Drawing, draft: Draft) -> Draft | None:
-    """One output of a filter with several, or some of them put together again."""
+    """Draw a split, and take one of its outputs or a union of some."""
     if not draft.exact:
         return None
     outputs = draft.stream.split(*(random_condition(drawing, draft) for _ in range(drawing.random.randint(1, 3))))
@@ -42,7 +43,7 @@ def split(drawing: Drawing, draft: Draft) -> Draft | None:
 
 
 def select(drawing: Drawing, draft: Draft) -> Draft:
-    """Some columns, some renamed, one computed. Times mostly stay."""
+    """Draw a projection: some columns, some renamed, one computed. Times are mostly kept."""
     random = drawing.random
     kept = [n for n in draft.schema.names if random.random() < (0.9 if n in draft.times else 0.6)]
     kept = kept or draft.schema.names[:1]
@@ -55,26 +56,30 @@ def select(drawing: Drawing, draft: Draft) -> Draft:
 
 
 def _computed(drawing: Drawing, draft: Draft) -> ColumnExpr:
-    """Small numbers, however often numbers are made from numbers."""
+    """Draw an expression with small values, however often it is nested."""
     column = ps.col(drawing.random.choice(draft.integers))
     return drawing.random.choice([column % 5 + 1, column % 3 * 2, ps.when(column > 1, 1).otherwise(0)])
 
 
 def twice(rows: pa.Table) -> pa.Table:
+    """Return all rows twice."""
     return pa.concat_tables([rows, rows])
 
 
 def without_nulls_first(rows: pa.Table) -> pa.Table:
+    """Return the rows whose first column is not null."""
     return rows.filter(pc.is_valid(rows.column(0)))
 
 
 def map_batches(drawing: Drawing, draft: Draft) -> Draft:
+    """Draw a function over batches."""
     function = drawing.random.choice([twice, without_nulls_first])
     time = draft.times[0] if draft.times else None
     return draft.then(draft.stream.map_batches(function, draft.schema, time=time))
 
 
 def windowed(drawing: Drawing, draft: Draft) -> Draft | None:
+    """Draw an assignment to windows."""
     if draft.unit != SECOND or not draft.times or set(WINDOW_COLUMNS) & set(draft.schema.names):
         return None
     window = random_window(drawing.random, drawing.random.choice(draft.times))
@@ -82,7 +87,7 @@ def windowed(drawing: Drawing, draft: Draft) -> Draft | None:
 
 
 def distinct(drawing: Drawing, draft: Draft) -> Draft | None:
-    """Mostly of a few columns, so that some rows are equal."""
+    """Draw a distinct, mostly of a few columns, so that some rows are equal."""
     plain = draft.without_rounded()
     if not plain.times:
         return None
@@ -94,6 +99,7 @@ def distinct(drawing: Drawing, draft: Draft) -> Draft | None:
 
 
 def top(drawing: Drawing, draft: Draft) -> Draft | None:
+    """Draw a top-n."""
     plain, random = draft.without_rounded(), drawing.random
     if not plain.exact:
         return None
@@ -107,7 +113,7 @@ def top(drawing: Drawing, draft: Draft) -> Draft | None:
 
 
 def keep_one(drawing: Drawing, draft: Draft) -> Draft | None:
-    """The first or last row of a key."""
+    """Draw the first or last row of each key."""
     plain = draft.without_rounded()
     if not set(plain.times) - set(WINDOW_COLUMNS):
         return None
@@ -116,6 +122,7 @@ def keep_one(drawing: Drawing, draft: Draft) -> Draft | None:
 
 
 def in_order(drawing: Drawing, draft: Draft) -> Draft | None:
+    """Draw an ordering by time."""
     if not draft.times:
         return None
     return draft.then(draft.stream.in_order(time=drawing.random.choice(draft.times)))

@@ -1,1 +1,1 @@
-"""Random trials: a query run in random ways against the batch answer, made smaller where it fails, written as text."""
+"""Random trials: a query run in random ways against the batch answer; failing ones are shrunk and written as text."""

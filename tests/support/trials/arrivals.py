@@ -1,4 +1,4 @@
-"""How rows arrive: batches of one stream, or of two substreams that do not wait for each other."""
+"""Arrival of rows: batches of one stream, or of two substreams that do not wait for each other."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from tests.support.queries.data import SECOND
 
 @dataclass(frozen=True)
 class Arrivals:
-    """`substreams` names the substream of each batch; empty where there is only one."""
+    """Batches in order of arrival. `substreams` names the substream of each batch; empty if there is only one."""
 
     batches: tuple[pa.Table, ...]
     substreams: tuple[str, ...] = ()
 
 
 def random_arrivals(random: Random, rows: pa.Table, slack: int) -> Arrivals:
-    """Rows in order of time become batches in an order of arrival in which none is late."""
+    """Divide rows in order of time into batches in an order of arrival in which no row is late."""
     if rows.num_rows >= 2 and random.random() < 0.25:
         return two_substreams(random, rows, slack)
     return Arrivals(tuple(cut(random, disordered(random, rows, slack))))
 
 
 def late_arrivals(random: Random, rows: pa.Table) -> Arrivals:
-    """Rows in order of time become batches in an order of arrival that keeps to no slack, some of two substreams."""
+    """Divide rows in order of time into batches in an order of arrival that exceeds any slack, some of two
+    substreams."""
     arrived = disordered(random, rows, random.choice([8 * SECOND, 15 * SECOND, 25 * SECOND]))
     borders = sorted(random.randint(0, rows.num_rows) for _ in range(random.randint(3, 9)))
     parts = [arrived.slice(low, high - low) for low, high in pairwise([0, *borders, rows.num_rows])]
@@ -38,8 +39,9 @@ def late_arrivals(random: Random, rows: pa.Table) -> Arrivals:
 
 
 def two_substreams(random: Random, rows: pa.Table, slack: int) -> Arrivals:
-    """Each is within the slack of itself only, so one may run far ahead. A stream does not wait for a substream that it
-    has not heard of: that is why the earliest row of all comes first, and then something of the other one."""
+    """Divide rows into two substreams, each within the slack of itself only, so one may be far ahead. A stream does not
+    wait for a substream that it has not seen yet, so the earliest row comes first, and then a batch of the other
+    substream."""
     of_first = pa.array([n == 0 or random.random() < 0.5 for n in range(rows.num_rows)])
     first = disordered(random, rows.filter(of_first).slice(1), slack)
     second = disordered(random, rows.filter(pa.compute.invert(of_first)), slack)

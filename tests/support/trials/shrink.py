@@ -1,4 +1,4 @@
-"""Making a trial that fails as small as can be: fewer operators, a plainer way to run it, fewer batches and rows."""
+"""Shrink a failing trial: fewer operators, simpler settings, fewer batches and rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from penstock.plan.logical import Join, Node, Source, Union, inputs_of
 from penstock.testing.source_rows import connector_of, nodes_of, sources_of, with_sources
 from tests.support.trials.trial import Trial, plainer_ways
 
-_ONE_BY_ONE = 12  # so few rows are left out one at a time
+_ONE_BY_ONE = 12  # at most this many rows are left out one at a time
 
 
 def shrunk(trial: Trial, fails: Callable[[Trial], bool], most_tries: int = 400) -> Trial:
-    """A smaller trial that fails as well, from which nothing can be left out; or what `most_tries` led to."""
+    """Return a smaller trial that still fails and from which nothing can be left out; or the smallest after
+    `most_tries`."""
     left = most_tries
     while left > 0:
         for candidate in simpler(trial):
@@ -35,7 +36,7 @@ def shrunk(trial: Trial, fails: Callable[[Trial], bool], most_tries: int = 400) 
 
 
 def simpler(trial: Trial) -> Iterator[Trial]:
-    """Trials with a little less in them, those first that leave out the most."""
+    """Yield trials with slightly less in them; those that leave out most come first."""
     yield from (replace(trial, node=node) for node in _smaller_queries(trial.node))
     yield from (replace(trial, ways=ways) for ways in plainer_ways(trial.ways))
     if trial.order != "any" or trial.grid != "1x1":
@@ -46,7 +47,7 @@ def simpler(trial: Trial) -> Iterator[Trial]:
 
 
 def _smaller_queries(node: Node) -> Iterator[Node]:
-    """Parts of the query by themselves, the smallest first; then the query with one node left out."""
+    """Yield parts of the query, smallest first; then the query with one node left out."""
     parts = list(nodes_of(node))[1:]
     yield from sorted((p for p in parts if not isinstance(p, Source)), key=lambda p: len(list(nodes_of(p))))
     yield from filter(_compiles, _with_one_left_out(node))
@@ -69,15 +70,16 @@ def _with_input(node: Node, n: int, part: Node) -> Node:
 
 
 def _compiles(node: Node) -> bool:
+    """Return whether the node is a valid query."""
     try:
         node_schema(node)
-    except (PenstockError, ValueError, KeyError):  # names of a join that no longer fit its inputs
+    except (PenstockError, ValueError, KeyError):  # the names of a join may no longer fit its inputs
         return False
     return not isinstance(node, Source)
 
 
 def _smaller(connector: MemoryConnector) -> Iterator[MemoryConnector]:
-    """Without half of the rows, then without smaller pieces; with one border between batches less; in fewer splits."""
+    """Yield connectors with fewer rows, half of them first; then with fewer batches, then with fewer splits."""
     yield from (replace(connector, batches=batches) for batches in _fewer(connector.batches))
     if connector.substreams:
         yield replace(connector, substreams=())
@@ -88,6 +90,7 @@ def _smaller(connector: MemoryConnector) -> Iterator[MemoryConnector]:
 
 
 def _fewer(batches: tuple[pa.Table, ...]) -> Iterator[tuple[pa.Table, ...]]:
+    """Yield the batches without a range of rows, in ever smaller ranges."""
     total = sum(batch.num_rows for batch in batches)
     size = total
     while size > 1 and total:
@@ -99,12 +102,13 @@ def _fewer(batches: tuple[pa.Table, ...]) -> Iterator[tuple[pa.Table, ...]]:
 
 
 def _merged(batches: tuple[pa.Table, ...]) -> Iterator[tuple[pa.Table, ...]]:
+    """Yield the batches with two neighbours merged."""
     for n, (a, b) in enumerate(pairwise(batches)):
         yield (*batches[:n], pa.concat_tables([a, b]), *batches[n + 2 :])
 
 
 def _without(batches: tuple[pa.Table, ...], start: int, end: int) -> Iterator[pa.Table]:
-    """The batches without the rows from `start` to `end`, counted through all of them."""
+    """Yield the batches without the rows from `start` to `end`, counted over all batches."""
     first = 0
     for batch in batches:
         low, high = (min(max(bound - first, 0), batch.num_rows) for bound in (start, end))

@@ -1,6 +1,6 @@
-"""A trial as text: a case for a .case file, or, where there is no SQL for the query, something in the manner of one.
+"""A trial as text: a case for a .case file or, if the query has no SQL, text of a similar form.
 
-Either has the query, how it is run, and the rows in the order they arrive.
+Both have the query, its settings, and the rows in order of arrival.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.trials.trial import Trial
 
 
 def trial_text(trial: Trial, title: str, difference: str) -> str:
-    """A case that can be run where the query has SQL, with all else that is known as free text under its title."""
+    """Return a runnable case if the query has SQL, with everything else as free text under its title."""
     try:
         case = case_of(trial)
     except NoSql as missing:
@@ -38,6 +38,7 @@ def trial_text(trial: Trial, title: str, difference: str) -> str:
 
 
 def _like_a_case(trial: Trial, head: str, difference: str) -> str:
+    """Return the trial in the form of a case that cannot be run."""
     sources = "\n".join(_source_text(source) for source in sources_of(trial.node).values())
     parts = [("query", node_text(trial.node)), ("plan", _plan(trial.node)), ("ways", _ways(trial)), ("input", sources)]
     return "\n\n".join([f"=== {head}", *(f"--- {name}\n{body}" for name, body in [*parts, ("difference", difference)])])
@@ -48,7 +49,7 @@ def _ways(trial: Trial) -> str:
 
 
 def node_text(node: Node) -> str:
-    """The tree of a query, each node on a line, its inputs below it."""
+    """Format the tree of a query, one node per line, inputs below it."""
     if isinstance(node, Source):
         return f"Source {node.name}"
     shown = ", ".join(f"{f.name}={_shown(getattr(node, f.name))}" for f in fields(node) if f.name[:5] != "input")

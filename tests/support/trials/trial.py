@@ -1,4 +1,4 @@
-"""Trials: a query over rows in memory, run in some way inside this process, against the batch answer."""
+"""Trials: a query over rows in memory, run in some way in this process, compared with the batch answer."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ LATE = "rows were taken for late that are not"
 
 @dataclass(frozen=True)
 class Trial:
-    """The sources of `node` hold their rows in memory. It is run in each of the ways for some epochs, one after
-    another, from one checkpoint, and in the last one to its end. `order` and `grid` are settings that must not change
-    the answer either, but stay as they are for the life of a checkpoint. `lateness` is the rule by which rows are late,
-    each batch being an epoch of its source; None: none of them is.
+    """A query whose sources hold their rows in memory, and how to run it: from one checkpoint, some epochs in each of
+    the ways and to the end in the last. `order` and `grid` must not change the answer either, but are fixed for the
+    life of a checkpoint. `lateness` is the rule by which rows are late, each batch being an epoch of its source; None:
+    no row is late.
 
-    Invariant: at least one way; all have the same `hash_bits`."""
+    Invariant: there is at least one way; all have the same `hash_bits`.
+    """
 
     node: Node
     ways: tuple[Way, ...]
@@ -51,8 +52,8 @@ class Trial:
 
 
 def random_trial(random: Random, depth: int | None = None, most_rows: int = 120, lateness: str | None = None) -> Trial:
-    """Up to three sources that are cut differently, so that one runs ahead of the others, and a query over them. With a
-    rule of `lateness` many rows come later than their source has promised."""
+    """Draw up to three sources, divided differently so that one runs ahead of the others, and a query over them. With a
+    rule of `lateness`, many rows arrive later than their source allows."""
     is_bigint = random.random() < 0.2
     origin, grain = random_origin(random), random_grain(random)
     count = random.choice([1, 1, 2, 2, 3])
@@ -66,7 +67,7 @@ def random_trial(random: Random, depth: int | None = None, most_rows: int = 120,
 def random_source(
     random: Random, name: str, origin: int, grain: int, most_rows: int, is_bigint: bool = False
 ) -> Stream:
-    """A stream of random rows that arrive within some slack."""
+    """Draw a stream whose rows arrive within some slack."""
     slack = random.choice([0, SECOND, 15 * SECOND])
     rows = rows_from(random, random.choice([0, 1, 4, 20, most_rows, most_rows, most_rows]), origin, grain)
     arrivals = random_arrivals(random, rows, slack)
@@ -84,8 +85,8 @@ def random_source(
 def random_late_source(
     random: Random, name: str, origin: int, grain: int, most_rows: int, is_bigint: bool = False
 ) -> Stream:
-    """A stream of random rows of which many come late, within half a minute. Every batch is an epoch, so that it is
-    known which are."""
+    """Draw a stream in which many rows are late, all within half a minute. Every batch is an epoch, so that the late
+    rows are known."""
     coarse = random.choice([grain, SECOND, SECOND])
     count = random.choice([4, most_rows // 2, most_rows, most_rows, most_rows])
     rows = rows_from(random, count, origin, coarse, 30 * SECOND)
@@ -104,12 +105,12 @@ def random_late_source(
 
 
 def _with_numbers(rows: pa.Table) -> pa.Table:
-    """Times as numbers."""
+    """Convert the times to BIGINT."""
     return rows.set_column(0, "ts", rows.column("ts").cast(pa.int64()))
 
 
 def difference(trial: Trial, folder: Path | None = None) -> str:
-    """How what comes out differs from the batch answer, or the error that came instead; empty where all is well."""
+    """Run a trial and return how its output differs from the batch answer, or the error; empty if the trial passes."""
     with TemporaryDirectory(prefix="penstock-trial-") as temporary:
         try:
             _compare(trial, folder or Path(temporary))
@@ -121,6 +122,7 @@ def difference(trial: Trial, folder: Path | None = None) -> str:
 
 
 def _compare(trial: Trial, folder: Path) -> None:
+    """Run a trial and fail if its output is not the expected one."""
     run = _run(trial, folder)
     rows = published_rows(Stream(trial.node), folder)
     if trial.lateness is None:
@@ -132,7 +134,7 @@ def _compare(trial: Trial, folder: Path) -> None:
 
 
 def epochs_of(node: Node) -> dict[str, Epochs]:
-    """The rows of all sources, each batch an epoch."""
+    """Return the rows of all sources by name, each batch an epoch."""
     return {name: _epochs_of_source(source) for name, source in sources_of(node).items()}
 
 
@@ -143,7 +145,7 @@ def _epochs_of_source(source: Source) -> Epochs:
 
 
 def _run(trial: Trial, folder: Path) -> Run:
-    """Run a trial until the input has ended, with as many starts as there are ways."""
+    """Run a trial to the end of its input, with one start per way."""
     read, lateness = 0, trial.lateness or BY_WINDOW
     for run in runs_in_ways(
         Stream(trial.node), folder, trial.ways, order=trial.order, grid=trial.grid, lateness=lateness
@@ -157,7 +159,7 @@ def _run(trial: Trial, folder: Path) -> Run:
 
 
 def plainer_ways(ways: tuple[Way, ...]) -> Iterator[tuple[Way, ...]]:
-    """Without a restart; then with one of the choices as plain as can be in all ways."""
+    """Yield ways without a restart; then ways with one of the settings at its plainest value."""
     yield from ((way,) for way in ways if len(ways) > 1)
     plain: dict[str, Any] = {"sites": 1, "groups_per_site": 1, "items": None, "hash_bits": 64}
     plain |= {"item_rows": 1_000_000, "rows_per_epoch": 1_000_000}

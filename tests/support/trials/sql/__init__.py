@@ -1,1 +1,1 @@
-"""A trial written in Penstock's SQL, as a case."""
+"""A trial as a case in Penstock's SQL."""

@@ -1,7 +1,7 @@
-"""A trial as a case: a script of SQL that has been planned, and the rows of its sources.
+"""A trial as a case: a SQL script that can be planned, and the rows of its sources.
 
-A case runs to its end in one go: of several ways it has the settings of the last. Its sources offer one batch in each
-epoch, whatever those of the trial do, and do not tell that a substream is finished.
+A case runs without restarts, with the settings of the last way. Its sources offer one batch per epoch, whatever those
+of the trial do, and do not report that a substream is finished.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TrialCase:
 
 
 def case_of(trial: Trial) -> TrialCase:
-    """The case, whose query has a plan with the columns of the trial; NoSql where there is none."""
+    """Return the case; its query has a plan with the columns of the trial. Raise NoSql if there is none."""
     sources = sources_of(trial.node)
     names = [name for source in sources.values() for name in (source.name, *source.schema.names)]
     if unsuitable := [name for name in names if not name.isidentifier()]:
@@ -44,7 +44,8 @@ def case_of(trial: Trial) -> TrialCase:
 
 
 def _settings(trial: Trial) -> Iterator[str]:
-    """What differs from the settings that a case is run with. How many rows an epoch has is as it is written."""
+    """Yield SET for each setting that differs from the defaults of a case, except `rows_per_epoch`: epochs are as
+    written."""
     chosen = asdict(trial.ways[-1]) | {"order": trial.order, "grid": trial.grid}
     chosen |= {"lateness": trial.lateness or "window"}
     usual = asdict(Way()) | {"order": "any", "grid": "auto", "lateness": "window"}
@@ -54,6 +55,7 @@ def _settings(trial: Trial) -> Iterator[str]:
 
 
 def _check(case: TrialCase, trial: Trial) -> None:
+    """Raise NoSql if the query cannot be planned, or has other columns than the trial."""
     try:
         planned = parse_script(case.query, connectors=CaseConnectors(case.inputs)).queries[0][1]
         found, wanted = node_schema(planned), node_schema(trial.node)

@@ -1,4 +1,4 @@
-"""The conditions of a join in SQL, over the columns as they are called in its result."""
+"""Conditions of a join in SQL, over the column names of its result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tests.support.trials.sql.words import NoSql, has_timestamps, span, words
 
 
 def conditions_of(node: Join) -> Iterator[str]:
-    """Equal keys, bounds on the times, and what else has to hold. SQL joins without bounds only the last rows."""
+    """Yield the conditions: equal keys, bounds on times, and any further condition. Only joins over the last rows can
+    have no bounds."""
     if node.last_rows is None and not node.bands:
         raise NoSql("there is no SQL for a join without bounds on time")
     if node.last_rows is not None and node.times != tuple(times_of(below)[0] for below in node.inputs):
@@ -32,7 +33,7 @@ def _equalities(node: Join) -> Iterator[str]:
 
 
 def _outside(node: Join, i: int, expression: Expr) -> Expr:
-    """An expression over input i by the names of the result."""
+    """Return an expression over input i with the column names of the result."""
     names = zip(columns_of_node(node.inputs[i]), node.names[i], strict=True)
     return substitute(expression, {own: Column(name) for own, name in names})
 

@@ -1,4 +1,4 @@
-"""The query of a trial in Penstock's SQL, a SELECT for each node, one inside another."""
+"""The query of a trial in Penstock's SQL: one nested SELECT per node."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _JOINS = {"left": "LEFT", "right": "RIGHT", "full": "FULL", "semi": "SEMI", "ant
 
 
 def sql_of(node: Node) -> str | None:
-    """A query that gives the same rows; None where SQL has no words for it. It is not planned yet: a plan may be
-    refused all the same, as that of a join whose bounds no times fit."""
+    """Return a query that gives the same rows; None if SQL cannot express it. The query is not planned, so it may still
+    be refused, for example a join whose bounds no times fit."""
     try:
         return select_of(node)
     except NoSql:
@@ -43,7 +43,7 @@ def sql_of(node: Node) -> str | None:
 
 
 def select_of(node: Node) -> str:
-    """The same, or an error that says what there are no words for."""
+    """Return a query that gives the same rows; raise NoSql if SQL cannot express it."""
     match node:
         case Source(progress=rule) if not isinstance(rule, Punctuated):
             return f"SELECT * FROM {quoted(node.name)}"
@@ -69,12 +69,12 @@ def select_of(node: Node) -> str:
 
 
 def _from(node: Node) -> str:
-    """A node as an item of FROM."""
+    """Return a node as an item of FROM."""
     return quoted(node.name) if isinstance(node, Source) else f"(\n{textwrap.indent(select_of(node), '  ')}\n)"
 
 
 def _output(node: Split) -> str:
-    """The number of the output that a row goes to."""
+    """Return SQL for the number of the output that a row goes to."""
     return words(Case(tuple((p, Literal(n)) for n, p in enumerate(node.predicates)), Literal(len(node.predicates))))
 
 
@@ -117,7 +117,7 @@ def _measure(aggregation: Aggregation) -> str:
 
 
 def _without_borders(node: Aggregate) -> Aggregate:
-    """The same over an input that has no columns called like the borders of the window, which would hide them."""
+    """Rename input columns that have the names of the window borders, which would hide them."""
     columns = columns_of_node(node.input)
     names = {name: unique_name(f"input_{name}", columns) for name in columns if name in WINDOW_COLUMNS}
     if not names:
@@ -144,7 +144,7 @@ def _renamed(
 
 
 def _top(node: TopN) -> str:
-    """Rows that tie are ordered by all of their columns, so that without an order the first column is one."""
+    """Return SQL for a top-n. Ties are ordered by all columns, so without an order the first column can be named."""
     columns = columns_of_node(node.input)
     order = node.order or (Order(Column(columns[0])),)
     keys = [*([] if node.time is None else [quoted(node.time)]), *map(words, node.keys)]
@@ -161,7 +161,7 @@ def _ordering(order: Order) -> str:
 
 
 def _join(node: Join) -> str:
-    """The columns of each input get their names in the result before they are joined: those are all different."""
+    """Return SQL for a join. The columns of each input are renamed as in the result first, so that all names differ."""
     sides = [_side(below, names) for below, names in zip(node.inputs, node.names, strict=True)]
     if node.last_rows is not None:
         sides = [f"{side} [ROWS {rows}]" for side, rows in zip(sides, node.last_rows, strict=True)]

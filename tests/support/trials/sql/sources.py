@@ -1,4 +1,4 @@
-"""The sources of a trial as a case has them: their declarations, and their rows. Each batch is an epoch."""
+"""The sources of a trial as a case writes them: declarations and rows. Each batch is an epoch."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from tests.support.trials.sql.words import NoSql, listed, span
 
 
 def source_sql(source: Source) -> str:
+    """Return the CREATE SOURCE statement of a source."""
     columns = [f"{quoted(field.name)} {sql_type(field.type)}" for field in source.schema]
     time, rule = quoted(source.time), source.progress
     is_timestamp = bool(pa.types.is_timestamp(source.schema.field(source.time).type))
@@ -33,7 +34,7 @@ def source_sql(source: Source) -> str:
 
 
 def input_text(source: Source) -> str:
-    """The rows of a source, epoch by epoch, in the splits that the trial reads."""
+    """Return the rows of a source epoch by epoch, in the splits that the trial reads."""
     connector = connector_of(source)
     epochs = (line for n in range(len(connector.batches)) for line in (f"epoch {n + 1}", *_epoch(connector, n)))
     return "\n".join(epochs)
@@ -55,7 +56,7 @@ def _epoch(connector: MemoryConnector, n: int) -> Iterator[str]:
 
 
 def _cell(value: Any) -> str:
-    """A value that is read as the very same one: what a case shows of its results is rounded."""
+    """Format a value so that it is read back unchanged; the cells of results are rounded."""
     match value:
         case None:
             return "null"

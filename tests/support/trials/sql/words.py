@@ -1,4 +1,4 @@
-"""The smallest parts of a trial's SQL: expressions, names and spans."""
+"""The smallest parts of a trial's SQL: expressions, names and spans of time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class NoSql(Exception):
 
 
 def words(expression: Expr) -> str:
-    """An expression on one line: the lines of a case are moved and trimmed, which would change its constants."""
+    """Return an expression as SQL on one line, because the lines of a case are indented and trimmed, which would change
+    constants."""
     written = text(expression)
     if len(written.splitlines()) > 1:
         raise NoSql("a constant has a line break")
@@ -26,7 +27,7 @@ def words(expression: Expr) -> str:
 
 
 def item(named: Named) -> str:
-    """An item of a select list."""
+    """Return an item of a select list."""
     plain = named.expression == Column(named.name)
     return quoted(named.name) if plain else f"{words(named.expression)} AS {quoted(named.name)}"
 
@@ -36,9 +37,10 @@ def listed(parts: Iterable[str]) -> str:
 
 
 def span(length: int, is_interval: bool) -> str:
-    """A stretch of time: an INTERVAL for a TIMESTAMP, a number for a BIGINT."""
+    """Return a span of time: an INTERVAL for a TIMESTAMP, a number for a BIGINT."""
     return text(Literal(timedelta(microseconds=length) if is_interval else length))
 
 
 def has_timestamps(node: Node, time: str) -> bool:
+    """Return whether a time column is a TIMESTAMP."""
     return bool(pa.types.is_timestamp(node_schema(node).field(time).type))
