@@ -21,7 +21,7 @@ from penstock.api.streams import Stream
 from penstock.balance.controller import Controller
 from penstock.balance.policies import policy_named
 from penstock.balance.rules import Rules
-from penstock.balance.stats import Counts, Figures, Loads, Round
+from penstock.balance.stats import FloatArray, IntArray, Loads, RoundStats
 from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.adapt import Adaptation
 from penstock.engine.driver.executor import InlineExecutor
@@ -38,7 +38,7 @@ POLICIES = ["static", "flux", "diffusion", "elastic", "memory", "hybrid", "even"
 LONGEST_DECISION = 0.050  # seconds
 ROWS, EPOCHS, TIMES = 400_000, 6, 9
 MOST_PART = 0.05  # of an epoch
-Load = Callable[[np.random.Generator, Directory], tuple[Counts, Figures]]
+Load = Callable[[np.random.Generator, Directory], tuple[IntArray, FloatArray]]
 
 
 def groups(count: int, moved: float) -> Directory:
@@ -55,23 +55,23 @@ def groups(count: int, moved: float) -> Directory:
 # -- the controller --------------------------------------------------------------------------------------------------
 
 
-def skewed(random: np.random.Generator, directory: Directory) -> tuple[Counts, Figures]:
+def skewed(random: np.random.Generator, directory: Directory) -> tuple[IntArray, FloatArray]:
     """Rows by Zipf's law, and equal sites."""
     rows = random.permutation(1.0 / (np.arange(len(directory.groups)) + 1)) * 4e6
     return rows.astype(np.int64) + 40, np.ones(directory.sites)
 
 
-def slowed(random: np.random.Generator, directory: Directory) -> tuple[Counts, Figures]:
+def slowed(random: np.random.Generator, directory: Directory) -> tuple[IntArray, FloatArray]:
     """Rows that differ little, and some sites at half speed: many groups have to move."""
     return random.integers(200, 600, len(directory.groups)), 1.0 - 0.5 * (np.arange(directory.sites) % 3 == 0)
 
 
-def calm(random: np.random.Generator, directory: Directory) -> tuple[Counts, Figures]:
+def calm(random: np.random.Generator, directory: Directory) -> tuple[IntArray, FloatArray]:
     """Nothing but a few rows everywhere: groups may be merged, and sites given up."""
     return random.integers(45, 55, len(directory.groups)), np.full(directory.sites, 5.0)
 
 
-def a_round(load: Load, directory: Directory, bounded: bool) -> Round:
+def a_round(load: Load, directory: Directory, bounded: bool) -> RoundStats:
     """Of eight epochs that took two seconds in all; `bounded`: there is not much room for pending rows and state."""
     rows, speeds = load(np.random.default_rng(2), directory)
     seconds = rows / (200_000 * speeds[directory.home_of])
@@ -91,7 +91,7 @@ def a_round(load: Load, directory: Directory, bounded: bool) -> Round:
         for figures in (seconds, loads.pending, loads.state_bytes)
     )
     capacity, memory = (int(backlog.mean() * 1.8), int(held.mean() * 1.2)) if bounded else (0, 0)
-    return Round(directory, 8, 2.0, loads, busy, np.full(len(busy), busy.max()), backlog, capacity, memory)
+    return RoundStats(directory, 8, 2.0, loads, busy, np.full(len(busy), busy.max()), backlog, capacity, memory)
 
 
 @pytest.mark.benchmark(timer=process_time)  # how long others keep it from the processor does not count

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.api.process_end import stop_at_process_end
-from penstock.api.run_state import Ears, Progress
+from penstock.api.run_state import EventLog, Progress
 from penstock.api.until import Until
 from penstock.api.waiting import watch
 from penstock.balance.intake.pace import Pace
@@ -54,7 +54,7 @@ class Run:
     def __init__(
         self,
         loop: EpochLoop,
-        ears: Ears,
+        ears: EventLog,
         steering: Steering,
         pace: Pace,
         until: Until,

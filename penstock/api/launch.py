@@ -20,7 +20,7 @@ from urllib.parse import quote
 from penstock.api.handle import Run
 from penstock.api.lengths import Length, length_over, real_length
 from penstock.api.process_end import prepare_process_end
-from penstock.api.run_state import Ears
+from penstock.api.run_state import EventLog
 from penstock.api.until import parse_until
 from penstock.api.waiting import shown_starting, wanted
 from penstock.balance.intake.pace import Pace
@@ -65,7 +65,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
         root = checkpoint_path(checkpoint or _temporary_checkpoint())
         _check_apart([_Footprint(query, settings, root)])
         store = Checkpoint.open(root)
-    ears = Ears([_guarded(listener)] if listener else [])
+    ears = EventLog([_guarded(listener)] if listener else [])
     executor: Executor | None = None
     try:
         # A finished query has nothing left to do, so Spark is not started.
@@ -86,7 +86,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     return Run(loop, ears, steering, Pace(pace), until, results, lambda: _close(query, executor, store), shows)
 
 
-def _starting(settings: Settings, ears: Ears, shows: bool) -> AbstractContextManager[None]:
+def _starting(settings: Settings, ears: EventLog, shows: bool) -> AbstractContextManager[None]:
     """Report that Spark is starting, and show it while that takes seconds."""
     if settings.master == INLINE:
         return nullcontext()

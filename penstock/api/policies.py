@@ -3,7 +3,7 @@ custom policy can reuse one with other thresholds."""
 
 from __future__ import annotations
 
-from penstock.balance.decisions import Decision, Gather, Merge, Move, Scale, Split, Spread
+from penstock.balance.decisions import Decision, Gather, Merge, Move, Scale, SplitGroup, Spread
 from penstock.balance.policies import register
 from penstock.balance.policies.diffusion import Diffusion
 from penstock.balance.policies.even import Even
@@ -11,12 +11,12 @@ from penstock.balance.policies.flux import Flux
 from penstock.balance.policies.hybrid import Hybrid
 from penstock.balance.policies.memory import Memory
 from penstock.balance.policy import Policy
-from penstock.balance.stats import Loads, Round
+from penstock.balance.stats import Loads, RoundStats
 from penstock.errors import ConfigError
 
 __all__ = [
-    "Decision", "Diffusion", "Even", "Flux", "Gather", "Hybrid", "Loads", "Memory", "Merge", "Move", "Policy", "Round",
-    "Scale", "Split", "Spread",
+    "Decision", "Diffusion", "Even", "Flux", "Gather", "Hybrid", "Loads", "Memory", "Merge", "Move", "Policy",
+    "RoundStats", "Scale", "SplitGroup", "Spread",
 ]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ _PLAIN_EVERY = 5.0  # seconds
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedProgress:
     """The progress of a query; `name` is empty if it is the only one."""
 
     name: str
@@ -45,7 +45,7 @@ class Screen(Protocol):
         """Show what is starting, before the first epoch."""
         ...
 
-    def show(self, progress: Sequence[Named]) -> None: ...
+    def show(self, progress: Sequence[NamedProgress]) -> None: ...
 
     def say(self, text: str) -> None: ...
 
@@ -77,7 +77,7 @@ def shown_mark(mark: datetime | int | None) -> str:
     return f"{mark:,}"
 
 
-def progress_text(named: Named, rate: float) -> str:
+def progress_text(named: NamedProgress, rate: float) -> str:
     """Format the progress of a query as one line."""
     p = named.progress
     prefix = f"{named.name}: " if named.name else ""
@@ -134,7 +134,7 @@ class LiveScreen:
         grid.add_row(self._spinner, _Starting(what, time.monotonic()))
         self._live.update(grid)
 
-    def show(self, progress: Sequence[Named]) -> None:
+    def show(self, progress: Sequence[NamedProgress]) -> None:
         grid = Table.grid(padding=(0, 1))
         for named in progress:
             rate = self._rates.setdefault(named.name, Rate()).now(named.progress.rows_in)
@@ -165,7 +165,7 @@ class PlainScreen:
     def starting(self, what: str) -> None:
         self.say(what)
 
-    def show(self, progress: Sequence[Named]) -> None:
+    def show(self, progress: Sequence[NamedProgress]) -> None:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _PLAIN_EVERY

@@ -60,7 +60,7 @@ class Progress:
 
 
 @dataclass
-class Ears:
+class EventLog:
     """Keeps recent events of the loop and passes each on to `listeners`. Per-epoch events have their own ring, so that
     they do not displace rare ones. Invariant: every kept event has a sequence number, and each ring is in its order."""
 

@@ -28,10 +28,10 @@ from penstock.api.windows import SessionSpec, WindowSpec
 from penstock.api.write import Destinations
 from penstock.errors import QueryError
 from penstock.expr.tree import Column, Named
-from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.plan.compile.subqueries import node_schema
-from penstock.plan.logical import Aggregate, Distinct, Filter, Node, Project, Split, Windows
+from penstock.plan.logical import Aggregate, AssignWindows, Distinct, Filter, Node, Project, SplitRows
 from penstock.plan.schema import WINDOW_COLUMNS, WINDOW_START, columns_of_node, times_of
 
 
@@ -68,7 +68,7 @@ class Stream:
         that holds, or to the last stream."""
         columns = columns_of_node(self.node)
         predicates = tuple(expression_of(condition, columns, "split(...)") for condition in conditions)
-        return tuple(self._checked(Split(self.node, predicates, n)) for n in range(len(predicates) + 1))
+        return tuple(self._checked(SplitRows(self.node, predicates, n)) for n in range(len(predicates) + 1))
 
     def select(self, *columns: object, **computed: object) -> Stream:
         """Select columns by name, as expressions or as SQL text (`"a + b AS c"`); a keyword names a computed column. A
@@ -113,7 +113,7 @@ class Stream:
         added."""
         if not isinstance(window, WindowSpec):
             raise QueryError("rows can only be assigned to windows of time", hint="use ps.tumbling or ps.sliding")
-        return self._checked(Windows(self.node, window.over(*window_time(self.node, window.time))))
+        return self._checked(AssignWindows(self.node, window.over(*window_time(self.node, window.time))))
 
     def top(
         self,
@@ -240,7 +240,7 @@ class Grouped:
                 hint='write it as in group_by("k").at("ts"), with the times in `at` alone',
             )
         chosen = tuple(chosen_time(self.node, time, "a group") for time in times)
-        return Windowed(self.node, self.keys, Moments(chosen))
+        return Windowed(self.node, self.keys, EqualTimes(chosen))
 
     def agg(self, *plain: object, **named: object) -> Stream:
         """Raise QueryError: an aggregate needs `window` or `at` first."""
@@ -261,7 +261,7 @@ class Windowed:
 
     node: Node
     keys: tuple[Named, ...]
-    kind: Window | Session | RowWindow | Moments
+    kind: Window | Session | RowWindow | EqualTimes
 
     def agg(self, *plain: object, **named: object) -> Stream:
         """Aggregate: one row per group and window, with the keys, `window_start` and the aggregates. `window_end` can
@@ -277,7 +277,7 @@ class Windowed:
     def _shown_borders(self) -> tuple[str, ...]:
         """Return the columns that identify the window in the result."""
         match self.kind:
-            case Moments(times):
+            case EqualTimes(times):
                 return times
             case Session():
                 return WINDOW_COLUMNS  # the progressing attribute of a session is its end

@@ -40,7 +40,7 @@ def shown_starting(what: str) -> Iterator[None]:
 
 def watch(run: _Running, timeout: float | None) -> None:
     """Show the progress of a run until it ends or the timeout passes."""
-    from penstock.api.progress_line import Named, screen_for_stderr
+    from penstock.api.progress_line import NamedProgress, screen_for_stderr
 
     if not _line.acquire(blocking=False):
         return
@@ -48,7 +48,7 @@ def watch(run: _Running, timeout: float | None) -> None:
         deadline = None if timeout is None else time.monotonic() + timeout
         with screen_for_stderr() as screen:
             while run.running and (deadline is None or time.monotonic() < deadline):
-                screen.show([Named("", run.progress)])
+                screen.show([NamedProgress("", run.progress)])
                 time.sleep(_LOOK_EVERY)
     finally:
         _line.release()

@@ -17,14 +17,14 @@ from penstock.balance.decisions import Decision, Measured, Refusal
 from penstock.balance.policies import policy_named
 from penstock.balance.policies.static import Static
 from penstock.balance.policy import Learning, Paced, Policy
-from penstock.balance.rules import Rules, Standing, broken_rule, standing
-from penstock.balance.stats import Mask, Round
+from penstock.balance.rules import DraftDirectory, Rules, broken_rule, standing
+from penstock.balance.stats import BoolArray, RoundStats
 from penstock.settings import Settings
 from penstock.state.directory import Directory, Group
 
 
 @dataclass(frozen=True)
-class Hope:
+class ExpectedGain:
     """The gain predicted for the decisions of the last round, and the pace (seconds per row) before they took
     effect."""
 
@@ -33,7 +33,7 @@ class Hope:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RoundOutcome:
     """The outcome of a round: the new directory, the decisions that led to it, the decisions refused, and the measured
     gain of the round before."""
 
@@ -59,11 +59,11 @@ class Controller:
     policy: Policy
     rules: Rules
     length: float
-    figures: Round | None = None
+    figures: RoundStats | None = None
     number: int = 0
     settled: Mapping[Group, int] = field(default_factory=dict)
     single: frozenset[Group] = frozenset()
-    hope: Hope | None = None
+    hope: ExpectedGain | None = None
     calm: bool = True
     rested: float = 0.0
 
@@ -78,7 +78,7 @@ class Controller:
         epoch was, so that the rest of the round is always measured."""
         return replace(self, rested=min(self.rested + seconds, REST * self.length))
 
-    def heard(self, epoch: Round) -> Controller:
+    def heard(self, epoch: RoundStats) -> Controller:
         """Add the statistics of one epoch. A round starts again if the directory changed."""
         known = self.figures
         if known is None:
@@ -92,7 +92,7 @@ class Controller:
         """Return whether the round is over."""
         return self.figures is not None and self.rested + self.figures.seconds >= self.length
 
-    def decide(self) -> tuple[Controller, Verdict]:
+    def decide(self) -> tuple[Controller, RoundOutcome]:
         """End the round: return the controller of the next round and the outcome of this one. Requires statistics of at
         least one epoch."""
         assert self.figures is not None, "a round has at least one epoch"
@@ -102,17 +102,17 @@ class Controller:
         settled = _places(figures.directory, begin.settled)
         wanted = self.policy.decide(replace(figures, settled=settled, most_sites=self.rules.most_sites))
         at, accepted, refused = carried_out(self.rules, begin, wanted)
-        return self._next(at, accepted, measured), Verdict(at.directory, accepted, refused, measured)
+        return self._next(at, accepted, measured), RoundOutcome(at.directory, accepted, refused, measured)
 
-    def _measured(self, figures: Round) -> Measured | None:
+    def _measured(self, figures: RoundStats) -> Measured | None:
         """Compare the predicted gain of the last decisions with the change of pace since; None if nothing was decided,
         or if a pace is unknown."""
         if self.hope is None or not figures.pace or not self.hope.pace:
             return None
         return Measured(self.hope.gain, 1 - figures.pace / self.hope.pace)
 
-    def _next(self, at: Standing, accepted: Sequence[Decision], measured: Measured | None) -> Controller:
-        hope = Hope(1 - prod(1 - decision.gain for decision in accepted), at.figures.pace) if accepted else None
+    def _next(self, at: DraftDirectory, accepted: Sequence[Decision], measured: Measured | None) -> Controller:
+        hope = ExpectedGain(1 - prod(1 - decision.gain for decision in accepted), at.figures.pace) if accepted else None
         length = self.length
         if isinstance(self.policy, Paced):
             length = self.policy.next_round(self.length, bool(accepted), measured)
@@ -137,8 +137,8 @@ def controllers(settings: Settings, subqueries: int) -> list[Controller]:
 
 
 def carried_out(
-    rules: Rules, at: Standing, wanted: Sequence[Decision]
-) -> tuple[Standing, tuple[Decision, ...], tuple[Refusal, ...]]:
+    rules: Rules, at: DraftDirectory, wanted: Sequence[Decision]
+) -> tuple[DraftDirectory, tuple[Decision, ...], tuple[Refusal, ...]]:
     """Apply decisions one after the other, leaving out those that break a rule. Returns the state after them, the
     accepted decisions and the refusals."""
     accepted: list[Decision] = []
@@ -152,7 +152,7 @@ def carried_out(
     return at, tuple(accepted), tuple(refused)
 
 
-def _places(directory: Directory, groups: Iterable[Group]) -> Mask:
+def _places(directory: Directory, groups: Iterable[Group]) -> BoolArray:
     """Return a mask over the groups of `directory` that marks the given groups. Groups that no longer exist are
     ignored."""
     found = np.zeros(len(directory.groups), np.bool_)
@@ -162,7 +162,7 @@ def _places(directory: Directory, groups: Iterable[Group]) -> Mask:
     return found
 
 
-def _single_keys(figures: Round) -> frozenset[Group]:
+def _single_keys(figures: RoundStats) -> frozenset[Group]:
     """Return the groups whose rows in this round all had one key: splitting such a group would not divide its work."""
     loads = figures.loads
     return frozenset(

@@ -24,7 +24,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitGroup:
     """Split a group into its two halves, which stay at its site."""
 
     group: Group
@@ -92,7 +92,7 @@ class Gather:
         return directory.gathering([self.hash])
 
 
-Change = Move | Split | Merge | Scale | Spread | Gather
+Change = Move | SplitGroup | Merge | Scale | Spread | Gather
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from penstock.balance.decisions import Decision, Scale
 from penstock.balance.estimate import demand
-from penstock.balance.stats import Figures, Round
+from penstock.balance.stats import FloatArray, RoundStats
 from penstock.errors import ConfigError
 
 FULL = 0.75  # a site is removed only if the others stay busy for at most this part of the time
@@ -60,7 +60,7 @@ class Roles:
     consumers: tuple[int, ...]
 
 
-def roles(load: Figures, thresholds: Thresholds) -> Roles:
+def roles(load: FloatArray, thresholds: Thresholds) -> Roles:
     """Classify the sites by their load; ties are ordered by site number."""
     order = [int(site) for site in np.argsort(load, kind="stable")]
     return Roles(
@@ -69,14 +69,14 @@ def roles(load: Figures, thresholds: Thresholds) -> Roles:
     )
 
 
-def pressure(figures: Round) -> Figures:
+def pressure(figures: RoundStats) -> FloatArray:
     """Return the load of each site: the filled fraction of its buffer or, where buffers are unbounded, the fraction of
     the round that it was busy. The fraction of its share would not do: the slowest site is busy for all of its share,
     however little it does."""
     return figures.occupancy if figures.capacity else _busy_part(figures)
 
 
-def _busy_part(figures: Round) -> Figures:
+def _busy_part(figures: RoundStats) -> FloatArray:
     """Return the fraction of the round that each site was busy."""
     return figures.busy / figures.seconds if figures.seconds > 0 else np.zeros(len(figures.busy))
 
@@ -111,7 +111,7 @@ class Experience:
     rate: float = 0.0
     rest: int = 0
 
-    def after(self, figures: Round, wanted: Decision | None) -> Experience:
+    def after(self, figures: RoundStats, wanted: Decision | None) -> Experience:
         """Return the experience after a round whose decision was `wanted` (None: no change)."""
         rate = _rate(figures, figures.rows_in)
         if wanted is None or not isinstance(wanted.change, Scale):
@@ -136,7 +136,7 @@ class Experience:
         many."""
         return self.changes < TRIES or (self.changes == TRIES and not self.shrinks)
 
-    def fewest(self, figures: Round) -> int:
+    def fewest(self, figures: RoundStats) -> int:
         """Return the least number of sites that can do the load of the round with room to spare, according to the
         capacities seen."""
         rate, cost = _rate(figures, figures.rows_in), _cost(figures)
@@ -152,19 +152,19 @@ def _fewest_of(sites: int, done: float, rate: float) -> int:
     return max(1, ceil(rate / (FULL * done / sites) - EQUAL))
 
 
-def _cost(figures: Round) -> float:
+def _cost(figures: RoundStats) -> float:
     """Return the site seconds per row over all sites; 0 if no row was processed."""
     done = float(figures.done.sum())
     return float(figures.busy.sum()) / done if done else 0.0
 
 
-def _rate(figures: Round, rows: float) -> float:
+def _rate(figures: RoundStats, rows: float) -> float:
     """Return rows per second; infinite for a round of no length."""
     return rows / figures.seconds if figures.seconds > 0 else inf
 
 
 def degree(
-    figures: Round, thresholds: Thresholds, beta: float, experience: Experience | None = None
+    figures: RoundStats, thresholds: Thresholds, beta: float, experience: Experience | None = None
 ) -> Decision | None:
     """Return a decision to change the number of sites to what the load asks for, or None if the number is right.
 
@@ -189,7 +189,7 @@ def degree(
     return None
 
 
-def _back(figures: Round, known: Experience) -> int:
+def _back(figures: RoundStats, known: Experience) -> int:
     """Return the number of sites that is known or likely to be enough when there are too few right after a change; 0 if
     no change came just before."""
     if known.steps > 0 or known.changes >= TRIES:
@@ -197,7 +197,7 @@ def _back(figures: Round, known: Experience) -> int:
     return known.before if known.steps < 0 else 0
 
 
-def _needed(figures: Round) -> int:
+def _needed(figures: RoundStats) -> int:
     """Return how many sites could do the work of the round and the pending rows while busy for at most `FULL` of the
     time; never above the allowed maximum."""
     asked = demand(figures)
@@ -206,12 +206,12 @@ def _needed(figures: Round) -> int:
     return min(needed, figures.most_sites or needed)
 
 
-def _keeps_up(figures: Round) -> bool:
+def _keeps_up(figures: RoundStats) -> bool:
     """Return whether next to no rows are pending: while there is a backlog, no site can be removed."""
     return int(figures.loads.pending.sum()) <= LEFT * figures.rows_in
 
 
-def _others_have_room(figures: Round) -> bool:
+def _others_have_room(figures: RoundStats) -> bool:
     """Return whether one site fewer could do the work. Without this check, a number of sites that is just enough, so
     that none has a backlog, would be reduced and restored by turns."""
     return float(_busy_part(figures).sum()) <= FULL * (figures.directory.sites - 1)
@@ -221,13 +221,13 @@ def _counted(sites: int) -> str:
     return "1 site has" if sites == 1 else f"{sites} sites have"
 
 
-def _scale(figures: Round, sites: int, why: str) -> Decision:
+def _scale(figures: RoundStats, sites: int, why: str) -> Decision:
     """Build the decision. The gain assumes that work is divided evenly over the new number of sites (below 0 with fewer
     sites)."""
     return Decision(Scale(sites), why, 1 - figures.directory.sites / sites, _moved_bytes(figures, sites))
 
 
-def _moved_bytes(figures: Round, sites: int) -> int:
+def _moved_bytes(figures: RoundStats, sites: int) -> int:
     """Return the bytes of state that change site. Where there are too few groups for the sites, all groups are halved
     equally often."""
     after = figures.directory.scaled(sites)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.balance.keys import NO_CELLS
-from penstock.balance.stats import Counts, Figures, Round
+from penstock.balance.stats import FloatArray, IntArray, RoundStats
 
 NOISE_ROWS = 100  # with fewer rows than this, the time of a group is mostly noise and its row count says more
 MOST_SPREAD = 0.2  # part of the median cost per row by which the overall cost may differ from the median
@@ -25,22 +25,22 @@ class Demand:
     the group's rows of a round take at a site of speed 1. `owed` is the same for its pending rows. `speeds` has one
     entry per site, with mean 1. `cells` is the work of each spread hash (axis 0) at each site (axis 1)."""
 
-    work: Figures
-    owed: Figures
-    speeds: Figures
-    cells: Figures = field(default_factory=lambda: NO_CELLS.seconds)
+    work: FloatArray
+    owed: FloatArray
+    speeds: FloatArray
+    cells: FloatArray = field(default_factory=lambda: NO_CELLS.seconds)
 
     @property
     def ideal(self) -> float:
         """Return the lower bound of a round's time: seconds per site if the work could be divided perfectly."""
         return float((self.work.sum() + self.cells.sum()) / self.speeds.sum())
 
-    def of_sites(self, figures: Round) -> Figures:
+    def of_sites(self, figures: RoundStats) -> FloatArray:
         """Return the work of each site: that of its groups and of its cells."""
         return np.asarray(figures.of_sites(self.work) + self.cells.sum(axis=0))
 
 
-def demand(figures: Round) -> Demand:
+def demand(figures: RoundStats) -> Demand:
     """Estimate work and speeds from the statistics of a round."""
     worked = _at_home(figures)
     speeds = _speeds(figures, worked)
@@ -49,7 +49,7 @@ def demand(figures: Round) -> Demand:
     return Demand(work, _owed(figures) * at_home, speeds, cells)
 
 
-def _at_home(figures: Round) -> Figures:
+def _at_home(figures: RoundStats) -> FloatArray:
     """Return the seconds of its site that each group took; per site they add up to the time it was busy with groups.
 
     Measured is only the processing of rows. The rest of a site's busy time is intake, and is divided by rows. For a
@@ -63,25 +63,25 @@ def _at_home(figures: Round) -> Figures:
     return mixed * _ratio(busy, figures.of_sites(mixed))[homes]
 
 
-def _busy_with_groups(figures: Round) -> Figures:
+def _busy_with_groups(figures: RoundStats) -> FloatArray:
     """Return the seconds that each site was busy, without the time of its cells."""
     return np.asarray(np.maximum(figures.busy - _of_cells(figures).sum(axis=0), 0.0))
 
 
-def _of_cells(figures: Round) -> Figures:
+def _of_cells(figures: RoundStats) -> FloatArray:
     """Return the seconds that each spread hash (axis 0) took at each site (axis 1), intake included."""
     cells = figures.cells
     return cells.seconds + (cells.cut + cells.copied) * _intake(figures)
 
 
-def _intake(figures: Round) -> Figures:
+def _intake(figures: RoundStats) -> FloatArray:
     """Return the seconds per row that each site spent on intake."""
     worked = figures.of_sites(figures.loads.seconds) + figures.cells.seconds.sum(axis=0)
     rest = np.maximum(figures.busy - worked, 0.0)
     return _ratio(rest, figures.of_sites(figures.loads.rows) + figures.cells.rows)
 
 
-def _to_keep_up(figures: Round, worked: Figures) -> Figures:
+def _to_keep_up(figures: RoundStats, worked: FloatArray) -> FloatArray:
     """Return the seconds that each group would have taken for exactly the rows that arrived. A deadline stops a slow
     site as early as a fast one, and which groups were reached by then is chance, so measured time alone would
     mislead."""
@@ -90,7 +90,7 @@ def _to_keep_up(figures: Round, worked: Figures) -> Figures:
     return _corrected(rows, done, worked, of_site)
 
 
-def _cells_to_keep_up(figures: Round) -> Figures:
+def _cells_to_keep_up(figures: RoundStats) -> FloatArray:
     """Return the seconds that each spread hash (axis 0) would have taken at each site (axis 1) for exactly the rows
     that arrived."""
     cells, worked = figures.cells, _of_cells(figures)
@@ -99,21 +99,21 @@ def _cells_to_keep_up(figures: Round) -> Figures:
     return _corrected(rows, done, worked, of_site)
 
 
-def _corrected(rows: Counts, done: Counts, worked: Figures, of_site: Figures) -> Figures:
+def _corrected(rows: IntArray, done: IntArray, worked: FloatArray, of_site: FloatArray) -> FloatArray:
     """Scale the seconds `worked` on `done` rows to all `rows`. With fewer than `NOISE_ROWS` rows done, use `of_site`,
     the site's average for so many rows, instead."""
     factor = np.clip(_ratio(rows.astype(np.float64), done), 1 / MOST_CORRECTION, MOST_CORRECTION)
     return np.where(done >= NOISE_ROWS, worked * factor, np.where(rows > done, of_site, worked))
 
 
-def _owed(figures: Round) -> Figures:
+def _owed(figures: RoundStats) -> FloatArray:
     """Return the seconds that pending rows will take; per site at most the time it was busy."""
     done, busy, homes = figures.of_sites(figures.loads.done), _busy_with_groups(figures), figures.homes
     owed = figures.loads.pending * _ratio(busy, done)[homes]
     return owed * np.minimum(1.0, _ratio(busy, figures.of_sites(owed)))[homes]
 
 
-def _speeds(figures: Round, worked: Figures) -> Figures:
+def _speeds(figures: RoundStats, worked: FloatArray) -> FloatArray:
     """Return the speed of each site, with mean 1. A site without measurements gets the mean of the others."""
     cost = _costs(figures, worked)
     known = cost > 0
@@ -124,7 +124,7 @@ def _speeds(figures: Round, worked: Figures) -> Figures:
     return np.asarray(speeds / speeds.mean())
 
 
-def _costs(figures: Round, worked: Figures) -> Figures:
+def _costs(figures: RoundStats, worked: FloatArray) -> FloatArray:
     """Return the seconds per row at each site. The overall cost is the most precise, so the median of the groups
     replaces it only where the two differ by more than `MOST_SPREAD`."""
     done, sites = figures.loads.done, figures.directory.sites
@@ -134,10 +134,10 @@ def _costs(figures: Round, worked: Figures) -> Figures:
     return np.where(np.abs(whole - medians) > MOST_SPREAD * medians, np.where(medians > 0, medians, whole), whole)
 
 
-def _median(costs: Figures) -> float:
+def _median(costs: FloatArray) -> float:
     return float(np.median(costs)) if len(costs) else 0.0
 
 
-def _ratio(above: Figures, below: Figures | Counts) -> Figures:
+def _ratio(above: FloatArray, below: FloatArray | IntArray) -> FloatArray:
     """Divide, giving 0 where the divisor is 0."""
     return np.divide(above, below, out=np.zeros(above.shape), where=below > 0)

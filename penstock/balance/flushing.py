@@ -88,14 +88,14 @@ def at_least(
 
 
 @dataclass(frozen=True)
-class Leisure:
+class IdleBudget:
     """The idle time of sites. `length` is the target length of an epoch in seconds, `work` the seconds of the last
     epoch that could not be put off."""
 
     length: float
     work: float = float("inf")
 
-    def after(self, seconds: float, flushed: float) -> Leisure:
+    def after(self, seconds: float, flushed: float) -> IdleBudget:
         """Return the budget after an epoch of `seconds`, `flushed` of them spent on closing that could have been put
         off."""
         return replace(self, work=max(0.0, seconds - flushed))

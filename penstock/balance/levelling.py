@@ -14,9 +14,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from penstock.balance.decisions import Move, Split
+from penstock.balance.decisions import Move, SplitGroup
 from penstock.balance.rules import MOST_DEPTH
-from penstock.balance.stats import Counts, Figures
+from penstock.balance.stats import FloatArray, IntArray
 from penstock.state.directory import Group
 
 MANY_KEYS = 1 / 8  # part of a group's rows: if no key has more, each half of the group has about half of the work
@@ -27,7 +27,7 @@ LEAST_PIECE = 0.01  # part of the ideal: smaller pieces are not split off
 
 
 @dataclass(frozen=True)
-class Prices:
+class MoveCosts:
     """The cost of a step, in seconds per round: moving state costs time once, and the gain lasts for `rounds`
     rounds."""
 
@@ -35,7 +35,7 @@ class Prices:
     bytes_per_second: float = 100e6
     seconds_per_move: float = 0.001
 
-    def of(self, state: npt.NDArray[np.float64] | float) -> Figures:
+    def of(self, state: npt.NDArray[np.float64] | float) -> FloatArray:
         """Return the cost of moving `state` bytes, in seconds per round."""
         return np.asarray((self.seconds_per_move + state / self.bytes_per_second) / self.rounds)
 
@@ -47,11 +47,11 @@ class Pieces:
     belong to the heaviest key. A group with `fixed` must stay at its site."""
 
     groups: tuple[Group, ...]
-    homes: Counts
-    work: Figures
-    state: Figures
-    pending: Figures
-    heavy: Figures
+    homes: IntArray
+    work: FloatArray
+    state: FloatArray
+    pending: FloatArray
+    heavy: FloatArray
     fixed: npt.NDArray[np.bool_]
 
     def halved(self, place: int, fixed: bool) -> Pieces:
@@ -75,7 +75,7 @@ class Pieces:
         return replace(self, homes=homes, fixed=fixed)
 
 
-def unclear(heavy: Figures, work: Figures, ideal: float) -> npt.NDArray[np.bool_]:
+def unclear(heavy: FloatArray, work: FloatArray, ideal: float) -> npt.NDArray[np.bool_]:
     """Return a mask of the groups whose halves may get very unequal work, because of a heavy key. Such halves must stay
     at their site until they are measured."""
     return (heavy > MANY_KEYS) & (heavy * work > LIGHT_KEY * ideal)
@@ -97,7 +97,7 @@ class Step:
     moves `state` bytes. `donor` took `before` seconds per round until then, `relief` of them for the group of the
     change."""
 
-    change: Move | Split
+    change: Move | SplitGroup
     slowest: float
     price: float
     state: int
@@ -107,7 +107,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Limits:
+class PlanLimits:
     """The bounds of a plan. `close` is how near to the ideal is near enough (a factor). `memory` and `capacity` bound
     the bytes of state and the pending rows of a site (0: unbounded); `groups` and `steps` bound the totals."""
 
@@ -118,26 +118,28 @@ class Limits:
     capacity: int = 0
 
 
-class Evening:
+class Leveller:
     """A greedy plan under construction. Invariant: `load` is the work of each site, of its pieces plus the `fixed` work
     passed in; `_state` and `_pending` are the bytes and pending rows of its pieces; `steps` lead from the initial
     pieces to `pieces`. `_free` caches, per donor since the last split, the places of the groups it may give, most work
     first."""
 
-    def __init__(self, pieces: Pieces, speeds: Figures, prices: Prices, limits: Limits, fixed: Figures) -> None:
+    def __init__(
+        self, pieces: Pieces, speeds: FloatArray, prices: MoveCosts, limits: PlanLimits, fixed: FloatArray
+    ) -> None:
         self.pieces, self.speeds, self.limits = pieces, speeds, limits
         self.steps: list[Step] = []
         self._prices = prices
-        self._free: dict[int, Counts] = {}
+        self._free: dict[int, IntArray] = {}
         work, self._state, self._pending = (
             np.bincount(pieces.homes, weights=figures, minlength=len(speeds))
             for figures in (pieces.work, pieces.state, pieces.pending)
         )
-        self.load: Figures = work + fixed
+        self.load: FloatArray = work + fixed
         self.ideal = float(self.load.sum() / speeds.sum())
 
     @property
-    def times(self) -> Figures:
+    def times(self) -> FloatArray:
         """Return the seconds per round of each site."""
         return self.load / self.speeds
 
@@ -173,11 +175,11 @@ class Evening:
         )
 
     @property
-    def _room(self) -> Figures:
+    def _room(self) -> FloatArray:
         """Return the work that each site could take and still be close to the ideal."""
         return self.limits.close * self.ideal * self.speeds - self.load
 
-    def _give_fitting(self, donor: int, mine: Counts, excess: float, least: float) -> bool:
+    def _give_fitting(self, donor: int, mine: IntArray, excess: float, least: float) -> bool:
         """Move the group that relieves the donor most after the cost of the move. Only groups with more work than
         `least` that leave the receiver close to the ideal are considered. Returns False if there is none."""
         work, room = self.pieces.work[mine], self._room
@@ -193,7 +195,7 @@ class Evening:
                 return self._move(int(mine[best]), donor, target)
         return False
 
-    def _give_any(self, donor: int, mine: Counts) -> bool:
+    def _give_any(self, donor: int, mine: IntArray) -> bool:
         """Move the group after which the slower of donor and receiver is fastest. Returns False if that would not be
         faster than the donor was."""
         others = np.where(np.arange(len(self.speeds)) == donor, np.inf, self.times)
@@ -205,7 +207,7 @@ class Evening:
         slower = np.where(self._has_space(target, mine), slower + price, np.inf)
         return bool(slower.min() < self.times[donor]) and self._move(int(mine[slower.argmin()]), donor, target)
 
-    def _has_space(self, site: int, places: Counts) -> npt.NDArray[np.bool_]:
+    def _has_space(self, site: int, places: IntArray) -> npt.NDArray[np.bool_]:
         """Return a mask of the groups that fit the memory and the buffer of `site`. If all buffers are too full, a
         fuller site may give to it."""
         state, pending, space = self.pieces.state[places], self.pieces.pending[places], np.ones(len(places), np.bool_)
@@ -216,7 +218,7 @@ class Evening:
             space &= (pending == 0) | (self._pending[site] + pending <= most)
         return space
 
-    def _split(self, donor: int, mine: Counts, excess: float) -> bool:
+    def _split(self, donor: int, mine: IntArray, excess: float) -> bool:
         """Halve the smallest of the groups that are too large to move: its halves are the likeliest to fit. Returns
         False if there is none."""
         if len(self.pieces.groups) >= self.limits.groups:
@@ -233,7 +235,7 @@ class Evening:
 
     def _record_split(self, place: int, donor: int) -> None:
         before, relief = float(self.times[donor]), float(self.pieces.work[place] / self.speeds[donor])
-        change = Split(self.pieces.groups[place])
+        change = SplitGroup(self.pieces.groups[place])
         self.pieces, self._free = self.pieces.halved(place, fixed=False), {}
         self.steps.append(Step(change, self.slowest, 0.0, 0, donor, before, relief))
 

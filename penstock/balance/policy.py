@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from penstock.balance.decisions import Decision, Measured
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 
 
 class Policy(Protocol):
@@ -16,7 +16,7 @@ class Policy(Protocol):
     @property
     def name(self) -> str: ...
 
-    def decide(self, figures: Round) -> Sequence[Decision]:
+    def decide(self, figures: RoundStats) -> Sequence[Decision]:
         """Return the changes to make now, the most useful first. They are applied in this order, so a decision may rely
         on earlier ones; decisions that break a rule are left out."""
         ...
@@ -26,7 +26,7 @@ class Policy(Protocol):
 class Learning(Protocol):
     """A policy that carries knowledge from one round to the next."""
 
-    def after(self, figures: Round) -> Policy:
+    def after(self, figures: RoundStats) -> Policy:
         """Return the policy for the next round, given the statistics of this one."""
         ...
 

@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from penstock.balance.decisions import Change, Decision, Gather, Merge, Move, Scale, Split, Spread
-from penstock.balance.stats import Counts, Figures, Round
+from penstock.balance.decisions import Change, Decision, Gather, Merge, Move, Scale, SplitGroup, Spread
+from penstock.balance.stats import FloatArray, IntArray, RoundStats
 from penstock.state.directory import Directory, Group
 from penstock.state.hash_ranges import HASH_END
 from penstock.state.hot_keys import too_wide
@@ -32,7 +32,7 @@ class Rules:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class DraftDirectory:
     """The directory and the load of sites while decisions are applied one by one. `away` maps groups to their new site
     where it differs from `known`: the directory is not rebuilt for every move. `settled` maps a group to the round
     before which it must not move, `single` are the groups known to have one key, `moved` counts the bytes that changed
@@ -40,10 +40,10 @@ class Standing:
     rows."""
 
     known: Directory
-    figures: Round
+    figures: RoundStats
     number: int
-    held: Figures
-    waiting: Figures
+    held: FloatArray
+    waiting: FloatArray
     settled: Mapping[Group, int] = field(default_factory=dict)
     single: frozenset[Group] = frozenset()
     moved: int = 0
@@ -68,7 +68,7 @@ class Standing:
             return int(loads.state_bytes[first]) >> younger, int(loads.pending[first]) >> younger
         return int(loads.state_bytes[first:last].sum()), int(loads.pending[first:last].sum())
 
-    def after(self, rules: Rules, change: Change) -> Standing:
+    def after(self, rules: Rules, change: Change) -> DraftDirectory:
         """Return the state after a change. Requires that the change breaks no rule."""
         loads = self.figures.loads
         match change:
@@ -82,7 +82,7 @@ class Standing:
                     settled={**self.settled, group: self.number + 1 + rules.cool_down},
                     moved=self.moved + state,
                 )
-            case Split(group):
+            case SplitGroup(group):
                 until = self.settled.get(group, 0)
                 return self._under(change, settled=_settled(self, dict.fromkeys(group.halves, until)))
             case Merge(group):
@@ -95,15 +95,15 @@ class Standing:
             case Spread() | Gather():
                 return self._under(change, settled=self.settled)
 
-    def _under(self, change: Change, settled: Mapping[Group, int]) -> Standing:
+    def _under(self, change: Change, settled: Mapping[Group, int]) -> DraftDirectory:
         return replace(self, known=change.applied(self.directory), away={}, settled=settled)
 
-    def _at_sites(self, counts: Counts) -> Figures:
+    def _at_sites(self, counts: IntArray) -> FloatArray:
         directory = self.directory
         weights = self._of_groups(directory, counts)
         return np.bincount(directory.home_of, weights=weights, minlength=directory.sites).astype(np.float64)
 
-    def _of_groups(self, directory: Directory, counts: Counts) -> Counts:
+    def _of_groups(self, directory: Directory, counts: IntArray) -> IntArray:
         """Return `counts`, given per group of the round, for the groups of `directory`, estimated as in `burden`."""
         known = self.figures.directory
         first = np.searchsorted(known.lows, directory.lows, side="right") - 1
@@ -113,14 +113,16 @@ class Standing:
         return np.where(younger > 0, counts[first] >> younger, added[before] - added[first])
 
 
-def standing(figures: Round, number: int, settled: Mapping[Group, int], single: frozenset[Group]) -> Standing:
+def standing(
+    figures: RoundStats, number: int, settled: Mapping[Group, int], single: frozenset[Group]
+) -> DraftDirectory:
     """Return the state at the end of a round, before any decision is applied. Expired cooldowns are dropped."""
     loads, live = figures.loads, {group: until for group, until in settled.items() if until > number}
     held, waiting = figures.of_sites(loads.state_bytes), figures.of_sites(loads.pending)
-    return Standing(figures.directory, figures, number, held, waiting, live, single)
+    return DraftDirectory(figures.directory, figures, number, held, waiting, live, single)
 
 
-def _shifted(figures: Figures, source: int, target: int, amount: int) -> Figures:
+def _shifted(figures: FloatArray, source: int, target: int, amount: int) -> FloatArray:
     """Return a copy with `amount` moved from one site to another."""
     shifted = figures.copy()
     shifted[source] -= amount
@@ -128,7 +130,7 @@ def _shifted(figures: Figures, source: int, target: int, amount: int) -> Figures
     return shifted
 
 
-def _settled(at: Standing, heirs: Mapping[Group, int]) -> dict[Group, int]:
+def _settled(at: DraftDirectory, heirs: Mapping[Group, int]) -> dict[Group, int]:
     """Return the cooldowns with those of the groups that replace others."""
     return {**at.settled, **{group: until for group, until in heirs.items() if until}}
 
@@ -139,7 +141,7 @@ def impossible(directory: Directory, change: Change, may_cut: Collection[int] = 
     match change:
         case Move(group, source, target):
             return _impossible_move(directory, _home(directory, group), source, target)
-        case Split(group):
+        case SplitGroup(group):
             return "there is no such group" if _home(directory, group) is None else None
         case Merge(group):
             homes = {_home(directory, half) for half in group.halves}
@@ -154,7 +156,7 @@ def impossible(directory: Directory, change: Change, may_cut: Collection[int] = 
             return impossible_gather(directory, hash_)
 
 
-def _impossible_now(at: Standing, change: Change) -> str | None:
+def _impossible_now(at: DraftDirectory, change: Change) -> str | None:
     """Return why a change cannot be applied after the changes so far; None if it can."""
     if isinstance(change, Move):
         return _impossible_move(at.known, at.home(change.group), change.source, change.target)
@@ -171,7 +173,7 @@ def _impossible_move(directory: Directory, home: int | None, source: int, target
     return "it is at that site already" if target == home else None
 
 
-def broken_rule(rules: Rules, at: Standing, decision: Decision) -> str | None:
+def broken_rule(rules: Rules, at: DraftDirectory, decision: Decision) -> str | None:
     """Return the rule that a decision would break now; None if it breaks none."""
     if (why := _impossible_now(at, decision.change)) is not None:
         return why
@@ -180,7 +182,7 @@ def broken_rule(rules: Rules, at: Standing, decision: Decision) -> str | None:
             return "it was moved by hand" if at.settled[group] == PINNED else "it was moved recently"
         case Move() as move:
             return _against_receiving(rules, at, move)
-        case Split(group) if group in at.single or group.depth >= MOST_DEPTH:
+        case SplitGroup(group) if group in at.single or group.depth >= MOST_DEPTH:
             return "it is a group of one key"
         case Scale(sites) if sites == at.known.sites:
             return "there are as many sites already"
@@ -192,7 +194,7 @@ def broken_rule(rules: Rules, at: Standing, decision: Decision) -> str | None:
             return None
 
 
-def _against_receiving(rules: Rules, at: Standing, move: Move) -> str | None:
+def _against_receiving(rules: Rules, at: DraftDirectory, move: Move) -> str | None:
     """Return the rule about the load of the receiver that a move breaks, or the budget; None if it breaks none."""
     figures, (state, pending) = at.figures, at.burden(move.group)
     if at.moved and at.moved + state > rules.budget:  # the first group may always move, or a large one never could
@@ -205,7 +207,7 @@ def _against_receiving(rules: Rules, at: Standing, move: Move) -> str | None:
     return None
 
 
-def _against_scaling(before: Standing, after: Standing) -> str | None:
+def _against_scaling(before: DraftDirectory, after: DraftDirectory) -> str | None:
     """Return the rule that a new number of sites breaks; None if it breaks none. A site must not get more than it has
     room for, unless some site has as much already: if all sites are too full, more sites are the remedy."""
     figures = before.figures

@@ -1,6 +1,6 @@
 """The statistics of a subquery over a round: those of its sites and groups, added up over the epochs. Pure.
 
-A policy reads one `Round` and nothing else, so its decisions can be tested with statistics written by hand.
+A policy reads one `RoundStats` and nothing else, so its decisions can be tested with statistics written by hand.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy.typing as npt
 from penstock.balance.keys import NO_CELLS, CellLoads, KeyLoad, heaviest
 from penstock.state.directory import Directory
 
-Counts = npt.NDArray[np.int64]
-Figures = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +32,15 @@ class Loads:
     fractional.
     """
 
-    rows: Counts
-    heaviest: Counts
-    seconds: Figures
-    state_rows: Counts
-    state_bytes: Counts
-    pending: Counts
-    last_used: Counts
-    done: Counts
-    output: Figures
+    rows: IntArray
+    heaviest: IntArray
+    seconds: FloatArray
+    state_rows: IntArray
+    state_bytes: IntArray
+    pending: IntArray
+    last_used: IntArray
+    done: IntArray
+    output: FloatArray
 
     def then(self, later: Loads, epoch: int) -> Loads:
         """Add the statistics of the next epoch, which is number `epoch` of the round."""
@@ -56,7 +56,7 @@ class Loads:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class SiteStatistics:
     """The statistics that one site reports after an epoch: its groups in directory order, the heaviest keys in them,
     and its cells."""
 
@@ -66,7 +66,7 @@ class Told:
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
+class RoundStats:
     """The statistics of one subquery over `epochs` epochs that took `seconds` in total.
 
     Invariant: `loads` has one entry per group of the directory, the arrays below it one per site. `busy` is the seconds
@@ -82,18 +82,18 @@ class Round:
     epochs: int
     seconds: float
     loads: Loads
-    busy: Figures
-    share: Figures
-    backlog: Figures
+    busy: FloatArray
+    share: FloatArray
+    backlog: FloatArray
     capacity: int = 0
     memory: int = 0
     most_sites: int = 0
-    settled: Mask | None = None
+    settled: BoolArray | None = None
     may_cut: tuple[int, ...] = ()
     keys: tuple[KeyLoad, ...] = ()
     cells: CellLoads = NO_CELLS
 
-    def then(self, later: Round) -> Round:
+    def then(self, later: RoundStats) -> RoundStats:
         """Add one more epoch, under the same directory."""
         epochs = self.epochs + later.epochs
         return replace(
@@ -114,55 +114,55 @@ class Round:
         return self.directory.home_of
 
     @cached_property
-    def stays(self) -> Mask:
+    def stays(self) -> BoolArray:
         """Return a mask of the groups that must not move: a move of them would be refused."""
         return np.zeros(len(self.homes), np.bool_) if self.settled is None else self.settled
 
     @cached_property
-    def utilisation(self) -> Figures:
+    def utilisation(self) -> FloatArray:
         """Return the fraction of its share that each site was busy."""
         return _parts(self.busy, self.share)
 
     @cached_property
-    def occupancy(self) -> Figures:
+    def occupancy(self) -> FloatArray:
         """Return the filled fraction of each site's buffer; 0 if buffers are unbounded."""
         return self.backlog / self.capacity if self.capacity else np.zeros(len(self.backlog))
 
-    def of_sites(self, figures: npt.NDArray[np.int64] | Figures) -> Figures:
+    def of_sites(self, figures: npt.NDArray[np.int64] | FloatArray) -> FloatArray:
         """Sum values of groups by site."""
         return np.bincount(self.homes, weights=figures, minlength=self.directory.sites).astype(np.float64)
 
     @cached_property
-    def idle(self) -> Figures:
+    def idle(self) -> FloatArray:
         """Return the seconds of its share that each site was not busy."""
         return np.maximum(0.0, self.share - self.busy)
 
     @cached_property
-    def output(self) -> Figures:
+    def output(self) -> FloatArray:
         """Return the rows that each site produced."""
         return self._with_cells(self.loads.output, self.cells.output)
 
     @cached_property
-    def done(self) -> Figures:
+    def done(self) -> FloatArray:
         """Return the rows that each site processed."""
         return self._with_cells(self.loads.done, self.cells.done)
 
-    def _with_cells(self, groups: Counts | Figures, cells: Counts | Figures) -> Figures:
+    def _with_cells(self, groups: IntArray | FloatArray, cells: IntArray | FloatArray) -> FloatArray:
         """Sum values of groups and of cells by site."""
         return np.asarray(self.of_sites(groups) + cells.sum(axis=0), np.float64)
 
     @cached_property
-    def cost_per_row(self) -> Figures:
+    def cost_per_row(self) -> FloatArray:
         """Return the seconds per processed row of each group; 0 where no row was processed."""
         return _parts(self.loads.seconds, self.loads.done)
 
     @cached_property
-    def site_cost_per_row(self) -> Figures:
+    def site_cost_per_row(self) -> FloatArray:
         """Return the seconds per processed row of each site; 0 where no row was processed."""
         return _parts(self.busy, self.done)
 
     @cached_property
-    def delay(self) -> Figures:
+    def delay(self) -> FloatArray:
         """Return an estimate of the seconds that a row of each group waits until it is processed.
 
         A result is produced when the newer of its rows is processed, so this is the production delay (now minus the
@@ -174,11 +174,11 @@ class Round:
         return self._delay(self.loads.pending, self.loads.done)
 
     @cached_property
-    def site_delay(self) -> Figures:
+    def site_delay(self) -> FloatArray:
         """Return an estimate of the seconds that a row waits at each site, as in `delay`."""
         return self._delay(self.backlog, self.done)
 
-    def _delay(self, pending: Counts | Figures, done: Counts | Figures) -> Figures:
+    def _delay(self, pending: IntArray | FloatArray, done: IntArray | FloatArray) -> FloatArray:
         waits = self.seconds * _parts(pending, done) + np.where((done == 0) & (pending > 0), self.seconds, 0.0)
         return np.where((done > 0) | (pending > 0), waits + self.seconds / self.epochs / 2, 0.0)
 
@@ -193,7 +193,7 @@ class Round:
         return int(self.loads.rows.sum()) + self.cells.different_rows
 
     @cached_property
-    def speeds(self) -> Figures:
+    def speeds(self) -> FloatArray:
         """Return the rows per second of each site; for a site without rows, the mean of the others."""
         rows = self.of_sites(self.loads.rows) + self.cells.rows
         known = (self.busy > 0) & (rows > 0)
@@ -201,6 +201,6 @@ class Round:
         return np.where(known, speeds, speeds[known].mean() if known.any() else 1.0)
 
 
-def _parts(some: Counts | Figures, of: Counts | Figures) -> Figures:
+def _parts(some: IntArray | FloatArray, of: IntArray | FloatArray) -> FloatArray:
     """Divide elementwise, giving 0 where the divisor is 0."""
     return np.divide(some, of, out=np.zeros(len(some)), where=of > 0)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from penstock.balance.decisions import Decision, Merge, Split
+from penstock.balance.decisions import Decision, Merge, SplitGroup
 from penstock.balance.estimate import NOISE_ROWS, Demand, demand
 from penstock.balance.rules import MOST_DEPTH
-from penstock.balance.stats import Counts, Figures, Round
+from penstock.balance.stats import FloatArray, IntArray, RoundStats
 from penstock.state.directory import Group
 
 HOT = 0.5  # part of a site's mean work: with groups that do more, the sites cannot be levelled
@@ -25,7 +25,7 @@ MERGED = 1.5
 
 
 @dataclass(frozen=True)
-class Bounds:
+class TuningBounds:
     """The limits of fine tuning. `least`, `hot` and `large` are mean numbers of groups per site: no merge below
     `least`, no split of a hot group above `hot`, no split of a large group above `large`. No merge makes a group of
     fewer than `depth` bits. `changes` limits the changes of one round, since each rebuilds the directory."""
@@ -37,18 +37,18 @@ class Bounds:
     changes: int = 64
 
 
-BOUNDS = Bounds()
+BOUNDS = TuningBounds()
 CROWDED = 32  # groups per site: fewer cannot be levelled well
 
 
-def keeping_first(figures: Round, bounds: Bounds = BOUNDS, crowded: int = CROWDED) -> Bounds:
+def keeping_first(figures: RoundStats, bounds: TuningBounds = BOUNDS, crowded: int = CROWDED) -> TuningBounds:
     """Return bounds under which merges only undo splits that are no longer needed: above `crowded` groups per site, and
     never to a prefix shorter than the shortest of now."""
     shortest = min(group.depth for group in figures.directory.groups)
     return replace(bounds, least=crowded, depth=shortest)
 
 
-def tuned(figures: Round, theta: int, bounds: Bounds = BOUNDS) -> list[Decision]:
+def tuned(figures: RoundStats, theta: int, bounds: TuningBounds = BOUNDS) -> list[Decision]:
     """Return splits, the most urgent first, and then merges."""
     asked = demand(figures)
     splits = [*too_hot(figures, asked, bounds), *too_large(figures, theta, bounds)]
@@ -57,14 +57,14 @@ def tuned(figures: Round, theta: int, bounds: Bounds = BOUNDS) -> list[Decision]
     return [*splits, *merges[: max(0, bounds.changes - len(splits))]]
 
 
-def heavy_part(figures: Round) -> Figures:
+def heavy_part(figures: RoundStats) -> FloatArray:
     """Return the fraction of each group's rows that belong to its heaviest key; 1 without rows, since there is nothing
     to divide."""
     rows = figures.loads.rows
     return np.divide(figures.loads.heaviest, rows, out=np.ones(len(rows)), where=rows > 0)
 
 
-def too_hot(figures: Round, asked: Demand, bounds: Bounds = BOUNDS) -> list[Decision]:
+def too_hot(figures: RoundStats, asked: Demand, bounds: TuningBounds = BOUNDS) -> list[Decision]:
     """Return splits of groups with so much work that the sites cannot be levelled, the hottest first."""
     sites, average = figures.directory.sites, float(asked.work.sum()) / figures.directory.sites
     parts = asked.work * (1 - heavy_part(figures)) > WORTH_PARTING * average
@@ -77,28 +77,28 @@ def too_hot(figures: Round, asked: Demand, bounds: Bounds = BOUNDS) -> list[Deci
 
 
 def _split_hot(group: Group, part: float) -> Decision:
-    return Decision(Split(group), f"it has {part:.0%} of the mean work of a site")
+    return Decision(SplitGroup(group), f"it has {part:.0%} of the mean work of a site")
 
 
-def too_large(figures: Round, theta: int, bounds: Bounds = BOUNDS) -> list[Decision]:
+def too_large(figures: RoundStats, theta: int, bounds: TuningBounds = BOUNDS) -> list[Decision]:
     """Return splits of groups with more than two theta rows of state, the largest first."""
     held = figures.loads.state_rows
     room = bounds.large * figures.directory.sites - len(held)
     several = (figures.loads.rows == 0) | (figures.loads.heaviest < figures.loads.rows)
     chosen = _splittable(figures, np.flatnonzero((held > 2 * theta) & several), held.astype(np.float64))
     return [
-        Decision(Split(figures.directory.groups[n]), f"it holds {held[n]:,} rows, more than {2 * theta:,}")
+        Decision(SplitGroup(figures.directory.groups[n]), f"it holds {held[n]:,} rows, more than {2 * theta:,}")
         for n in chosen[: max(0, min(room, bounds.changes))]
     ]
 
 
-def _splittable(figures: Round, places: Counts, by: Figures) -> list[int]:
+def _splittable(figures: RoundStats, places: IntArray, by: FloatArray) -> list[int]:
     """Return those of `places` whose groups may be split further, in descending order of `by`."""
     order = places[np.argsort(-by[places], kind="stable")]
     return [int(n) for n in order if figures.directory.groups[n].depth < MOST_DEPTH]
 
 
-def mergeable(figures: Round, asked: Demand, theta: int, bounds: Bounds = BOUNDS) -> list[Decision]:
+def mergeable(figures: RoundStats, asked: Demand, theta: int, bounds: TuningBounds = BOUNDS) -> list[Decision]:
     """Return merges of buddies at one site that are small and cold, the smallest first. With hardly any rows all groups
     look cold, so such a round gives none."""
     sites, groups = figures.directory.sites, figures.directory.groups
@@ -114,7 +114,7 @@ def mergeable(figures: Round, asked: Demand, theta: int, bounds: Bounds = BOUNDS
     return [Decision(Merge(groups[n].parent), f"its halves hold {together[n]:,} rows in total") for n in chosen]
 
 
-def _buddies(figures: Round, depth: int) -> npt.NDArray[np.bool_]:
+def _buddies(figures: RoundStats, depth: int) -> npt.NDArray[np.bool_]:
     """Return, for each group but the last, whether it and the next group are the two halves of one group of at least
     `depth` bits and are at the same site."""
     groups = figures.directory.groups

@@ -14,7 +14,7 @@ from itertools import pairwise
 from penstock.checkpoint.manifest import Manifest, SiteState, SourceState, Staged, SubqueryState
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark
 from penstock.state.hash_ranges import HASH_END, HashRange, remaining
-from penstock.state.runs import Run, Slice
+from penstock.state.runs import RunFile, Slice
 from penstock.storage.blocks import block_length
 
 MOST_SITES = 10_000
@@ -76,7 +76,7 @@ def _of_site(site: SiteState, home: Iterable[HashRange]) -> Iterator[str]:
         yield from _of_run(run)
 
 
-def _of_run(run: Run) -> Iterator[str]:
+def _of_run(run: RunFile) -> Iterator[str]:
     yield from _count(run.port, f"the port of {run.name}")
     if not (1 <= run.rows <= run.size <= _MOST):
         yield f"{run.name} cannot have {run.rows} rows in {run.size} bytes"

@@ -16,9 +16,9 @@ from penstock.control.folder import (
     STATUS,
     WATCHED,
     ControlFolder,
-    Distrusted,
+    UntrustedFile,
 )
-from penstock.control.requests import KINDS, Answer, Letter, Request
+from penstock.control.requests import KINDS, Answer, Request, RequestFile
 from penstock.control.status import Status
 from penstock.errors import CheckpointError
 
@@ -30,7 +30,7 @@ def ask(folder: ControlFolder, request: Request) -> str:
     name = uuid.uuid4().hex
     kind = next(kind for kind, known in KINDS.items() if isinstance(request, known))
     wants = {field: value for field, value in asdict(request).items() if field != "name"}
-    folder.write(name + REQUEST, msgspec.json.encode(Letter(kind, time.time(), wants)))
+    folder.write(name + REQUEST, msgspec.json.encode(RequestFile(kind, time.time(), wants)))
     return name
 
 
@@ -74,7 +74,7 @@ def answer_to(folder: ControlFolder, name: str) -> Answer | None:
         answer = msgspec.json.decode(folder.read(name + ANSWER, MOST_OF_RUN), type=Answer)
     except FileNotFoundError:
         return None
-    except (Distrusted, msgspec.DecodeError) as error:
+    except (UntrustedFile, msgspec.DecodeError) as error:
         raise CheckpointError(
             "the answer of the run cannot be read", detail=str(error), hint="look with `penstock top`"
         ) from error
@@ -108,7 +108,7 @@ def read_status(folder: ControlFolder) -> Status | None:
         return msgspec.json.decode(folder.read(STATUS, MOST_OF_RUN), type=Status)
     except FileNotFoundError:
         return None
-    except (Distrusted, msgspec.DecodeError) as error:
+    except (UntrustedFile, msgspec.DecodeError) as error:
         raise CheckpointError(
             "the status of the run cannot be read", detail=str(error), hint="use the version of Penstock that runs it"
         ) from error

@@ -15,7 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from penstock.api.progress_line import Named, PlainScreen, Rate, Screen, shown_mark
+from penstock.api.progress_line import NamedProgress, PlainScreen, Rate, Screen, shown_mark
 from penstock.api.run_state import Progress
 from penstock.cli.asking import Watching, answer_to, ask, read_status
 from penstock.cli.demo_query import WINDOW_SECONDS
@@ -57,7 +57,7 @@ class DemoScreen:
     def starting(self, what: str) -> None:
         """Show nothing: the demo has already started Spark."""
 
-    def show(self, progress: Sequence[Named]) -> None:
+    def show(self, progress: Sequence[NamedProgress]) -> None:
         self._live.update(self.drawn(progress[0].progress))
 
     def drawn(self, p: Progress) -> Panel:
@@ -140,7 +140,7 @@ class PlainDemoScreen(PlainScreen):
     ) -> None:
         self._sites.close()
 
-    def show(self, progress: Sequence[Named]) -> None:
+    def show(self, progress: Sequence[NamedProgress]) -> None:
         p = progress[0].progress
         self._tell_moves(p)
         if time.monotonic() < self._due or not p.epochs:

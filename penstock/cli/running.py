@@ -15,7 +15,7 @@ import psutil
 
 from penstock.api.handle import Run
 from penstock.api.launch import check_together
-from penstock.api.progress_line import Named, Screen
+from penstock.api.progress_line import NamedProgress, Screen
 from penstock.cli.target import Job
 from penstock.events import Event, SparkStarting
 
@@ -82,7 +82,7 @@ def _watch(jobs: Sequence[Job], runs: Sequence[Run], interrupts: Interrupts, scr
     names = [job.name if len(jobs) > 1 else "" for job in jobs]
     obeyed, stop_by, warned = 0, float("inf"), [0 for _ in runs]
     while any(run.running for run in runs):
-        screen.show([Named(name, run.progress) for name, run in zip(names, runs, strict=True)])
+        screen.show([NamedProgress(name, run.progress) for name, run in zip(names, runs, strict=True)])
         if interrupts.count > obeyed:
             obeyed = interrupts.count
             _obey(runs, obeyed, screen)

@@ -89,7 +89,7 @@ def _with_groups(root: Path, folder: ControlFolder, watching: Watching, status: 
 
 def _live(console: Console, root: Path, folder: ControlFolder, watching: Watching, status: Status) -> None:
     """Redraw the status until q, Ctrl-C or the end of the run; then leave the last status on the terminal."""
-    with Live(console=console, screen=True, auto_refresh=False) as live, Keys(sys.stdin) as keys:
+    with Live(console=console, screen=True, auto_refresh=False) as live, KeyPresses(sys.stdin) as keys:
         while in_use(root):
             watching.renew()
             status = read_status(folder) or status
@@ -101,7 +101,7 @@ def _live(console: Console, root: Path, folder: ControlFolder, watching: Watchin
     console.print("the run has ended")
 
 
-class Keys:
+class KeyPresses:
     """Reads keys as they are pressed, without waiting for a newline, within its `with` block. Reads none if the input
     is not a terminal. Restores the terminal at the end."""
 
@@ -109,7 +109,7 @@ class Keys:
         self._descriptor = terminal.fileno() if terminal.isatty() else None
         self._before: list[Any] = []
 
-    def __enter__(self) -> Keys:
+    def __enter__(self) -> KeyPresses:
         if self._descriptor is not None:
             self._before = termios.tcgetattr(self._descriptor)
             tty.setcbreak(self._descriptor)

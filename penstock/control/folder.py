@@ -27,7 +27,7 @@ MOST_BYTES, MOST_OF_RUN = 4096, 16 * 2**20  # bytes of a request; bytes of a fil
 _LEFT_BEHIND = re.compile(r"[0-9a-f]{32}" + re.escape(ANSWER) + r"|\.[0-9a-f]{32}\.new")
 
 
-class Distrusted(Exception):
+class UntrustedFile(Exception):
     """A file that must not be trusted, and why."""
 
 
@@ -64,7 +64,7 @@ class ControlFolder:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise Distrusted(f"it cannot be opened: {error.strerror}") from error
+            raise UntrustedFile(f"it cannot be opened: {error.strerror}") from error
         try:
             return _content(file, most)
         finally:
@@ -103,10 +103,10 @@ def _content(file: int, most: int) -> bytes:
     """Return the content of an open file. Raises Distrusted if it is unsafe, not a regular file, or too large."""
     about = os.fstat(file)
     if (why := _unsafe(about) if stat.S_ISREG(about.st_mode) else "it is not a plain file") is not None:
-        raise Distrusted(why)
+        raise UntrustedFile(why)
     data = os.read(file, most + 1)
     if len(data) > most:
-        raise Distrusted(f"it has more than {most:,} bytes")
+        raise UntrustedFile(f"it has more than {most:,} bytes")
     return data
 
 

@@ -20,7 +20,7 @@ from penstock.control.folder import (
     STATUS,
     WATCHED,
     ControlFolder,
-    Distrusted,
+    UntrustedFile,
 )
 from penstock.control.status import Status
 
@@ -85,7 +85,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Letter:
+class RequestFile:
     """The content of a request's file. `made` is the time of the request, in seconds since 1970."""
 
     kind: str
@@ -131,11 +131,11 @@ class Control:
             return letter.made, name, _request(letter, name)
         except FileNotFoundError:
             return None  # the request was withdrawn
-        except Distrusted as why:
+        except UntrustedFile as why:
             self._answer(name, Answer(str(why)))
             return None
 
-    def _letter(self, file: str) -> Letter:
+    def _letter(self, file: str) -> RequestFile:
         """Read a request's file and remove it, whatever it contains. Raises FileNotFoundError if it cannot be removed,
         because it could then be carried out twice."""
         try:
@@ -144,15 +144,15 @@ class Control:
             if not self._folder.remove(file):
                 raise FileNotFoundError(file)
 
-    def _refuse_old(self, letter: Letter) -> None:
+    def _refuse_old(self, letter: RequestFile) -> None:
         """Raise Distrusted for a request made before the run, too long ago, or in the future."""
         if letter.made < self._began:
-            raise Distrusted("too old: it was made before this run started")
+            raise UntrustedFile("too old: it was made before this run started")
         age = self._clock() - letter.made
         if age > _HOUR:
-            raise Distrusted("too old: it was made more than an hour ago")
+            raise UntrustedFile("too old: it was made more than an hour ago")
         if age < -_CLOCKS_DIFFER:
-            raise Distrusted("it was made in the future: the clocks of the two hosts differ")
+            raise UntrustedFile("it was made in the future: the clocks of the two hosts differ")
 
     def answer(self, request: Request, why_not: str | None, detail: str = "") -> None:
         """Answer a request; `why_not` None means that it was carried out."""
@@ -171,7 +171,7 @@ class Control:
     def watched(self) -> bool:
         """Return whether somebody watches the status. Only a change of the watch file counts, not the time in it:
         clocks may differ, and a file that was left behind expires."""
-        with suppress(OSError, Distrusted):
+        with suppress(OSError, UntrustedFile):
             if (sign := self._folder.read(WATCHED)) != self._sign:
                 self._sign, self._sign_seen = sign, self._clock()
         return 0 <= self._clock() - self._sign_seen < _SIGN_HOLDS
@@ -184,18 +184,18 @@ class Control:
                 self._folder.write(STATUS, msgspec.json.encode(status))
 
 
-def _decoded(data: bytes) -> Letter:
+def _decoded(data: bytes) -> RequestFile:
     try:
-        return msgspec.json.decode(data, type=Letter)
+        return msgspec.json.decode(data, type=RequestFile)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Distrusted(f"it is not a request: {error}") from error
+        raise UntrustedFile(f"it is not a request: {error}") from error
 
 
-def _request(letter: Letter, name: str) -> Request:
+def _request(letter: RequestFile, name: str) -> Request:
     kind = KINDS.get(letter.kind)
     if kind is None:
-        raise Distrusted(f"unknown request `{letter.kind}`; known: {', '.join(KINDS)}")
+        raise UntrustedFile(f"unknown request `{letter.kind}`; known: {', '.join(KINDS)}")
     try:
         return replace(msgspec.convert(letter.wants, kind), name=name)
     except msgspec.ValidationError as error:
-        raise Distrusted(f"it is not a request to {letter.kind}: {error}") from error
+        raise UntrustedFile(f"it is not a request to {letter.kind}: {error}") from error

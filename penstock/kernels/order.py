@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock.kernels.arrays import Flags, Indices, Words
 from penstock.kernels.in_cache import blocks
-from penstock.kernels.pane_ranks import Ranking
+from penstock.kernels.pane_ranks import PaneRanks
 from penstock.kernels.segments import Segments, Values
 
 _SAMPLE = 1 << 15  # rows from which the share of rows out of order is estimated
@@ -24,7 +24,7 @@ _MOST_PUT_RIGHT = 0.02  # above this share of rows out of order, sorting them ag
 
 
 @dataclass(frozen=True)
-class Ordered:
+class SortedRows:
     """Rows sorted by hash and pane: `order` (None: unchanged), and the hashes and panes in that order."""
 
     order: Indices | None
@@ -33,11 +33,11 @@ class Ordered:
 
 
 @dataclass(frozen=True)
-class Grouped(Segments):
+class GroupedRows(Segments):
     """Rows of equal key and pane as ranges. Invariant: every range has one hash and one pane. `ordered` holds all rows
     in the same order."""
 
-    ordered: Ordered
+    ordered: SortedRows
 
     @cached_property
     def hashes(self) -> Words:
@@ -50,7 +50,7 @@ class Grouped(Segments):
         return self.ordered.panes[self.lo]
 
 
-def group_by_pane(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -> Grouped:
+def group_by_pane(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -> GroupedRows:
     """Return the rows of each key and pane as ranges, ordered by hash and pane. `panes` are the starts of panes of
     length `width`."""
     ordered = _ordered(hashes, panes, width)
@@ -58,11 +58,11 @@ def group_by_pane(hashes: Words, panes: Indices, width: int, keys: Sequence[Word
     _add_heads(heads, [ordered.panes], None)
     if _differ_inside(heads, keys, ordered.order):
         order = np.lexsort((*keys, panes, hashes))
-        ordered = Ordered(order, hashes[order], panes[order])
+        ordered = SortedRows(order, hashes[order], panes[order])
         heads = _heads(ordered.hashes)
         _add_heads(heads, [panes, *keys], order)
     lo = np.flatnonzero(heads)
-    return Grouped(ordered.order, lo, np.append(lo[1:], len(hashes))[: len(lo)], ordered)
+    return GroupedRows(ordered.order, lo, np.append(lo[1:], len(hashes))[: len(lo)], ordered)
 
 
 def group_by_key(hashes: Words, panes: Indices, keys: Sequence[Words]) -> tuple[Indices | None, Flags]:
@@ -109,21 +109,21 @@ def order_by_hash_and_time(hashes: Words, panes: Indices, width: int = 1) -> tup
     return ordered.order, ordered.hashes
 
 
-def _ordered(hashes: Words, panes: Indices, width: int) -> Ordered:
+def _ordered(hashes: Words, panes: Indices, width: int) -> SortedRows:
     """Sort by hash and pane. A prefix of the hash, the pane and the row number are packed into one word and sorted;
     rows whose prefixes are equal but whose hashes differ are sorted again."""
     if _in_order(hashes, panes):
-        return Ordered(None, hashes, panes)
-    packing = _Packing(Ranking.of(panes, width), len(hashes).bit_length())
+        return SortedRows(None, hashes, panes)
+    packing = _Packing(PaneRanks.of(panes, width), len(hashes).bit_length())
     if packing.hash_bits < packing.row_bits + _SPARE_BITS:
         return _ordered_by_far_times(hashes, panes, packing)
     order, in_order, in_order_panes = packing.ordered(hashes, panes)
     if _never_falls(in_order):  # then the rows of each hash are contiguous and sorted by pane
-        return Ordered(order, in_order, in_order_panes)
+        return SortedRows(order, in_order, in_order_panes)
     return _put_right(order, hashes, panes, 64 - packing.hash_bits)
 
 
-def _ordered_by_far_times(hashes: Words, panes: Indices, packing: _Packing) -> Ordered:
+def _ordered_by_far_times(hashes: Words, panes: Indices, packing: _Packing) -> SortedRows:
     """Sort by hash and pane when the panes take too many bits to be packed with row numbers. Rows usually arrive nearly
     in order of time, so first try to sort by hash and repair the few rows that are out of order."""
     order = _order_by_hash_prefix(hashes, packing.row_bits)
@@ -141,20 +141,20 @@ def _share_out_of_order(hashes: Words, panes: Indices) -> float:
     return float(np.mean(steps & (panes[sample][1:] < panes[sample][:-1]))) if len(steps) else 0.0
 
 
-def _put_right(order: Indices, hashes: Words, panes: Indices, low_bits: int) -> Ordered:
+def _put_right(order: Indices, hashes: Words, panes: Indices, low_bits: int) -> SortedRows:
     """Repair `order`, which sorts by hash without its `low_bits` lowest bits, so that it sorts by hash and pane. Only
     rows that share a prefix with a row out of order are sorted again."""
     ordered, times = hashes[order], panes[order]
     steps = ordered[1:] ^ ordered[:-1]
     falls = (ordered[1:] < ordered[:-1]) | ((steps == 0) & (times[1:] < times[:-1]))
     if not falls.any():
-        return Ordered(order, ordered, times)
+        return SortedRows(order, ordered, times)
     prefixes = np.cumsum(np.concatenate(([0], steps >> np.uint64(low_bits) != 0)))
     wrong = np.zeros(int(prefixes[-1]) + 1, dtype=np.bool_)
     wrong[prefixes[1:][falls]] = True
     places = np.flatnonzero(wrong[prefixes])
     order[places] = order[places][np.lexsort((times[places], ordered[places]))]
-    return Ordered(order, hashes[order], panes[order])
+    return SortedRows(order, hashes[order], panes[order])
 
 
 def _never_falls(values: Words) -> bool:
@@ -172,7 +172,7 @@ class _Packing:
     """The layout of a packed sort key: from the highest bits, a prefix of the hash, the rank of the pane, the row
     number. Sorting such words is several times faster than an argsort by key."""
 
-    ranking: Ranking
+    ranking: PaneRanks
     row_bits: int
 
     @property
@@ -216,7 +216,7 @@ def _order_by_hash_prefix(hashes: Words, row_bits: int) -> Indices:
     return packed.view(np.int64)
 
 
-def _order_by_prefix_and_rank(hashes: Words, panes: Indices, ranking: Ranking) -> Indices:
+def _order_by_prefix_and_rank(hashes: Words, panes: Indices, ranking: PaneRanks) -> Indices:
     """Return the order by the rank of the pane below the part of the hash that fits in one word with it."""
     ranks = np.empty_like(panes)
     ranking.ranks(panes, out=ranks)

@@ -10,7 +10,7 @@ from penstock.kernels.arrays import Indices
 
 
 @dataclass(frozen=True)
-class Ranking:
+class PaneRanks:
     """The map from panes to ranks, counted from the earliest pane.
 
     Invariant: every pane is `least` plus a multiple of `width`, and `many` is the number of panes from the earliest to
@@ -22,7 +22,7 @@ class Ranking:
     many: int
 
     @classmethod
-    def of(cls, panes: Indices, width: int) -> Ranking:
+    def of(cls, panes: Indices, width: int) -> PaneRanks:
         """Return the ranking of `panes`, which must not be empty and must differ by multiples of `width`."""
         least, largest = panes.min(), panes.max()
         return cls(least, width, (int(largest) - int(least)) // width + 1)

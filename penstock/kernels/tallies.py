@@ -16,7 +16,7 @@ import numpy.typing as npt
 from penstock.kernels.arrays import Indices, Words
 from penstock.kernels.in_cache import blocks
 from penstock.kernels.order import group_by_pane
-from penstock.kernels.pane_ranks import Ranking
+from penstock.kernels.pane_ranks import PaneRanks
 from penstock.kernels.segments import Segments, Values
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 21  # below 2**21 rows, sums of 32-bit halves are exact as doubles
@@ -83,7 +83,7 @@ def _tallied(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -
         return None
     strange = hashes[_unlike(hashes, known)]
     known = np.union1d(known, strange) if len(strange) else known
-    ranking = Ranking.of(panes, width)
+    ranking = PaneRanks.of(panes, width)
     few = ranking.many * len(known) * _ROWS_PER_GROUP <= len(hashes)
     if not few or len(np.unique(_prefixes(known))) < len(known):
         return None
@@ -114,7 +114,7 @@ def _unlike(hashes: Words, known: Words) -> Indices:
     return np.concatenate(found)
 
 
-def _places(hashes: Words, panes: Indices, known: Words, ranking: Ranking) -> Indices:
+def _places(hashes: Words, panes: Indices, known: Words, ranking: PaneRanks) -> Indices:
     """Return a number per row that identifies its key and pane, ascending in hash and pane."""
     table = _table(known, np.arange(len(known)) * ranking.many)
     places = np.empty(len(hashes), np.int64)

@@ -13,7 +13,7 @@ from penstock.kernels.hash import canonical_keys, check_key_type, hash_columns, 
 from penstock.kernels.order import group_by_pane
 from penstock.kernels.segments import Segments
 from penstock.operators.arrange import arranged, hashes_of, merged, times_of
-from penstock.operators.protocol import Done, Marks, Portion, Stored
+from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
 from penstock.operators.shapes import WholeRows
 from penstock.progress.mark import Mark
 from penstock.types import time_values
@@ -61,10 +61,10 @@ class DistinctRows(WholeRows):
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         return False
 
-    def work(self, portion: Portion) -> Done:
+    def work(self, portion: Portion) -> WorkResult:
         new = self._new(portion.stored[0], portion.fresh[0])
         results = (self._layout.restored(new),) if new.num_rows else ()
-        return Done(results, (_remembered(new, portion.upto[0]),))
+        return WorkResult(results, (_remembered(new, portion.upto[0]),))
 
     def _new(self, stored: Sequence[Stored], fresh: pa.Table) -> pa.Table:
         """Return one row of each set of equal fresh rows that equal no stored row."""

@@ -20,14 +20,14 @@ from penstock.kernels.segments import Segments
 from penstock.operators.aggregates.measures import Measure
 from penstock.operators.aggregates.partials import Arrays, GroupPartials, check_time, hashes_and_words, take, words_of
 from penstock.operators.arrange import arranged, hashes_of, times_of
-from penstock.operators.protocol import Done, Marks, Portion, Stored
+from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
 from penstock.progress.mark import BEGIN, END, Mark
 from penstock.state.runs import HASH, TIME
 from penstock.types import time_array, time_values
 
 
 @dataclass(frozen=True)
-class MomentsAggregate:
+class EqualTimesAggregate:
     """A group-by over keys and times of rows of `input_schema`. No time may be null. `latest[j]` bounds the amount by
     which times[j] may exceed times[0] (None: unknown).
 
@@ -121,11 +121,11 @@ class MomentsAggregate:
             return False
         return _passed(upto[0], max(least[0], self.expired_below(0, after)))
 
-    def work(self, portion: Portion) -> Done:
+    def work(self, portion: Portion) -> WorkResult:
         """Emit the groups that are complete at `upto` but were not at `after`."""
         after, upto = portion.after, portion.upto
         groups = self.combine(0, [self._completed(part, after, upto) for part in portion.stored[0]])
-        return Done([self._results(groups)], (self.state_schema(0).empty_table(),))
+        return WorkResult([self._results(groups)], (self.state_schema(0).empty_table(),))
 
     def expired_below(self, port: int, marks: Marks) -> int:
         """Return the first time below which groups are complete whatever their other times are."""

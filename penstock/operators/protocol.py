@@ -56,7 +56,7 @@ class Portion:
 
 
 @dataclass(frozen=True)
-class Done:
+class WorkResult:
     """The outcome of a portion.
 
     `results` is computed table by table, so that memory stays bounded. `keep[port]` has state rows to store, sorted: of
@@ -238,7 +238,7 @@ class Operator(Protocol):
         If there is no work, the engine advances the marks without calling `work`."""
         ...
 
-    def work(self, portion: Portion) -> Done:
+    def work(self, portion: Portion) -> WorkResult:
         """Do all work of a portion up to its `upto`; return the results and the state rows to keep."""
         ...
 

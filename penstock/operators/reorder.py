@@ -12,7 +12,7 @@ from penstock.kernels.arrays import Indices, Times, Words
 from penstock.kernels.hash import as_array, check_key_type, hash_columns
 from penstock.operators.arrange import hashes_of, merged, sorted_with, times_of
 from penstock.operators.completed import completed, completes
-from penstock.operators.protocol import Done, Marks, Portion
+from penstock.operators.protocol import Marks, Portion, WorkResult
 from penstock.operators.shapes import WholeRows
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
 from penstock.types import require_column, time_values
@@ -57,9 +57,9 @@ class Reorder(WholeRows):
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         return completes(after[0], upto[0], least[0])
 
-    def work(self, portion: Portion) -> Done:
+    def work(self, portion: Portion) -> WorkResult:
         rows = completed(portion.stored[0], portion.after[0], portion.upto[0])
-        return Done(self._in_order(rows), (self._layout.state_schema.empty_table(),))
+        return WorkResult(self._in_order(rows), (self._layout.state_schema.empty_table(),))
 
     def _hashes(self, rows: pa.Table) -> Words:
         """Return the hash of each row's keys; zero for all rows without keys."""

@@ -15,7 +15,7 @@ from penstock.kernels.order import group_by_pane
 from penstock.kernels.segments import Segments
 from penstock.operators.arrange import hashes_of, sorted_with, times_of
 from penstock.operators.completed import completed, completed_below, completes
-from penstock.operators.protocol import Done, Marks, Portion
+from penstock.operators.protocol import Marks, Portion, WorkResult
 from penstock.operators.row_layout import RowLayout
 from penstock.operators.shapes import OnePort
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
@@ -104,13 +104,13 @@ class TopRows(OnePort):
         complete = self.time is not None or upto[0].ended
         return complete and completes(after[0], upto[0], least[0])
 
-    def work(self, portion: Portion) -> Done:
+    def work(self, portion: Portion) -> WorkResult:
         """Emit the top rows of the times that are complete at `upto` but were not at `after`; without a time, at the
         end."""
         after, upto = (self._on_time(marks)[0] for marks in (portion.after, portion.upto))
         held = self.combine(0, completed(portion.stored[0], after, upto))
         results = (self._numbered(held),) if held.num_rows else ()
-        return Done(results, (held.slice(0, 0),))
+        return WorkResult(results, (held.slice(0, 0),))
 
     def expired_below(self, port: int, marks: Marks) -> int:
         return completed_below(self._on_time(marks)[0])

@@ -15,9 +15,13 @@ import xxhash
 
 from penstock.plan.logical import Sink
 
+# Names of classes as fingerprints have them. A class that gets another name keeps its written one, so that its
+# checkpoints stay those of the same query.
+_WRITTEN = {"AssignWindows": "Windows", "EqualTimes": "Moments", "SplitRows": "Split"}
+
 
 def describe(value: object) -> Any:
-    """Return a value of a plan as plain JSON, with the class name of each node."""
+    """Return a value of a plan as plain JSON, with the written name of each node's class."""
     match value:
         case pa.Schema():
             return [[field.name, str(field.type)] for field in value]
@@ -28,8 +32,14 @@ def describe(value: object) -> Any:
     if hasattr(value, "identity"):
         return {"connector": value.kind, **value.identity()}  # type: ignore[attr-defined]
     if is_dataclass(value):
-        return {"is": type(value).__name__} | {f.name: describe(getattr(value, f.name)) for f in fields(value)}
-    return {"is": type(value).__name__, "value": str(value)}
+        return {"is": written_name(value)} | {f.name: describe(getattr(value, f.name)) for f in fields(value)}
+    return {"is": written_name(value), "value": str(value)}
+
+
+def written_name(value: object) -> str:
+    """Return the name by which fingerprints know the class of a value."""
+    name = type(value).__name__
+    return _WRITTEN.get(name, name)
 
 
 def fingerprint(sink: Sink, options: object = None) -> str:

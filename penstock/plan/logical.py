@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.errors import QueryError
 from penstock.expr.tree import Expr, Named
 from penstock.operators.bands import Band
-from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.progress.rules import Rule
 from penstock.type_names import sql_type
@@ -84,7 +84,7 @@ class Filter:
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitRows:
     """One output of a filter with m+1 outputs: a row goes to the output of the first predicate that is true, or to the
     last output.
 
@@ -139,7 +139,7 @@ class Union:
 
 
 @dataclass(frozen=True)
-class Windows:
+class AssignWindows:
     """Each row once per window that contains it, with `window_start` and `window_end` after its columns."""
 
     input: Node
@@ -167,7 +167,7 @@ class Aggregate:
 
     input: Node
     keys: tuple[Named, ...]
-    window: Window | Session | RowWindow | Moments
+    window: Window | Session | RowWindow | EqualTimes
     aggregates: tuple[Aggregation, ...]
 
 
@@ -234,7 +234,7 @@ class InOrder:
 
 
 Node = (
-    Source | Filter | Split | Project | MapBatches | Union | Windows | Aggregate | Distinct | TopN | Join | InOrder
+    Source | Filter | SplitRows | Project | MapBatches | Union | AssignWindows | Aggregate | Distinct | TopN | Join | InOrder
 )  # fmt: skip
 
 

@@ -30,14 +30,14 @@ BY_TIME, BY_NUMBER = 0, 1  # the progressing attributes of an input: its time, a
 
 
 @dataclass(frozen=True)
-class Keep:
+class FilterStep:
     """A stateless step: filter by a predicate."""
 
     predicate: Expr
 
 
 @dataclass(frozen=True)
-class Divide:
+class SplitStep:
     """A stateless step: the rows of one output of a filter with several outputs."""
 
     predicates: tuple[Expr, ...]
@@ -45,21 +45,21 @@ class Divide:
 
 
 @dataclass(frozen=True)
-class Compute:
+class ProjectStep:
     """A stateless step: new columns computed from old ones."""
 
     columns: tuple[Named, ...]
 
 
 @dataclass(frozen=True)
-class Assign:
+class AssignWindowsStep:
     """A stateless step: each row once per window that contains it."""
 
     window: Window
 
 
 @dataclass(frozen=True)
-class Apply:
+class MapBatchesStep:
     """A stateless step: apply a Python function to batches. `times` names the time before and after the function, which
     must not make it earlier (None: there is no time after it)."""
 
@@ -68,7 +68,7 @@ class Apply:
     times: tuple[str, str] | None
 
 
-Step = Keep | Divide | Compute | Assign | Apply
+Step = FilterStep | SplitStep | ProjectStep | AssignWindowsStep | MapBatchesStep
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class Program:
     def time_range(self) -> tuple[int, int]:
         """Return the least and the greatest event time for which no operator's arithmetic overflows 64 bits."""
         branches = [b for part in self.inputs for b in part.branches] + [b for s in self.subqueries for b in s.branches]
-        windows = [step.window for branch in branches for step in branch.steps if isinstance(step, Assign)]
+        windows = [step.window for branch in branches for step in branch.steps if isinstance(step, AssignWindowsStep)]
         assigned = [window.size + window.slide for window in windows]
         reach = sum(s.operator.reach for s in self.subqueries) + sum(assigned)
         return MIN_TIME + reach, MAX_TIME - reach

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from penstock.expr.tree import Column, Named
-from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import (
     Aggregate,
+    AssignWindows,
     Distinct,
     Filter,
     InOrder,
@@ -17,10 +18,9 @@ from penstock.plan.logical import (
     Node,
     Project,
     Source,
-    Split,
+    SplitRows,
     TopN,
     Union,
-    Windows,
 )
 
 WINDOW_START = "window_start"
@@ -33,13 +33,13 @@ def columns_of_node(node: Node) -> tuple[str, ...]:
     match node:
         case Source(schema=schema) | MapBatches(schema=schema):
             return tuple(schema.names)
-        case Filter(input=below) | Split(input=below) | Distinct(input=below) | InOrder(input=below):
+        case Filter(input=below) | SplitRows(input=below) | Distinct(input=below) | InOrder(input=below):
             return columns_of_node(below)
         case Union(inputs=inputs):
             return columns_of_node(inputs[0])
         case Project(columns=columns):
             return tuple(named.name for named in columns)
-        case Windows(input=below):
+        case AssignWindows(input=below):
             return (*columns_of_node(below), *WINDOW_COLUMNS)
         case TopN(input=below, number=number):
             return (*columns_of_node(below), *([number] if number is not None else []))
@@ -48,7 +48,7 @@ def columns_of_node(node: Node) -> tuple[str, ...]:
         case Join(names=names):
             return tuple(name for of_input in names for name in of_input)
         case Aggregate(keys=keys, window=window, aggregates=aggregates):
-            borders = window.times if isinstance(window, Moments) else WINDOW_COLUMNS
+            borders = window.times if isinstance(window, EqualTimes) else WINDOW_COLUMNS
             return (*(key.name for key in keys), *borders, *(a.name for a in aggregates))
 
 
@@ -58,7 +58,7 @@ def times_of(node: Node) -> tuple[str, ...]:
     match node:
         case Source(time=time):
             return (time,)
-        case Filter(input=below) | Split(input=below):
+        case Filter(input=below) | SplitRows(input=below):
             return times_of(below)
         case Project(input=below, columns=columns):
             return tuple(name for time in times_of(below) for name in _names_of(time, columns))
@@ -66,7 +66,7 @@ def times_of(node: Node) -> tuple[str, ...]:
             return () if time is None else (time,)
         case Union(inputs=inputs):
             return _times_of_union(inputs)
-        case Windows(input=below):
+        case AssignWindows(input=below):
             return (*WINDOW_COLUMNS, *times_of(below))
         case Aggregate(window=window):
             return _times_of_aggregate(window)
@@ -87,10 +87,10 @@ def _times_of_union(inputs: tuple[Node, ...]) -> tuple[str, ...]:
     return tuple(time for time in times_of(inputs[0]) if first.index(time) in common)
 
 
-def _times_of_aggregate(window: Window | Session | RowWindow | Moments) -> tuple[str, ...]:
+def _times_of_aggregate(window: Window | Session | RowWindow | EqualTimes) -> tuple[str, ...]:
     """Return the progressing attributes of an aggregate's result."""
     match window:
-        case Moments(times):
+        case EqualTimes(times):
             return times
         case Session():
             return (WINDOW_END,)

@@ -16,7 +16,7 @@ HASH, TIME = "#hash", "#time"  # the first two columns of every run
 
 
 @dataclass(frozen=True)
-class Run:
+class RunFile:
     """A run file with state rows of one port.
 
     `min_time`, `median_time` and `max_time` describe the times of its rows. Half of the rows lie below `median_time`,
@@ -40,7 +40,7 @@ class Slice:
     """The rows of a run whose hash is in a range. If the slice's site owns only some of these hashes, the run has no
     rows with the others."""
 
-    run: Run
+    run: RunFile
     range: HashRange
 
 

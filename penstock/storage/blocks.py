@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import xxhash
 
-from penstock.state.runs import Run
+from penstock.state.runs import RunFile
 
 BLOCK = 1 << 18  # bytes: the shortest length of a block
 MOST_BLOCKS = 1024  # blocks of a large file are longer, so that the manifest does not grow with the bytes of state
@@ -41,7 +41,7 @@ class Blocks:
     checksums: str
 
     @classmethod
-    def of(cls, run: Run) -> Blocks:
+    def of(cls, run: RunFile) -> Blocks:
         """Return the blocks of a run; a run without block checksums is one block."""
         return (
             cls(run.size, block_length(run.size), run.blocks) if run.blocks else cls(run.size, run.size, run.checksum)

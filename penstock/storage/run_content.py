@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.state.hash_ranges import Hashes
-from penstock.state.runs import HASH, TIME, Run
+from penstock.state.runs import HASH, TIME, RunFile
 
 BLOCK = 1 << 15  # hashes that are compared at once: they and the result stay in the cache of the core
 _FIRST_COLUMNS = pa.schema([(HASH, pa.uint64()), (TIME, pa.int64())])
 
 
-def wrong_content(run: Run, rows: pa.Table) -> str | None:
+def wrong_content(run: RunFile, rows: pa.Table) -> str | None:
     """Return why a table cannot be the rows of a run; None if it can."""
     if rows.num_rows != run.rows:
         return f"it has {rows.num_rows} rows, but the manifest says {run.rows}"

@@ -18,7 +18,7 @@ import pyarrow as pa
 import xxhash
 
 from penstock.errors import CorruptCheckpointError
-from penstock.state.runs import HASH, TIME, Run, Slice
+from penstock.state.runs import HASH, TIME, RunFile, Slice
 from penstock.storage.blocks import block_checksums
 from penstock.storage.disk_errors import writing
 from penstock.storage.durable import Sync, sync_file
@@ -32,7 +32,7 @@ _MOST_WRITTEN = 10_000
 
 def write_run(
     folder: Path, name: str, rows: pa.Table, port: int = 0, copy: Copy | None = None, sync: Sync = sync_file
-) -> Run:
+) -> RunFile:
     """Write a sorted, non-empty table of state rows of a port as a run, and return its metadata. `copy` also receives
     the content; `sync` makes the file durable, or starts to."""
     data = _serialise(rows)
@@ -44,7 +44,7 @@ def write_run(
     times = rows.column(TIME).to_numpy()
     middle = int(np.partition(times, len(times) // 2)[len(times) // 2])
     least, most, checksum = int(times.min()), int(times.max()), xxhash.xxh3_64_hexdigest(data)
-    return Run(name, port, len(times), data.size, checksum, least, middle, most, block_checksums(memoryview(data)))
+    return RunFile(name, port, len(times), data.size, checksum, least, middle, most, block_checksums(memoryview(data)))
 
 
 def _serialise(rows: pa.Table) -> pa.Buffer:
@@ -101,7 +101,7 @@ class OpenRuns:
         self._runs: dict[Path, dict[str, OpenRun]] = {}
         self._written: dict[Path, str] = {}  # the checksums of runs this process wrote and has not opened yet
 
-    def wrote(self, folder: Path, run: Run) -> None:
+    def wrote(self, folder: Path, run: RunFile) -> None:
         """Record that this process wrote a run."""
         self._written[folder / run.name] = run.checksum
         if len(self._written) > _MOST_WRITTEN:
@@ -138,7 +138,7 @@ def _signature(about: os.stat_result) -> Signature:
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
 
 
-def open_run(path: Path, run: Run, own: bool = False) -> OpenRun:
+def open_run(path: Path, run: RunFile, own: bool = False) -> OpenRun:
     """Map the rows of a run into memory. Raises CorruptCheckpointError if the file is not the run. `own`: this process
     wrote it, so its content is not checked."""
     try:
@@ -152,7 +152,7 @@ def open_run(path: Path, run: Run, own: bool = False) -> OpenRun:
     return OpenRun(path, table, signature)
 
 
-def _mapped(path: Path, run: Run) -> tuple[pa.Buffer, Signature]:
+def _mapped(path: Path, run: RunFile) -> tuple[pa.Buffer, Signature]:
     """Map the file and return its content and signature; its size must match the manifest."""
     descriptor = open_plain(path)
     try:
@@ -164,7 +164,7 @@ def _mapped(path: Path, run: Run) -> tuple[pa.Buffer, Signature]:
         os.close(descriptor)
 
 
-def _verify(path: Path, run: Run, content: pa.Buffer) -> None:
+def _verify(path: Path, run: RunFile, content: pa.Buffer) -> None:
     if (found := xxhash.xxh3_64_hexdigest(content)) != run.checksum:
         raise corrupt(path, f"its checksum is {found}, but the manifest says {run.checksum}")
 

@@ -12,7 +12,7 @@ from penstock.storage.durable import sync_file
 _THREADS = 4
 
 
-class Syncing:
+class BackgroundSync:
     """The files that are being synced. Invariant: a file passed to `later` is durable once `settle` has returned."""
 
     def __init__(self) -> None:

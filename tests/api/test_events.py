@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.api.run_state import Ears
+from penstock.api.run_state import EventLog
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, EpochCommitted, EpochTimed, Event
 
 
@@ -22,7 +22,7 @@ def decisions(number: int) -> list[Event]:
 
 
 def heard(epochs: int, decided: set[int]) -> tuple[Event, ...]:
-    ears = Ears()
+    ears = EventLog()
     for number in range(epochs):
         for event in (*epoch(number), *(decisions(number) if number in decided else ())):
             ears.hear(event)

@@ -28,16 +28,20 @@ class Splits:
 
     name: str = "splits"
 
-    def decide(self, figures: ps.policies.Round) -> Sequence[ps.policies.Decision]:
+    def decide(self, figures: ps.policies.RoundStats) -> Sequence[ps.policies.Decision]:
         first = figures.directory.groups[0]
-        return [ps.policies.Decision(ps.policies.Split(first), "to see")] if len(figures.directory.groups) == 8 else []
+        return (
+            [ps.policies.Decision(ps.policies.SplitGroup(first), "to see")]
+            if len(figures.directory.groups) == 8
+            else []
+        )
 
 
 @dataclass(frozen=True)
 class Fails:
     name: str = "fails"
 
-    def decide(self, figures: ps.policies.Round) -> Sequence[ps.policies.Decision]:
+    def decide(self, figures: ps.policies.RoundStats) -> Sequence[ps.policies.Decision]:
         raise ValueError("no group is good enough")
 
 
@@ -45,7 +49,7 @@ class Fails:
 class SaysNothing:
     name: str = "says nothing"
 
-    def decide(self, figures: ps.policies.Round) -> Any:
+    def decide(self, figures: ps.policies.RoundStats) -> Any:
         return None
 
 

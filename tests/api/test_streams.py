@@ -13,11 +13,12 @@ import penstock as ps
 from penstock.errors import QueryError
 from penstock.expr.tree import Call, Cast, Column, Literal, Named
 from penstock.operators.bands import Band
-from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import (
     Aggregate,
     Aggregation,
+    AssignWindows,
     Distinct,
     Filter,
     InOrder,
@@ -25,10 +26,9 @@ from penstock.plan.logical import (
     MapBatches,
     Order,
     Project,
-    Split,
+    SplitRows,
     TopN,
     Union,
-    Windows,
 )
 
 SECOND = 1_000_000
@@ -57,8 +57,8 @@ def test_split_gives_one_stream_more_than_conditions() -> None:
     with pytest.raises(QueryError, match="unknown column `x`"):
         A.split(ps.col("k") > 1, "x")
     outputs = A.split(ps.col("k") > 1, ps.col("s") == "x")
-    assert outputs[0].node == Split(A.node, (predicates[0], Call("=", (Column("s"), Literal("x")))), 0)
-    assert [o.node.output for o in outputs if isinstance(o.node, Split)] == [0, 1, 2]
+    assert outputs[0].node == SplitRows(A.node, (predicates[0], Call("=", (Column("s"), Literal("x")))), 0)
+    assert [o.node.output for o in outputs if isinstance(o.node, SplitRows)] == [0, 1, 2]
 
 
 def test_union_goes_by_position_and_casts_to_common_types() -> None:
@@ -96,7 +96,7 @@ def test_distinct_and_order_go_by_a_time() -> None:
 
 
 def test_windowed_rows() -> None:
-    assert WINDOWED.node == Windows(A.node, Window("ts", 10 * SECOND, 10 * SECOND))
+    assert WINDOWED.node == AssignWindows(A.node, Window("ts", 10 * SECOND, 10 * SECOND))
     assert WINDOWED.times == ("window_start", "window_end", "ts")
 
 
@@ -217,7 +217,7 @@ def test_windows_of_rows() -> None:
 def test_groups_by_times() -> None:
     joined = A.join(B, "k", within="1s")
     both = joined.group_by("k").at("ts", "right_ts").agg(n=ps.count())
-    assert both.wide == Aggregate(joined.node, NAMED_K, Moments(("ts", "right_ts")), COUNT)
+    assert both.wide == Aggregate(joined.node, NAMED_K, EqualTimes(("ts", "right_ts")), COUNT)
     assert both.schema.names == ["k", "ts", "right_ts", "n"]
 
 

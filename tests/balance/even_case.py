@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from penstock.balance.decisions import Decision
 from penstock.balance.policy import Learning, Policy
-from penstock.balance.stats import Figures, Loads, Round
+from penstock.balance.stats import FloatArray, Loads, RoundStats
 from penstock.state.directory import Directory, Group, uniform
 
 KEY_BITS = 14  # every key is a prefix of the hash of this length
@@ -28,7 +28,7 @@ def figures_of(
     seconds: float = 10.0,
     capacity: int = 0,
     memory: int = 0,
-) -> Round:
+) -> RoundStats:
     """A round of one epoch. Sites of speed 1 work through a thousand rows in a second."""
     counts, homes = np.asarray(rows, np.int64), np.asarray(directory.homes)
     speed = np.asarray(speeds if speeds is not None else np.ones(directory.sites), np.float64)
@@ -48,7 +48,7 @@ def figures_of(
     )
     backlog = np.bincount(homes, weights=waiting, minlength=directory.sites)
     share = np.full(directory.sites, busy.max())
-    return Round(directory, 10, seconds, loads, busy, share, backlog, capacity, memory)
+    return RoundStats(directory, 10, seconds, loads, busy, share, backlog, capacity, memory)
 
 
 def _counts(given: Sequence[int] | None, length: int) -> npt.NDArray[np.int64]:
@@ -61,14 +61,14 @@ class World:
     left. A site has `deadline` seconds for a round, and may have `capacity` rows pending; 0 stands for no bound."""
 
     directory: Directory
-    keys: Figures
-    speeds: Figures
-    pending: Figures = field(default_factory=lambda: np.zeros(1 << KEY_BITS))
+    keys: FloatArray
+    speeds: FloatArray
+    pending: FloatArray = field(default_factory=lambda: np.zeros(1 << KEY_BITS))
     deadline: float = 0.0
     capacity: int = 0
     history: tuple[Sequence[Decision], ...] = ()
 
-    def figures(self) -> Round:
+    def figures(self) -> RoundStats:
         rows, heaviest = self._of_groups(self.keys), self._of_groups(self.keys, np.maximum)
         figures = figures_of(
             self.directory, rows, speeds=list(self.speeds), heaviest=list(heaviest),
@@ -76,7 +76,7 @@ class World:
         )  # fmt: skip
         return self._until_the_deadline(figures) if self.deadline else figures
 
-    def _until_the_deadline(self, figures: Round) -> Round:
+    def _until_the_deadline(self, figures: RoundStats) -> RoundStats:
         """In ten epochs, over which backlogs grow or shrink evenly."""
         before, after = (figures.of_sites(self._of_groups(keys)) for keys in (self.pending, self.left()))
         growth = (after - before) / 10
@@ -88,7 +88,7 @@ class World:
             share=np.full(len(before), self.deadline), seconds=self.deadline, capacity=self.capacity,
         )  # fmt: skip
 
-    def left(self) -> Figures:
+    def left(self) -> FloatArray:
         """The rows of each key that the next round leaves pending. What a buffer has no room for is not admitted."""
         waiting, homes = self.keys + self.pending, self._homes()
         of_sites = np.bincount(homes, weights=waiting, minlength=self.directory.sites)
@@ -101,7 +101,7 @@ class World:
         widths = [1 << (KEY_BITS - group.depth) for group in self.directory.groups]
         return np.repeat(np.asarray(self.directory.homes), widths)
 
-    def _of_groups(self, keys: Figures, how: np.ufunc = np.add) -> npt.NDArray[np.int64]:
+    def _of_groups(self, keys: FloatArray, how: np.ufunc = np.add) -> npt.NDArray[np.int64]:
         borders = [group.prefix << (KEY_BITS - group.depth) for group in self.directory.groups]
         return how.reduceat(keys, borders).astype(np.int64)
 
@@ -121,7 +121,7 @@ class World:
             world = replace(world, directory=changed(world.directory, made), pending=pending, history=history)
         return world
 
-    def under(self, keys: Figures) -> World:
+    def under(self, keys: FloatArray) -> World:
         return replace(self, keys=keys)
 
 
@@ -131,29 +131,29 @@ def changed(directory: Directory, made: Sequence[Decision]) -> Directory:
     return directory
 
 
-def world(speeds: Sequence[float], keys: Figures, groups_per_site: int = 16) -> World:
+def world(speeds: Sequence[float], keys: FloatArray, groups_per_site: int = 16) -> World:
     return World(uniform(len(speeds), groups_per_site), keys, np.asarray(speeds, np.float64))
 
 
-def even_keys(rows: int = 160_000) -> Figures:
+def even_keys(rows: int = 160_000) -> FloatArray:
     return np.full(1 << KEY_BITS, rows / (1 << KEY_BITS))
 
 
-def zipf_groups(power: float, seed: int, depth: int = 7, rows: int = 160_000) -> Figures:
+def zipf_groups(power: float, seed: int, depth: int = 7, rows: int = 160_000) -> FloatArray:
     """Ranges of keys whose rows follow Zipf's law, in random order; all keys of a range are alike."""
     ranks = np.random.default_rng(seed).permutation(1 << depth) + 1
     weights = np.repeat(1.0 / ranks**power, 1 << (KEY_BITS - depth))
     return rows * weights / weights.sum()
 
 
-def hot_range(first: float, part: float, of_rows: float, rows: int = 160_000) -> Figures:
+def hot_range(first: float, part: float, of_rows: float, rows: int = 160_000) -> FloatArray:
     """`of_rows` of the rows have keys in `part` of the hash space, which begins at `first`."""
     places = (np.arange(1 << KEY_BITS) / (1 << KEY_BITS) - first) % 1
     hot = places < part
     return rows * np.where(hot, of_rows / hot.sum(), (1 - of_rows) / (~hot).sum())
 
 
-def hot_keys(count: int, of_rows: float, seed: int, rows: int = 160_000) -> Figures:
+def hot_keys(count: int, of_rows: float, seed: int, rows: int = 160_000) -> FloatArray:
     """`of_rows` of the rows have one of so many keys, which lie anywhere."""
     keys = even_keys(int(rows * (1 - of_rows)))
     keys[np.random.default_rng(seed).choice(len(keys), count, replace=False)] += rows * of_rows / count

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.balance.decisions import Decision, Move
 from penstock.balance.policy import Policy
-from penstock.balance.stats import Figures, Loads, Round
+from penstock.balance.stats import FloatArray, Loads, RoundStats
 from penstock.state.directory import Directory, uniform
 
 Integers = Sequence[int] | npt.NDArray[np.int64]
@@ -20,18 +20,18 @@ Integers = Sequence[int] | npt.NDArray[np.int64]
 def round_of(
     directory: Directory,
     rows: Integers,
-    speeds: Sequence[float] | Figures,
+    speeds: Sequence[float] | FloatArray,
     *,
     state: Integers | None = None,
     share: float | None = None,
     memory: int = 0,
-) -> Round:
+) -> RoundStats:
     """`rows` came to each group, and each site works through so many in a second."""
     none = np.zeros(len(rows), np.int64)
     held = none if state is None else np.asarray(state)
     loads = Loads(np.asarray(rows), none, none * 1.0, none, held, none, none, np.asarray(rows), none * 1.0)
     sites = np.zeros(directory.sites)
-    figures = Round(directory, 1, 1.0, loads, sites, sites, sites, memory=memory)
+    figures = RoundStats(directory, 1, 1.0, loads, sites, sites, sites, memory=memory)
     busy = figures.of_sites(loads.rows) / np.asarray(speeds)
     return replace(figures, busy=busy, share=np.full(len(busy), busy.max() if share is None else share))
 
@@ -52,20 +52,20 @@ def applied(directory: Directory, decisions: Sequence[Decision]) -> Directory:
     return directory
 
 
-def with_sites_renamed(figures: Round, names: Sequence[int]) -> Round:
+def with_sites_renamed(figures: RoundStats, names: Sequence[int]) -> RoundStats:
     """The same round where site n is called names[n]."""
     directory = replace(figures.directory, homes=tuple(names[home] for home in figures.directory.homes))
     old = np.argsort(names)
     return replace(figures, directory=directory, busy=figures.busy[old], share=figures.share[old])
 
 
-def would_be_busy(figures: Round, directory: Directory) -> Figures:
+def would_be_busy(figures: RoundStats, directory: Directory) -> FloatArray:
     """How long sites work if the rows of a round come again under another directory."""
     return replace(figures, directory=directory).of_sites(figures.loads.rows) / figures.speeds
 
 
 @st.composite
-def any_round(draw: st.DrawFn) -> Round:
+def any_round(draw: st.DrawFn) -> RoundStats:
     sites, groups = draw(st.integers(1, 7)), 2 ** draw(st.integers(3, 5))
 
     def per_group(most: int) -> st.SearchStrategy[list[int]]:
@@ -84,8 +84,8 @@ class Cluster:
     holds all others back."""
 
     directory: Directory
-    speeds: Figures
-    rates: Figures
+    speeds: FloatArray
+    rates: FloatArray
 
     @property
     def throughput(self) -> float:
@@ -98,7 +98,7 @@ class Cluster:
         """The part of what sites could do if work could be divided at will."""
         return self.throughput / float(self.speeds.sum())
 
-    def a_round(self, seconds: float) -> Round:
+    def a_round(self, seconds: float) -> RoundStats:
         rows = np.rint(self.rates / self.rates.sum() * self.throughput * seconds).astype(np.int64)
         return round_of(self.directory, rows, self.speeds)
 

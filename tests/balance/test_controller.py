@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from penstock.balance.controller import Controller
-from penstock.balance.decisions import Change, Decision, Measured, Merge, Move, Scale, Split
+from penstock.balance.decisions import Change, Decision, Measured, Merge, Move, Scale, SplitGroup
 from penstock.balance.policies import policy_named, register
 from penstock.balance.rules import MEGABYTE, Rules
-from penstock.balance.stats import Loads, Round
+from penstock.balance.stats import Loads, RoundStats
 from penstock.errors import ConfigError
 from penstock.state.directory import Directory, Group, uniform
 
@@ -28,11 +28,13 @@ class Scripted:
     gain: float = 0.0
     name: str = "scripted"
 
-    def decide(self, figures: Round) -> Sequence[Decision]:
+    def decide(self, figures: RoundStats) -> Sequence[Decision]:
         return [Decision(change, "because", self.gain) for change in self.changes]
 
 
-def epoch(directory: Directory | None = None, seconds: float = 1.0, busy: float = 0.5, **figures: list[int]) -> Round:
+def epoch(
+    directory: Directory | None = None, seconds: float = 1.0, busy: float = 0.5, **figures: list[int]
+) -> RoundStats:
     """One epoch in which every group got 100 rows and holds a megabyte, unless `figures` say otherwise."""
     directory = directory or uniform(2, 2)
     count = len(directory.groups)
@@ -40,7 +42,7 @@ def epoch(directory: Directory | None = None, seconds: float = 1.0, busy: float 
     columns = {name: np.asarray(figures.get(name, [value] * count), np.int64) for name, value in usual.items()}
     loads = Loads(**columns, seconds=np.full(count, 0.1), done=columns["rows"], output=np.zeros(count))
     sites = np.ones(directory.sites)
-    return Round(directory, 1, seconds, loads, sites * busy, sites, sites * 0)
+    return RoundStats(directory, 1, seconds, loads, sites * busy, sites, sites * 0)
 
 
 def controller(*changes: Change, rules: Rules = FREE, gain: float = 0.0) -> Controller:
@@ -78,7 +80,7 @@ def test_in_the_first_part_of_a_calm_round_nobody_has_to_tell() -> None:
 
 
 def test_behind_a_change_they_tell_all_the_time() -> None:
-    following, verdict = controller(Split(FIRST)).heard(epoch()).decide()
+    following, verdict = controller(SplitGroup(FIRST)).heard(epoch()).decide()
     assert len(verdict.accepted) == 1
     assert following.listens
     assert following.heard(epoch(verdict.directory)).due
@@ -101,11 +103,11 @@ def test_backlog_is_an_average_and_the_last_use_the_latest() -> None:
 
 def test_later_decisions_may_rely_on_earlier_ones() -> None:
     half = FIRST.halves[1]
-    _, verdict = controller(Split(FIRST), Move(half, 0, 1), Scale(3)).heard(epoch()).decide()
+    _, verdict = controller(SplitGroup(FIRST), Move(half, 0, 1), Scale(3)).heard(epoch()).decide()
     assert verdict.refused == ()
     assert len(verdict.directory.groups) == 5
     assert verdict.directory.sites == 3
-    _, verdict = controller(Move(half, 0, 1), Split(FIRST)).heard(epoch()).decide()
+    _, verdict = controller(Move(half, 0, 1), SplitGroup(FIRST)).heard(epoch()).decide()
     assert [(str(r.decision.change), r.rule) for r in verdict.refused] == [
         ("move 001 from site 0 to site 1", "there is no such group")
     ]
@@ -114,8 +116,8 @@ def test_later_decisions_may_rely_on_earlier_ones() -> None:
 @pytest.mark.parametrize(
     ("change", "figures", "rule"),
     [
-        (Split(FIRST), {"heaviest": [100, 1, 1, 1]}, "one key"),
-        (Split(Group(0, 48)), {}, "no such group"),
+        (SplitGroup(FIRST), {"heaviest": [100, 1, 1, 1]}, "one key"),
+        (SplitGroup(Group(0, 48)), {}, "no such group"),
         (Scale(9), {}, "1 to 8 sites"),
         (Scale(2), {}, "as many sites already"),
         (Merge(Group(0, 2)), {}, "do not exist"),
@@ -146,7 +148,7 @@ def test_a_group_that_was_moved_stays_for_a_while() -> None:
 
 def test_halves_of_a_group_that_was_moved_stay_as_long() -> None:
     rules = replace(FREE, cool_down=1)
-    now, _ = controller(Move(FIRST, 0, 1), Split(FIRST), rules=rules).heard(epoch()).decide()
+    now, _ = controller(Move(FIRST, 0, 1), SplitGroup(FIRST), rules=rules).heard(epoch()).decide()
     assert set(now.settled) >= set(FIRST.halves)
 
 
@@ -197,7 +199,7 @@ def test_where_all_buffers_are_too_full_the_fuller_site_gives() -> None:
 
 def test_what_is_known_of_groups_that_are_new() -> None:
     """A half counts for half of what was split, a merged group for both of its halves."""
-    moves = (Split(FIRST), Move(FIRST.halves[0], 0, 1))
+    moves = (SplitGroup(FIRST), Move(FIRST.halves[0], 0, 1))
     _, verdict = controller(*moves, rules=replace(FREE, budget=0)).heard(epoch()).decide()
     assert len(verdict.accepted) == 2
     merged = (Merge(Group(0, 1)), Move(Group(0, 1), 0, 1))

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from penstock.balance.decisions import Scale
 from penstock.balance.declustering import BUSY, OCCUPANCY, Thresholds, degree, roles
 from penstock.balance.policies.diffusion import Diffusion
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.errors import ConfigError
 from penstock.state.directory import uniform
 
 
-def filled(*occupancy: float, busy: float = 0.5) -> Round:
+def filled(*occupancy: float, busy: float = 0.5) -> RoundStats:
     """A round in which the buffers of sites were so full."""
     sites = len(occupancy)
     figures = figures_of(uniform(sites, 4), [1000] * len(uniform(sites, 4).groups), capacity=1000)

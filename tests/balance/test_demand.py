@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.balance.estimate import demand
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.state.directory import uniform
 
 ROWS = [1000, 2000, 3000, 4000, 1000, 2000, 3000, 4000]
 
 
-def times(figures: Round) -> list[float]:
+def times(figures: RoundStats) -> list[float]:
     asked = demand(figures)
     return [float(t) for t in figures.of_sites(asked.work) / asked.speeds]
 

@@ -8,21 +8,21 @@ from even_case import World, even_keys, figures_of, world
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.balance.decisions import Merge, Move, Scale, Split
+from penstock.balance.decisions import Merge, Move, Scale, SplitGroup
 from penstock.balance.policies.diffusion import Diffusion
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.state.directory import Group, uniform
 
 PLAIN = Diffusion(theta=None)
 
 
-def filled(rows: list[int], *occupancy: float) -> Round:
+def filled(rows: list[int], *occupancy: float) -> RoundStats:
     directory = uniform(len(occupancy), len(rows) // len(occupancy))
     figures = figures_of(directory, rows, state_bytes=[100 * count for count in rows], capacity=1000)
     return replace(figures, backlog=1000 * np.asarray(occupancy))
 
 
-def moves(figures: Round) -> list[Move]:
+def moves(figures: RoundStats) -> list[Move]:
     made = [decision.change for decision in PLAIN.decide(figures)]
     assert all(isinstance(change, Move) for change in made)
     return made  # type: ignore[return-value]
@@ -82,9 +82,9 @@ def test_the_number_of_sites_comes_first_where_it_may_change() -> None:
 def test_groups_that_stay_are_kept_neither_too_large_nor_too_hot() -> None:
     figures = filled([5000, 3100, 1000, 900, 1000, 1000, 1000, 1000], 0.8, 0.0)
     made = [decision.change for decision in Diffusion().decide(figures)]
-    assert made == [Move(Group(1, 3), 0, 1), Split(Group(0, 3))]  # the one that moves is not split meanwhile
+    assert made == [Move(Group(1, 3), 0, 1), SplitGroup(Group(0, 3))]  # the one that moves is not split meanwhile
     large = figures_of(uniform(2, 2), [1000] * 4, state_rows=[10, 10, 10, 201])
-    assert [decision.change for decision in Diffusion(theta=100).decide(large)] == [Split(Group(3, 2))]
+    assert [decision.change for decision in Diffusion(theta=100).decide(large)] == [SplitGroup(Group(3, 2))]
 
 
 def test_what_was_split_becomes_one_again_but_not_what_there_was_at_first() -> None:

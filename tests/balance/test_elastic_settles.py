@@ -11,7 +11,7 @@ import pytest
 
 from penstock.balance.controller import Controller, controllers
 from penstock.balance.decisions import Scale
-from penstock.balance.stats import Loads, Round
+from penstock.balance.stats import Loads, RoundStats
 from penstock.settings import Settings
 from penstock.state.directory import Directory, uniform
 
@@ -73,7 +73,7 @@ class Subquery:
         self.arriving: Figures = load.rows * weights / weights.sum()
         self.at_source = self.pending = np.zeros(KEYS)
 
-    def epoch(self, directory: Directory) -> Round:
+    def epoch(self, directory: Directory) -> RoundStats:
         load, homes = self.load, _homes(directory)
         sites, borders = directory.sites, [g.prefix << (KEY_BITS - g.depth) for g in directory.groups]
         came = self._admitted(homes, sites)
@@ -94,7 +94,7 @@ class Subquery:
         def counts(of_keys: Figures) -> npt.NDArray[np.int64]:
             return np.asarray(groups(of_keys).round(), np.int64)
 
-        return Round(
+        return RoundStats(
             directory, 1, 1.0,
             Loads(
                 rows=counts(came), heaviest=counts(came) // 50, seconds=groups(worked), state_rows=counts(came),

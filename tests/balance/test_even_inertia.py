@@ -11,7 +11,7 @@ from even_case import changed, even_keys, figures_of, world
 
 from penstock.balance.decisions import Decision
 from penstock.balance.policies.even import Even
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.state.directory import uniform
 from penstock.state.hash_ranges import HASH_END
 
@@ -29,7 +29,7 @@ def test_sites_that_stay_slow_are_believed_to_be_so_by_and_by(slow: int, groups_
     assert not any(end.history[-2:])
 
 
-def _given_away(figures: Round, made: Sequence[Decision]) -> float:
+def _given_away(figures: RoundStats, made: Sequence[Decision]) -> float:
     """The part of all hashes that site 0 gives to others."""
     kept = (part.high - part.low for part in changed(figures.directory, made).stretches_of(0))
     return 1 / figures.directory.sites - sum(kept) / HASH_END

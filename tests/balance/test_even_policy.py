@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.balance.controller import Controller
-from penstock.balance.decisions import Merge, Move, Split
-from penstock.balance.levelling import Prices, Step, worthwhile
+from penstock.balance.decisions import Merge, Move, SplitGroup
+from penstock.balance.levelling import MoveCosts, Step, worthwhile
 from penstock.balance.policies.even import Even
 from penstock.balance.rules import Rules
-from penstock.balance.stats import Figures, Round
+from penstock.balance.stats import FloatArray, RoundStats
 from penstock.state.directory import Directory, uniform
 
 EVEN = Even(inertia=0.0)  # it believes what one round tells
 SLOWED = [0.5] + [1.0] * 7
 
 
-def predicted(figures: Round, directory: Directory, speeds: list[float]) -> float:
+def predicted(figures: RoundStats, directory: Directory, speeds: list[float]) -> float:
     """How long the slowest site takes under another directory, were the halves of groups alike."""
     known = figures.directory
     rows = {group: int(count) for group, count in zip(known.groups, figures.loads.rows, strict=True)}
@@ -112,7 +112,7 @@ def test_a_hot_group_with_a_heavy_key_is_split_but_not_moved_before_it_is_measur
     rows = [9000, *[500] * 63]
     made = EVEN.decide(figures_of(uniform(4, 16), rows, heaviest=[4000, *[5] * 63]))
     hot = uniform(4, 16).groups[0]
-    assert made[0].change == Split(hot)
+    assert made[0].change == SplitGroup(hot)
     assert not set(hot.halves) & {d.change.group for d in made if isinstance(d.change, Move)}
 
 
@@ -153,7 +153,7 @@ def test_steps_are_taken_as_long_as_they_bring_more_than_they_cost() -> None:
 def test_a_large_group_is_split_also_where_all_is_even() -> None:
     held = [10, 10, 3 << 20, 10, 10, 10, 10, 10]
     made = EVEN.decide(figures_of(uniform(2, 4), [1000] * 8, state_rows=held))
-    assert [decision.change for decision in made] == [Split(uniform(2, 4).groups[2])]
+    assert [decision.change for decision in made] == [SplitGroup(uniform(2, 4).groups[2])]
 
 
 def test_the_groups_that_there_were_at_first_are_not_merged() -> None:
@@ -222,7 +222,7 @@ def test_slowed_sites_end_close_to_the_ideal_in_two_rounds(slow: int, groups_per
     assert rests(end)
 
 
-def wandering() -> list[tuple[str, list[Figures]]]:
+def wandering() -> list[tuple[str, list[FloatArray]]]:
     return [
         ("80/20", [hot_range(first, 0.2, 0.8) for first in (0.1, 0.4, 0.7, 0.9)]),
         ("hot keys", [hot_keys(100, 0.9, seed) for seed in range(4)]),
@@ -231,7 +231,7 @@ def wandering() -> list[tuple[str, list[Figures]]]:
 
 
 @pytest.mark.parametrize("heats", [heats for _, heats in wandering()], ids=[name for name, _ in wandering()])
-def test_skew_that_wanders_is_evened_out_within_two_rounds(heats: list[Figures]) -> None:
+def test_skew_that_wanders_is_evened_out_within_two_rounds(heats: list[FloatArray]) -> None:
     now = world([1.0] * 8, heats[0])
     for keys in heats:
         now = now.under(keys)
@@ -273,7 +273,7 @@ def test_under_a_deadline_the_backlog_goes_away() -> None:
     assert not any(end.history[-5:])
 
 
-def noisy(figures: Round, rng: np.random.Generator) -> Round:
+def noisy(figures: RoundStats, rng: np.random.Generator) -> RoundStats:
     """As measured: rows come at random, groups' times vary by a fifth and those of sites by two percent."""
     rows, loads = rng.poisson(figures.loads.rows), figures.loads
     per_row = figures.busy / np.maximum(figures.of_sites(loads.rows), 1)
@@ -307,7 +307,7 @@ def test_in_a_controller_the_rules_let_it_through() -> None:
 
 
 def test_prices_are_paid_back_over_the_rounds_to_come() -> None:
-    patient, hasty = Even(prices=Prices(rounds=100)), Even(prices=Prices(rounds=0.1))
+    patient, hasty = Even(prices=MoveCosts(rounds=100)), Even(prices=MoveCosts(rounds=0.1))
     figures = figures_of(uniform(2, 4), [1500] * 4 + [500] * 4, state_bytes=[10**8] * 8)
     assert any(isinstance(decision.change, Move) for decision in patient.decide(figures))
     assert not any(isinstance(decision.change, Move) for decision in hasty.decide(figures))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.balance.flushing import BLOCK_BITS, Closing, Flushing, Leisure, at_least, pressing
+from penstock.balance.flushing import BLOCK_BITS, Closing, Flushing, IdleBudget, at_least, pressing
 from penstock.state.directory import Group, uniform
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, common, remaining
 
@@ -116,7 +116,7 @@ def test_eager_puts_nothing_off() -> None:
 
 
 def test_leisure_is_what_work_leaves_of_an_epoch() -> None:
-    before = Leisure(0.5)
+    before = IdleBudget(0.5)
     assert before.seconds(0) == 0.0  # nothing is known yet
     assert before.after(0.3, 0.1).seconds(0) == pytest.approx(0.3)
     assert before.after(0.3, 0.1).seconds(1) == 0.0

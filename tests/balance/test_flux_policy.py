@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from penstock.balance.decisions import Decision, Move
 from penstock.balance.policies.flux import Flux
 from penstock.balance.policy import Paced
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.state.directory import Group, uniform
 
 FLUX = Flux()
 TWO_SITES = homes(uniform(2, 2), 0, 0, 0, 1)  # three groups at site 0, one at site 1
 
 
-def figure_5() -> Round:
+def figure_5() -> RoundStats:
     """Sites 0 to 3 are the paper's 1 to 4, and groups have the numbers of its partitions."""
     rows = {4: 35, 5: 40, 6: 25, 9: 50, 8: 15, 10: 10, 11: 25, 12: 20, 14: 20}
     places = (0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3)
@@ -113,28 +113,28 @@ def test_a_site_without_rows_is_taken_to_be_as_fast_as_the_others() -> None:
     ],
     ids=["one site", "no rows", "no time"],
 )
-def test_there_is_nothing_to_decide(figures: Round) -> None:
+def test_there_is_nothing_to_decide(figures: RoundStats) -> None:
     with np.errstate(all="raise"):
         assert moves(FLUX.decide(figures)) == []
 
 
 @settings(deadline=None)
 @given(any_round())
-def test_equally_busy_sites_are_left_alone(figures: Round) -> None:
+def test_equally_busy_sites_are_left_alone(figures: RoundStats) -> None:
     alike = replace(figures, busy=np.full(figures.directory.sites, 0.5), share=np.ones(figures.directory.sites))
     assert moves(FLUX.decide(alike)) == []
 
 
 @settings(deadline=None)
 @given(any_round())
-def test_a_site_gives_or_receives_at_most_once(figures: Round) -> None:
+def test_a_site_gives_or_receives_at_most_once(figures: RoundStats) -> None:
     sites = [site for _, source, target in moves(FLUX.decide(figures)) for site in (source, target)]
     assert len(sites) == len(set(sites))
 
 
 @settings(deadline=None)
 @given(any_round())
-def test_every_move_brings_two_sites_closer_together(figures: Round) -> None:
+def test_every_move_brings_two_sites_closer_together(figures: RoundStats) -> None:
     for made in FLUX.decide(figures):
         assert isinstance(made.change, Move)
         pair = [made.change.source, made.change.target]
@@ -146,7 +146,7 @@ def test_every_move_brings_two_sites_closer_together(figures: Round) -> None:
 
 @settings(deadline=None)
 @given(any_round())
-def test_together_the_decisions_gain_what_the_slowest_site_does(figures: Round) -> None:
+def test_together_the_decisions_gain_what_the_slowest_site_does(figures: RoundStats) -> None:
     decisions = FLUX.decide(figures)
     assert all(made.gain >= 0 for made in decisions)
     slowest = would_be_busy(figures, applied(figures.directory, decisions)).max()
@@ -155,7 +155,7 @@ def test_together_the_decisions_gain_what_the_slowest_site_does(figures: Round) 
 
 @settings(deadline=None)
 @given(any_round(), st.randoms())
-def test_the_numbers_of_sites_do_not_matter(figures: Round, random) -> None:  # type: ignore[no-untyped-def]
+def test_the_numbers_of_sites_do_not_matter(figures: RoundStats, random) -> None:  # type: ignore[no-untyped-def]
     assume(len(set(figures.utilisation)) == figures.directory.sites)
     names = random.sample(range(figures.directory.sites), figures.directory.sites)
     expected = [(group, names[source], names[target]) for group, source, target in moves(FLUX.decide(figures))]

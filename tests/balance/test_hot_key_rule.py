@@ -12,7 +12,7 @@ from penstock.balance.decisions import Gather, Spread
 from penstock.balance.estimate import demand
 from penstock.balance.keys import CellLoads, KeyLoad, heaviest
 from penstock.balance.policies.even import Even, gathers, spreads
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.state.directory import uniform
 from penstock.state.hot_keys import Cells
 
@@ -20,14 +20,14 @@ DIRECTORY = uniform(4, 4)
 HASH = DIRECTORY.groups[5].range.low + 12345  # it lives at site 1
 
 
-def hot(rows: tuple[int, ...], may_cut: tuple[int, ...] = (0, 1), others: int = 1000) -> Round:
+def hot(rows: tuple[int, ...], may_cut: tuple[int, ...] = (0, 1), others: int = 1000) -> RoundStats:
     """A key with some rows beside groups that have a thousand each."""
     counts = [others + (sum(rows) if place == 5 else 0) for place in range(len(DIRECTORY.groups))]
     figures = figures_of(DIRECTORY, counts, heaviest=[1] * 5 + [sum(rows)] + [1] * 10)
     return replace(figures, may_cut=may_cut, keys=(KeyLoad(HASH, rows), KeyLoad(17, (1, 1))))
 
 
-def spread(cut: list[int], copied: int) -> Round:
+def spread(cut: list[int], copied: int) -> RoundStats:
     """A key in three cells beside groups that have a thousand rows each; all rows cost the same."""
     directory = DIRECTORY.spread_over(Cells(HASH, 0, (1, 0, 3)))
     figures = figures_of(directory, [1000] * len(directory.groups))
@@ -61,7 +61,7 @@ def test_a_key_gets_as_many_cells_as_it_needs() -> None:
         (hot((90, 0), others=1), "so few rows say nothing"),
     ],
 )
-def test_a_key_is_not_spread_for_nothing(figures: Round, why: str) -> None:
+def test_a_key_is_not_spread_for_nothing(figures: RoundStats, why: str) -> None:
     assert spreads(figures, demand(figures), 0.05) == [], why
 
 

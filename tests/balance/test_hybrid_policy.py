@@ -11,14 +11,14 @@ from penstock.balance.policies.hybrid import Hybrid
 from penstock.balance.policies.memory import Memory
 from penstock.balance.policies.pacing import Pacing
 from penstock.balance.policy import Paced
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.state.directory import uniform
 
 HYBRID = Hybrid()
 DIRECTORY = homes(uniform(2, 2), 0, 0, 0, 1)  # three groups at site 0, one at site 1
 
 
-def with_memory(memory: int) -> Round:
+def with_memory(memory: int) -> RoundStats:
     """Site 0 holds 60 bytes and has 100 rows, site 1 90 bytes and 20 rows."""
     return round_of(DIRECTORY, [60, 40, 0, 20], [100, 100], state=[30, 20, 10, 90], memory=memory)
 
@@ -41,7 +41,7 @@ def test_a_site_with_too_much_state_comes_first() -> None:
 
 @settings(deadline=None)
 @given(any_round())
-def test_no_site_overflows_because_of_work(figures: Round) -> None:
+def test_no_site_overflows_because_of_work(figures: RoundStats) -> None:
     before = figures.of_sites(figures.loads.state_bytes)
     after = replace(figures, directory=applied(figures.directory, HYBRID.decide(figures)))
     if figures.memory and before.max() <= figures.memory:

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.balance.intake.lead import Standing, lowest_marks, shares, substream_shares
+from penstock.balance.intake.lead import SourceLead, lowest_marks, shares, substream_shares
 from penstock.progress.mark import BEGIN, END, Mark, at
 
-ENDED = Standing(END, ended=True)
+ENDED = SourceLead(END, ended=True)
 
 
-def standing(mark: int, waiting: int = 1000, span: float = 0.0, clock: str = "") -> Standing:
-    return Standing(at(mark), waiting=waiting, span_per_row=span, clock=clock)
+def standing(mark: int, waiting: int = 1000, span: float = 0.0, clock: str = "") -> SourceLead:
+    return SourceLead(at(mark), waiting=waiting, span_per_row=span, clock=clock)
 
 
 # -- by hand -------------------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_a_source_with_nothing_to_read_holds_nobody_back() -> None:
 
 
 def test_a_source_that_has_not_begun_but_has_rows_is_waited_for() -> None:
-    assert shares(900, [Standing(BEGIN, waiting=5), standing(500)], 60) == (900, 0)
+    assert shares(900, [SourceLead(BEGIN, waiting=5), standing(500)], 60) == (900, 0)
 
 
 def test_an_ended_source_holds_nobody_back() -> None:
@@ -72,7 +72,7 @@ def test_every_source_that_may_give_any_is_asked_also_where_there_are_too_few_ro
 
 
 def test_the_span_of_a_row_is_measured_and_smoothed() -> None:
-    begun = Standing(BEGIN).asked(10, 10, 90).reached(at(1000), False)
+    begun = SourceLead(BEGIN).asked(10, 10, 90).reached(at(1000), False)
     assert begun.span_per_row == 0  # there is no span from the beginning of time
     once = begun.asked(10, 10, 80).reached(at(1040), False)
     assert once.span_per_row == 4
@@ -101,7 +101,7 @@ bounds = st.none() | st.integers(0, 120)
 
 @given(st.integers(1, 1000), standings, bounds)
 def test_the_shares_are_together_what_an_epoch_may_take_in(
-    rows: int, sources: list[Standing], bound: int | None
+    rows: int, sources: list[SourceLead], bound: int | None
 ) -> None:
     found = shares(rows, sources, bound)
     left = sum(not source.ended for source in sources)
@@ -112,7 +112,7 @@ def test_the_shares_are_together_what_an_epoch_may_take_in(
 
 
 @given(st.integers(1, 1000), standings, bounds)
-def test_the_lowest_gets_at_least_an_even_share(rows: int, sources: list[Standing], bound: int | None) -> None:
+def test_the_lowest_gets_at_least_an_even_share(rows: int, sources: list[SourceLead], bound: int | None) -> None:
     found = shares(rows, sources, bound)
     left = [n for n, source in enumerate(sources) if not source.ended]
     for having_rows in ([n for n in left if sources[n].waiting], left):
@@ -122,7 +122,7 @@ def test_the_lowest_gets_at_least_an_even_share(rows: int, sources: list[Standin
 
 
 @given(st.integers(1, 1000), standings, st.integers(0, 120))
-def test_who_leads_too_far_gets_nothing(rows: int, sources: list[Standing], bound: int) -> None:
+def test_who_leads_too_far_gets_nothing(rows: int, sources: list[SourceLead], bound: int) -> None:
     found = shares(rows, sources, bound)
     for source, share in zip(sources, found, strict=True):
         rivals = [other.mark.at for other in sources if other.clock == source.clock and other.waiting]
@@ -148,7 +148,7 @@ def test_a_substream_may_not_lead_other_sources_too_far_either() -> None:
 
 
 @given(st.integers(1, 1000), st.dictionaries(st.integers(), open_ones, min_size=1, max_size=5), st.integers(0, 120))
-def test_the_lowest_substream_always_comes_on(rows: int, known: dict[int, Standing], bound: int) -> None:
+def test_the_lowest_substream_always_comes_on(rows: int, known: dict[int, SourceLead], bound: int) -> None:
     parts = {str(name): one for name, one in known.items()}
     found = substream_shares(rows, parts, None, bound)
     least = min(one.mark for one in parts.values())
@@ -172,7 +172,7 @@ class Feed:
     tells: bool = True
     open_end: bool = False
     read: int = 0
-    standing: Standing = field(default_factory=lambda: Standing(BEGIN))
+    standing: SourceLead = field(default_factory=lambda: SourceLead(BEGIN))
 
     @property
     def left(self) -> int:
@@ -192,14 +192,14 @@ class Feed:
         return gives
 
 
-def epochs(feeds: Sequence[Feed], rows: int, max_lead: int | None) -> Iterator[tuple[list[Standing], list[int]]]:
+def epochs(feeds: Sequence[Feed], rows: int, max_lead: int | None) -> Iterator[tuple[list[SourceLead], list[int]]]:
     """What the sources give, epoch by epoch, until nothing is left, and where they stood before."""
     while any(feed.left for feed in feeds):
         before = [feed.standing for feed in feeds]
         yield before, [feed.step(s) for feed, s in zip(feeds, shares(rows, before, max_lead), strict=True)]
 
 
-def leads(sources: Sequence[Standing]) -> int:
+def leads(sources: Sequence[SourceLead]) -> int:
     """By how much the first of the sources that can go on leads the last."""
     marks = [source.mark.at for source in sources if source.waiting and not source.ended]
     return max(marks) - min(marks) if marks else 0
@@ -240,7 +240,7 @@ def test_no_source_leads_further_than_the_bound_and_one_epoch(
             _check_followers(before, after, bound)
 
 
-def _check_followers(before: Sequence[Standing], after: Sequence[Standing], bound: int) -> None:
+def _check_followers(before: Sequence[SourceLead], after: Sequence[SourceLead], bound: int) -> None:
     """A source that leads stays within the bound of where the lowest stood, but for one row."""
     lowest = min((source.mark.at for source in before if source.waiting), default=None)
     for was, now in zip(before, after, strict=True):

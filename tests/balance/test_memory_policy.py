@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.balance.decisions import Decision, Move
 from penstock.balance.policies.memory import Memory
 from penstock.balance.policy import Paced
-from penstock.balance.stats import Figures, Round
+from penstock.balance.stats import FloatArray, RoundStats
 from penstock.state.directory import Directory, Group, uniform
 
 MEMORY = Memory()
@@ -19,11 +19,11 @@ TWO_SITES = homes(uniform(2, 2), 0, 0, 0, 1)  # three groups at site 0, one at s
 MB = 1_000_000
 
 
-def held(figures: Round, directory: Directory) -> Figures:
+def held(figures: RoundStats, directory: Directory) -> FloatArray:
     return replace(figures, directory=directory).of_sites(figures.loads.state_bytes)
 
 
-def of_state(*state: int, memory: int = 0) -> Round:
+def of_state(*state: int, memory: int = 0) -> RoundStats:
     return round_of(TWO_SITES, [10, 20, 30, 60], [100, 100], state=[size * MB for size in state], memory=memory * MB)
 
 
@@ -79,14 +79,14 @@ def test_there_is_nothing_to_decide_without_state() -> None:
 
 @settings(deadline=None)
 @given(any_round())
-def test_a_site_gives_or_receives_at_most_once(figures: Round) -> None:
+def test_a_site_gives_or_receives_at_most_once(figures: RoundStats) -> None:
     sites = [site for _, source, target in moves(MEMORY.decide(figures)) for site in (source, target)]
     assert len(sites) == len(set(sites))
 
 
 @settings(deadline=None)
 @given(any_round())
-def test_every_move_brings_two_sites_closer_together(figures: Round) -> None:
+def test_every_move_brings_two_sites_closer_together(figures: RoundStats) -> None:
     for made in MEMORY.decide(figures):
         assert isinstance(made.change, Move)
         pair = [made.change.source, made.change.target]
@@ -97,7 +97,7 @@ def test_every_move_brings_two_sites_closer_together(figures: Round) -> None:
 
 @settings(deadline=None)
 @given(any_round(), st.randoms())
-def test_the_numbers_of_sites_do_not_matter(figures: Round, random) -> None:  # type: ignore[no-untyped-def]
+def test_the_numbers_of_sites_do_not_matter(figures: RoundStats, random) -> None:  # type: ignore[no-untyped-def]
     assume(len(set(held(figures, figures.directory))) == figures.directory.sites)
     names = random.sample(range(figures.directory.sites), figures.directory.sites)
     expected = [(group, names[source], names[target]) for group, source, target in moves(MEMORY.decide(figures))]
@@ -106,7 +106,7 @@ def test_the_numbers_of_sites_do_not_matter(figures: Round, random) -> None:  # 
 
 @settings(deadline=None)
 @given(any_round())
-def test_it_comes_to_rest_where_no_single_group_helps(figures: Round) -> None:
+def test_it_comes_to_rest_where_no_single_group_helps(figures: RoundStats) -> None:
     unbounded = replace(figures, memory=0)
     for _ in range(200):
         decisions = MEMORY.decide(unbounded)

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.balance.controller import Controller
-from penstock.balance.decisions import Move, Split
+from penstock.balance.decisions import Move, SplitGroup
 from penstock.balance.policies import policy_named
 from penstock.balance.rules import Rules
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.state.directory import uniform
 
 MOVING = ["even", "flux", "diffusion", "memory", "hybrid"]
@@ -23,7 +23,7 @@ MOVING = ["even", "flux", "diffusion", "memory", "hybrid"]
 
 @pytest.mark.parametrize("name", MOVING)
 @given(figures=any_round(), data=st.data())
-def test_no_policy_moves_a_settled_group(name: str, figures: Round, data: st.DataObject) -> None:
+def test_no_policy_moves_a_settled_group(name: str, figures: RoundStats, data: st.DataObject) -> None:
     count = len(figures.homes)
     settled = np.asarray(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
     for made in policy_named(name).decide(replace(figures, settled=settled)):
@@ -37,7 +37,7 @@ def test_the_halves_of_a_settled_group_do_not_move_either() -> None:
     settled = np.asarray([True] + [False] * 7)
     hot = replace(figures_of(directory, rows, state_bytes=[1] * 8), settled=settled)
     made = [decision.change for decision in policy_named("even").decide(hot)]
-    assert Split(directory.groups[0]) in made
+    assert SplitGroup(directory.groups[0]) in made
     assert not [c for c in made if isinstance(c, Move) and str(c.group).startswith(str(directory.groups[0]))]
 
 

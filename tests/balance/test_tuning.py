@@ -7,8 +7,8 @@ from even_case import changed, figures_of, groups_named
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.balance.decisions import Decision, Merge, Split
-from penstock.balance.stats import Round
+from penstock.balance.decisions import Decision, Merge, SplitGroup
+from penstock.balance.stats import RoundStats
 from penstock.balance.tuning import BOUNDS, tuned
 from penstock.state.directory import Directory, uniform
 
@@ -19,7 +19,7 @@ def texts(made: list[Decision]) -> list[str]:
     return [str(decision.change) for decision in made]
 
 
-def state(*rows: int, sites: int = 1, came: int = 1000) -> Round:
+def state(*rows: int, sites: int = 1, came: int = 1000) -> RoundStats:
     """Groups of equal work that hold so many rows."""
     directory = uniform(sites, len(rows) // sites)
     return figures_of(directory, [came] * len(rows), state_rows=rows)
@@ -50,7 +50,7 @@ def test_buddies_at_two_sites_stay() -> None:
     assert len(tuned(figures_of(together, [1000] * 16, state_rows=[10] * 16), theta=100, bounds=FEW)) == 8
 
 
-def hot(rows: int, heaviest: int, sites: int = 4) -> Round:
+def hot(rows: int, heaviest: int, sites: int = 4) -> RoundStats:
     """Sixteen groups a site, one of which has many rows."""
     directory = uniform(sites, 16)
     others = [1000] * (len(directory.groups) - 1)
@@ -97,7 +97,7 @@ def test_all_can_be_carried_out_within_the_bounds(rows: list[int], held: list[in
     figures = figures_of(directory, rows, state_rows=held)
     made = tuned(figures, theta)
     after = changed(directory, made)
-    splits = [decision.change for decision in made if isinstance(decision.change, Split)]
+    splits = [decision.change for decision in made if isinstance(decision.change, SplitGroup)]
     merges = [decision.change for decision in made if isinstance(decision.change, Merge)]
     assert len(after.groups) == 64 + len(splits) - len(merges)
     assert len(after.groups) >= min(64, 8 * sites)
@@ -106,7 +106,7 @@ def test_all_can_be_carried_out_within_the_bounds(rows: list[int], held: list[in
     for merge in merges:
         assert sum(held[directory.place(half)] for half in merge.group.halves) < 1.5 * theta
     for group, size in zip(directory.groups, held, strict=True):
-        if size > 2 * theta and Split(group) not in splits:
+        if size > 2 * theta and SplitGroup(group) not in splits:
             place = directory.place(group)
             assert rows[place] == figures.loads.heaviest[place] > 0 or len(made) == BOUNDS.changes
 

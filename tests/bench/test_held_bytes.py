@@ -15,7 +15,7 @@ from penstock.plan.program import Program
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, at
 from penstock.state.directory import uniform
 from penstock.state.hash_ranges import EVERYTHING, HashRange
-from penstock.state.runs import HASH, TIME, Run, Slice
+from penstock.state.runs import HASH, TIME, RunFile, Slice
 from penstock.storage.run_files import write_run
 from penstock_bench.order.held import Held, HeldBytes
 
@@ -23,7 +23,7 @@ LOWER_HALF = HashRange(0, 50)
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path) -> RunFile:
     """Ten rows with the hashes and the times 0, 10, ..., 90."""
     numbers = [10 * n for n in range(10)]
     return write_run(tmp_path, "run", pa.table({HASH: pa.array(numbers, pa.uint64()), TIME: pa.array(numbers)}))
@@ -51,24 +51,24 @@ def test_nothing_is_held_at_first(tmp_path: Path) -> None:
     assert counted(tmp_path, site()) == Held(0, 0, 0)
 
 
-def test_state_counts_until_it_has_expired(tmp_path: Path, run: Run) -> None:
+def test_state_counts_until_it_has_expired(tmp_path: Path, run: RunFile) -> None:
     piece = (Slice(run, EVERYTHING),)
     assert counted(tmp_path, site(slices=piece)) == Held(state=run.size)
     assert counted(tmp_path, site(at(30), slices=piece)) == Held(state=round(run.size * 0.7))
     assert counted(tmp_path, site(END, slices=piece)) == Held()
 
 
-def test_a_slice_counts_for_its_rows_only(tmp_path: Path, run: Run) -> None:
+def test_a_slice_counts_for_its_rows_only(tmp_path: Path, run: RunFile) -> None:
     piece = (Slice(run, LOWER_HALF),)
     assert counted(tmp_path, site(slices=piece)) == Held(state=round(run.size * 0.5))
     assert counted(tmp_path, site(at(30), slices=piece)) == Held(state=round(run.size * 0.2))
 
 
-def test_pending_rows_all_count(tmp_path: Path, run: Run) -> None:
+def test_pending_rows_all_count(tmp_path: Path, run: RunFile) -> None:
     assert counted(tmp_path, site(at(30), pending=(Slice(run, LOWER_HALF),))) == Held(pending=round(run.size * 0.5))
 
 
-def test_rows_that_the_merger_has_let_through_do_not_count(tmp_path: Path, run: Run) -> None:
+def test_rows_that_the_merger_has_let_through_do_not_count(tmp_path: Path, run: RunFile) -> None:
     held = (Slice(run, EVERYTHING),)
     assert counted(tmp_path, site(held=held)) == Held(ordering=run.size)
     assert counted(tmp_path, site(released=at(81), held=held)) == Held(ordering=round(run.size * 0.1))
@@ -82,7 +82,7 @@ def test_at_the_end_no_row_is_held_back_not_even_one_of_the_largest_time(tmp_pat
     assert counted(tmp_path, site(released=END, held=held)) == Held()
 
 
-def test_what_waits_before_the_sink_is_held_for_order(tmp_path: Path, run: Run) -> None:
+def test_what_waits_before_the_sink_is_held_for_order(tmp_path: Path, run: RunFile) -> None:
     piece = (Slice(run, EVERYTHING),)
     both = counted(tmp_path, site(slices=piece), site(at(50), slices=piece))
     assert both == Held(state=run.size, ordering=round(run.size * 0.5))

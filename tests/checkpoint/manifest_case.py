@@ -11,10 +11,10 @@ import xxhash
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.manifest import FORMAT, Manifest, SourceState, Staged, SubqueryState, Totals
 from penstock.progress.mark import at
-from penstock.state.runs import Run
+from penstock.state.runs import RunFile
 
 CHECKSUM = "0123456789abcdef"
-RUN = Run("e000000000003-q0-s0-ä.arrow", 0, 3, 512, CHECKSUM, -5, 0, 2**62)
+RUN = RunFile("e000000000003-q0-s0-ä.arrow", 0, 3, 512, CHECKSUM, -5, 0, 2**62)
 STAGED = Staged("results", "e000000000003-x.parquet", 2, 9, CHECKSUM)
 
 

@@ -20,13 +20,13 @@ from penstock.progress.mark import END, Mark, at
 from penstock.state.directory import uniform
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
 from penstock.state.hot_keys import Cells
-from penstock.state.runs import Run, Slice
+from penstock.state.runs import RunFile, Slice
 
 HALF = HASH_END // 2
 LOW, HIGH = HashRange(0, HALF), HashRange(HALF, HASH_END)
 
 
-def _site(part: HashRange, *ranges: HashRange, run: Run = RUN) -> SiteState:
+def _site(part: HashRange, *ranges: HashRange, run: RunFile = RUN) -> SiteState:
     return SiteState(tuple(Slice(run, piece) for piece in ranges), (RangeMark(part, (at(3),)),))
 
 

@@ -14,11 +14,11 @@ from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN
 from penstock.state.directory import uniform
 from penstock.state.hash_ranges import EVERYTHING
-from penstock.state.runs import Run, Slice
+from penstock.state.runs import RunFile, Slice
 
 
 def _manifest(epoch: int, runs: list[str], staged: list[str]) -> Manifest:
-    slices = tuple(Slice(Run(name, 0, 1, 1, "", 0, 0, 0), EVERYTHING) for name in runs)
+    slices = tuple(Slice(RunFile(name, 0, 1, 1, "", 0, 0, 0), EVERYTHING) for name in runs)
     state = SubqueryState(uniform(1), (SiteState(slices, (RangeMark(EVERYTHING, (BEGIN,)),)),))
     files = tuple(Staged("results", name, 1, 1, "") for name in staged)
     return Manifest(FORMAT, "query", "print", epoch, (), (state,), files, {}, Totals(), False)

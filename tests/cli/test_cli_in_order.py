@@ -16,7 +16,7 @@ from cli_case import last_json, penstock, run
 
 from penstock.balance import policies
 from penstock.balance.decisions import Decision, Move
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.testing.rows import assert_same_rows
 
 SOURCE = """CREATE SOURCE calls (ts BIGINT, district BIGINT, kind VARCHAR, v BIGINT, WATERMARK FOR ts AS ts - 20)
@@ -42,7 +42,7 @@ class Mover:
 
     name = "mover"
 
-    def decide(self, figures: Round) -> Sequence[Decision]:
+    def decide(self, figures: RoundStats) -> Sequence[Decision]:
         directory = figures.directory
         homes = [(group, directory.home(group)) for group in directory.groups]
         return [Decision(Move(g, home, (home + 1) % directory.sites), "to see") for g, home in homes[1::9][:2]]

@@ -13,8 +13,8 @@ import pytest
 from cli_case import COUNT, calls, last_json, penstock, run, to_files
 
 from penstock.balance import policies
-from penstock.balance.decisions import Decision, Move, Split
-from penstock.balance.stats import Round
+from penstock.balance.decisions import Decision, Move, SplitGroup
+from penstock.balance.stats import RoundStats
 from penstock.state.directory import Group
 from penstock.version import __version__
 
@@ -107,8 +107,10 @@ class Splitter:
 
     name = "splitter"
 
-    def decide(self, figures: Round) -> Sequence[Decision]:
-        splits = [Decision(Split(figures.directory.groups[0]), "to see")] if len(figures.directory.groups) < 34 else []
+    def decide(self, figures: RoundStats) -> Sequence[Decision]:
+        splits = (
+            [Decision(SplitGroup(figures.directory.groups[0]), "to see")] if len(figures.directory.groups) < 34 else []
+        )
         return [*splits, Decision(Move(Group(1, 60), 0, 1), "to see")]
 
 

@@ -13,9 +13,9 @@ import pytest
 
 import penstock as ps
 from penstock.balance import policies
-from penstock.balance.decisions import Decision, Merge, Move, Split, Spread
+from penstock.balance.decisions import Decision, Merge, Move, SplitGroup, Spread
 from penstock.balance.policies.even import Even
-from penstock.balance.stats import Loads, Round
+from penstock.balance.stats import Loads, RoundStats
 from penstock.engine.driver.adapt import BY_HAND, Adaptation
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop
@@ -45,10 +45,10 @@ class Homesick:
     name: str = "homesick"
     splits: bool = False
 
-    def decide(self, figures: Round) -> Sequence[Decision]:
+    def decide(self, figures: RoundStats) -> Sequence[Decision]:
         directory = figures.directory
         if self.splits and FIRST in directory.groups:
-            return [Decision(Split(FIRST), "to see what is in it")]
+            return [Decision(SplitGroup(FIRST), "to see what is in it")]
         wanted = [group for group in directory.groups if group.range.high <= FIRST.range.high]
         return [Decision(Move(group, directory.home(group), 0), "home") for group in wanted if directory.home(group)]
 
@@ -106,7 +106,7 @@ def test_what_was_heard_in_the_round_counts_where_sites_are_evened_out(
     epochs = []
 
     class Notes(Even):
-        def decide(self, figures: Round) -> Sequence[Decision]:
+        def decide(self, figures: RoundStats) -> Sequence[Decision]:
             epochs.append(figures.epochs)
             return []
 
@@ -127,7 +127,7 @@ def test_who_asks_need_not_wait_until_a_slow_site_is_believed_to_be_slow() -> No
     seconds = np.where(directory.home_of == 0, 0.02, 0.01)
     loads = Loads(rows, none, seconds, none, none, none, none, rows, none * 1.0)
     busy = np.bincount(directory.home_of, weights=seconds)
-    figures = Round(directory, 10, 2.0, loads, busy, np.full(2, busy.max()), np.zeros(2))
+    figures = RoundStats(directory, 10, 2.0, loads, busy, np.full(2, busy.max()), np.zeros(2))
     operator = Reorder("ts", pa.schema([("ts", pa.int64())]), ("ts",))
     adaptation = Adaptation([directory], [operator], [], lambda event: None)
     adaptation.rebalance(0)
@@ -150,7 +150,7 @@ def test_a_policy_is_told_which_groups_stay(tmp_path: Path, monkeypatch: pytest.
     seen: list[list[bool]] = []
 
     class Looks(Homesick):
-        def decide(self, figures: Round) -> Sequence[Decision]:
+        def decide(self, figures: RoundStats) -> Sequence[Decision]:
             seen.append(figures.stays.tolist())
             return []
 
@@ -168,7 +168,7 @@ def test_a_change_by_hand_tells_how_much_state_changes_hands(tmp_path: Path) -> 
         steps(loop, 1)
         held = loop.figures[0].loads.state_bytes
         loop.change(0, Move(FIRST, 0, 1))
-        loop.change(0, Split(FIRST))
+        loop.change(0, SplitGroup(FIRST))
         loop.change(0, Merge(FIRST))
     costs = [event.cost for event in told if isinstance(event, DirectoryChanged) and event.why == BY_HAND]
     assert costs[0] == pytest.approx(held[0], rel=0.5)

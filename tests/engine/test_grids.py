@@ -32,7 +32,7 @@ from penstock.settings import Settings
 from penstock.state.directory import uniform
 from penstock.state.grid import cell_hashes, grid_for
 from penstock.state.hash_ranges import EVERYTHING
-from penstock.state.runs import Run, Slice
+from penstock.state.runs import RunFile, Slice
 from penstock.testing.rows import assert_same_rows
 
 KINDS = ("within", "last rows", "in order")
@@ -160,7 +160,7 @@ def test_a_crash_while_the_grid_changes_loses_nothing(kind: str, random: Random,
 
 def test_a_grid_changes_only_where_all_cells_have_come_equally_far_and_nothing_is_pending() -> None:
     """A row that is pending in one cell may be done in the others of its lane, also where no mark has moved."""
-    directory, run = uniform(2).gridded((1, 2)), Run("e1-x.arrow", 0, 3, 512, "0" * 16, 1, 2, 3)
+    directory, run = uniform(2).gridded((1, 2)), RunFile("e1-x.arrow", 0, 3, 512, "0" * 16, 1, 2, 3)
     homes = [directory.ranges_of(site) for site in (0, 1)]
 
     def state(*marks: int, pending: bool = False) -> SubqueryState:

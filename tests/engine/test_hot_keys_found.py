@@ -11,7 +11,7 @@ from penstock.api.streams import Stream
 from penstock.balance.decisions import Spread
 from penstock.balance.estimate import Demand
 from penstock.balance.policies import even
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
 from penstock.engine.driver.showing import subquery_status
@@ -56,7 +56,7 @@ def test_what_is_shown_of_sites_counts_the_rows_of_cells(place: Place) -> None:
         assert min(site.rows_per_second for site in shown.sites) * loop.figures[0].seconds > came / 8
 
 
-def work_by_rows(figures: Round) -> Demand:
+def work_by_rows(figures: RoundStats) -> Demand:
     work, cells = figures.loads.rows.astype(np.float64), (figures.cells.cut + figures.cells.copied).astype(np.float64)
     return Demand(work, np.zeros(len(work)), np.ones(len(figures.busy)), cells)
 

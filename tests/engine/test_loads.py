@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.engine.task.site.loads import TOLD, Counted, KeyCounts, borders_of, heavy_keys
 from penstock.state.directory import Directory, Group, uniform
 from penstock.state.hash_ranges import EVERYTHING, Hashes
-from penstock.state.runs import Run, Slice
+from penstock.state.runs import RunFile, Slice
 
 CELLS, DEPTH = 32, 5
 HOMES = st.lists(st.integers(0, 2), min_size=CELLS, max_size=CELLS)
@@ -82,7 +82,7 @@ def test_the_heaviest_of_many_keys(seed: int, keys: int, most_rows: int) -> None
 
 
 def test_slices_are_counted_once_until_the_borders_change() -> None:
-    pieces = [Slice(Run(name, 0, 3, 24, "", 0, 0, 0), EVERYTHING) for name in "ab"]
+    pieces = [Slice(RunFile(name, 0, 3, 24, "", 0, 0, 0), EVERYTHING) for name in "ab"]
     read: list[str] = []
 
     def rows_of(piece: Slice) -> Hashes:

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from penstock.balance.decisions import Merge, Move, Scale, Split
+from penstock.balance.decisions import Merge, Move, Scale, SplitGroup
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.events import ChangeRefused, DirectoryChanged
@@ -125,7 +125,7 @@ def test_a_change_that_is_not_possible_is_refused(scenario: Scenario, place: Pla
             Move(Group(0, 2), 1, 0): "is at site 0",
             Move(Group(0, 2), 0, 2): "2 sites",
             Move(Group(0, 2), 0, 0): "already",
-            Split(Group(0, 3)): "no such group",
+            SplitGroup(Group(0, 3)): "no such group",
             Merge(Group(0, 2)): "do not exist",
             Merge(Group(0, 0)): "do not exist",
             Scale(0): "at least one site",

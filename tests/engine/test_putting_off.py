@@ -18,7 +18,7 @@ import pytest
 import penstock as ps
 from penstock.api.script import read_script
 from penstock.api.streams import Stream
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.commit import has_pending, source_marks
@@ -184,7 +184,7 @@ def test_what_was_put_off_does_not_count_as_backlog(way: Way, waits: bool, place
 
 def test_the_rest_between_two_epochs_is_part_of_a_round(place: Place) -> None:
     """Otherwise sites that rest most of the time would look busy, and none would ever be given up."""
-    told, rest = list[Round](), 0.05
+    told, rest = list[RoundStats](), 0.05
     for loop, _, _ in epochs(regular(windows=4), place, Way()):
         told += loop.figures
         loop.watched = True

@@ -14,7 +14,7 @@ from penstock.operators.protocol import Marks
 from penstock.progress.mark import at
 from penstock.state.directory import Directory, Group, uniform
 from penstock.state.hash_ranges import HashRange
-from penstock.state.runs import Run, Slice
+from penstock.state.runs import RunFile, Slice
 
 CELLS, DEPTH = 64, 6  # the hash space in 64 cells, with a row in each
 
@@ -52,7 +52,10 @@ class Model:
             return before
         name = f"e{number}-s{site}"
         self.runs[name] = set(cells)
-        slices = (*before.slices, Slice(Run(name, 0, 1, 1, "", 0, 0, 0), HashRange(low(cells[0]), low(cells[-1]) + 1)))
+        slices = (
+            *before.slices,
+            Slice(RunFile(name, 0, 1, 1, "", 0, 0, 0), HashRange(low(cells[0]), low(cells[-1]) + 1)),
+        )
         reached = (at(number),)
         worked = HashRange(low(cells[0]), low(cells[len(cells) // 2]) + 1)
         self.marks |= {cell: reached for cell in cells if low(cell) < worked.high}

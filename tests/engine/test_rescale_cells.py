@@ -14,7 +14,7 @@ from penstock.engine.marks import starting_marks
 from penstock.state.directory import Directory, Group, uniform
 from penstock.state.hash_ranges import EVERYTHING, HashRange, remaining
 from penstock.state.hot_keys import Cells
-from penstock.state.runs import Run, Slice
+from penstock.state.runs import RunFile, Slice
 
 SITES, PORTS, DEPTH = 4, 2, 5
 HASHES = [Group(n, DEPTH).low for n in range(2**DEPTH)]  # two in each of 16 groups
@@ -54,7 +54,7 @@ class Model:
         return replace(before, slices=(*before.slices, *slices), marks=starting_marks([EVERYTHING], 1))
 
     def _written(self, number: int, site: int, port: int, own: list[int]) -> Slice:
-        run = Run(f"e{number}-s{site}-p{port}", port, 1, 1, "", 0, 0, 0)
+        run = RunFile(f"e{number}-s{site}-p{port}", port, 1, 1, "", 0, 0, 0)
         self.content[run.name] = {hash_: f"e{number}-p{port}-{self._by(site, port, hash_)}" for hash_ in own}
         return Slice(run, HashRange(own[0], own[-1] + 1))
 

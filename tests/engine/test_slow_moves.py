@@ -14,9 +14,9 @@ import pytest
 
 import penstock as ps
 from penstock.api.streams import Stream
-from penstock.balance.decisions import Change, Decision, Merge, Move, Split
+from penstock.balance.decisions import Change, Decision, Merge, Move, SplitGroup
 from penstock.balance.policies import register
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, SiteReport, nothing_follows
@@ -86,7 +86,7 @@ def random_changes(directory: Directory, random: Random) -> Iterator[Change]:
         change: Change = Move(group, home, random.choice([site for site in range(SITES) if site != home]))
         match random.randrange(8):
             case 0 if group.depth < 8:
-                change = Split(group)
+                change = SplitGroup(group)
             case 1 if group.depth > 4 and len({directory.home_at(half.range.low) for half in group.halves}) == 1:
                 change = Merge(group)
         yield change
@@ -113,11 +113,11 @@ class Restless:
     seed: int
     round: int = 0
 
-    def decide(self, figures: Round) -> Sequence[Decision]:
+    def decide(self, figures: RoundStats) -> Sequence[Decision]:
         random = Random(1_000 * self.seed + self.round)
         return [Decision(change, "because") for change in random_changes(figures.directory, random)]
 
-    def after(self, figures: Round) -> Restless:
+    def after(self, figures: RoundStats) -> Restless:
         return replace(self, round=self.round + 1)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.balance.stats import Loads, Round
+from penstock.balance.stats import Loads, RoundStats
 from penstock.cli.asking import Watching, answer_to, ask, wait_for
 from penstock.control.folder import ControlFolder
 from penstock.control.requests import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest
@@ -203,7 +203,7 @@ def loads(**figures: list[int]) -> Loads:
 def test_groups_are_told_by_work_then_by_what_waits_for_it() -> None:
     """Also those to which no row came: one with pending rows, and one that only holds state."""
     told = loads(seconds=[0, 3, 0, 1], rows=[0, 9, 0, 5], pending=[0, 0, 7, 0], state_bytes=[8, 0, 0, 0])
-    figures = Round(uniform(2, 2), 1, 1.0, told, np.ones(2), np.ones(2), np.zeros(2))
+    figures = RoundStats(uniform(2, 2), 1, 1.0, told, np.ones(2), np.ones(2), np.zeros(2))
     groups = hottest(figures)
     assert [group.group for group in groups] == ["01", "11", "10", "00"]
     assert [group.pending for group in groups] == [0, 0, 7, 0]
@@ -212,7 +212,7 @@ def test_groups_are_told_by_work_then_by_what_waits_for_it() -> None:
 def test_many_groups_are_told() -> None:
     """So that `penstock move` has bits to take; but not all of ten thousand."""
     count = len(uniform(2, 1000).groups)
-    figures = Round(uniform(2, 1000), 1, 1.0, loads(rows=[1] * count), np.ones(2), np.ones(2), np.zeros(2))
+    figures = RoundStats(uniform(2, 1000), 1, 1.0, loads(rows=[1] * count), np.ones(2), np.ones(2), np.zeros(2))
     assert len(hottest(figures)) == 256
 
 

@@ -16,7 +16,16 @@ from penstock.errors import EvaluationError, QueryError
 from penstock.expr.tree import Call, Cast, Column, Literal, Named
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import BatchFunction
-from penstock.plan.program import SINK, Apply, Assign, Branch, Compute, Divide, Keep, Step
+from penstock.plan.program import (
+    SINK,
+    AssignWindowsStep,
+    Branch,
+    FilterStep,
+    MapBatchesStep,
+    ProjectStep,
+    SplitStep,
+    Step,
+)
 from penstock.progress.mark import MAX_TIME, MIN_TIME
 
 ROWS = pa.table({"ts": [1, 2, 3, 4, 5], "v": [10, None, 30, 40, 0]})
@@ -35,8 +44,8 @@ def times(rows: pa.Table) -> list[Any]:
 
 
 def test_steps_follow_each_other() -> None:
-    double = Compute((Named("w", Call("*", (Column("v"), Literal(2)))),))
-    assert run_steps(ROWS, (Keep(less("v", 40)), double)).to_pydict() == {"w": [20, 60, 0]}
+    double = ProjectStep((Named("w", Call("*", (Column("v"), Literal(2)))),))
+    assert run_steps(ROWS, (FilterStep(less("v", 40)), double)).to_pydict() == {"w": [20, 60, 0]}
     assert run_steps(ROWS, ()) is ROWS
 
 
@@ -45,22 +54,22 @@ def test_steps_follow_each_other() -> None:
 
 def test_the_first_predicate_that_holds_takes_a_row() -> None:
     predicates = (less("v", 20), less("v", 35))
-    outputs = [times(run_steps(ROWS, (Divide(predicates, output),))) for output in range(3)]
+    outputs = [times(run_steps(ROWS, (SplitStep(predicates, output),))) for output in range(3)]
     assert outputs == [[1, 5], [3], [2, 4]]
 
 
 def test_a_predicate_does_not_see_rows_that_are_taken() -> None:
     rows = pa.table({"ts": [1, 2], "v": ["x", "7"]})
     guard, failing = Call("=", (Column("v"), Literal("x"))), Call("<", (Cast(Column("v"), "BIGINT"), Literal(10)))
-    assert [times(run_steps(rows, (Divide((guard, failing), output),))) for output in range(3)] == [[1], [2], []]
+    assert [times(run_steps(rows, (SplitStep((guard, failing), output),))) for output in range(3)] == [[1], [2], []]
     with pytest.raises(EvaluationError, match="failed on the data"):
-        run_steps(rows, (Divide((failing, guard), 0),))
+        run_steps(rows, (SplitStep((failing, guard), 0),))
 
 
 def test_a_predicate_without_columns() -> None:
-    assert times(run_steps(ROWS, (Divide((Literal(True),), 0),))) == times(ROWS)
-    assert times(run_steps(ROWS, (Divide((less("v", 20), Literal(True)), 1),))) == [2, 3, 4]
-    assert times(run_steps(ROWS, (Divide((), 0),))) == times(ROWS)
+    assert times(run_steps(ROWS, (SplitStep((Literal(True),), 0),))) == times(ROWS)
+    assert times(run_steps(ROWS, (SplitStep((less("v", 20), Literal(True)), 1),))) == [2, 3, 4]
+    assert times(run_steps(ROWS, (SplitStep((), 0),))) == times(ROWS)
 
 
 # Assign
@@ -77,7 +86,7 @@ def test_every_row_once_per_window(random: Random) -> None:
     for _ in range(60):
         window = Window("ts", random.randint(1, 12), random.randint(1, 12), random.randint(0, 20))
         rows = pa.table({"ts": pa.array([random.randint(-30, 30) for _ in range(20)], pa.int64()), "n": range(20)})
-        found = run_steps(rows, (Assign(window),))
+        found = run_steps(rows, (AssignWindowsStep(window),))
         assert found.column_names == ["ts", "n", "window_start", "window_end"]
         expected = [(n, s) for n, t in enumerate(times(rows)) for s in in_windows(t, window)]
         assert sorted(zip(*found.select(["n", "window_start"]).to_pydict().values(), strict=True)) == sorted(expected)
@@ -87,7 +96,7 @@ def test_every_row_once_per_window(random: Random) -> None:
 
 def test_the_borders_have_the_type_of_the_time() -> None:
     rows = pa.table({"ts": pa.array([datetime(1969, 12, 31, 23, 59, 59)], pa.timestamp("us"))})
-    found = run_steps(rows, (Assign(Window("ts", 60_000_000, 60_000_000)),))
+    found = run_steps(rows, (AssignWindowsStep(Window("ts", 60_000_000, 60_000_000)),))
     assert found.schema.types == [pa.timestamp("us")] * 3
     assert found.to_pylist()[0]["window_start"] == datetime(1969, 12, 31, 23, 59)
     assert found.to_pylist()[0]["window_end"] == datetime(1970, 1, 1)
@@ -97,7 +106,7 @@ def test_the_borders_have_the_type_of_the_time() -> None:
 def test_windows_at_the_limits_of_time(offset: int) -> None:
     window = Window("ts", 10, 7, offset)
     rows = pa.table({"ts": pa.array([window.earliest, window.latest], pa.int64())})
-    found = run_steps(rows, (Assign(window),)).to_pylist()
+    found = run_steps(rows, (AssignWindowsStep(window),)).to_pylist()
     assert {(row["ts"], row["window_start"]) for row in found} == {
         (t, start) for t in (window.earliest, window.latest) for start in in_windows(t, window)
     }
@@ -105,7 +114,7 @@ def test_windows_at_the_limits_of_time(offset: int) -> None:
 
 
 def test_no_rows_in_no_windows() -> None:
-    found = run_steps(ROWS.slice(0, 0), (Assign(Window("ts", 5, 2)),))
+    found = run_steps(ROWS.slice(0, 0), (AssignWindowsStep(Window("ts", 5, 2)),))
     assert (found.num_rows, found.num_columns) == (0, 4)
 
 
@@ -117,7 +126,7 @@ TIMED = pa.schema([("ts", pa.int64()), ("w", pa.float64())])
 def applied(
     call: Callable[[pa.Table], Any], times: tuple[str, str] | None = ("ts", "ts"), rows: pa.Table = ROWS
 ) -> Any:
-    return run_steps(rows, (Apply(BatchFunction("score", call), TIMED, times),))
+    return run_steps(rows, (MapBatchesStep(BatchFunction("score", call), TIMED, times),))
 
 
 def with_times(*values: int | None) -> pa.Table:
@@ -166,7 +175,7 @@ def test_without_a_time_the_times_are_free() -> None:
 
 def test_a_time_may_change_its_name() -> None:
     schema = pa.schema([("later", pa.int64())])
-    step = Apply(BatchFunction("f", lambda rows: pa.table({"later": rows["ts"]})), schema, ("ts", "later"))
+    step = MapBatchesStep(BatchFunction("f", lambda rows: pa.table({"later": rows["ts"]})), schema, ("ts", "later"))
     assert run_steps(ROWS, (step,)).to_pydict() == {"later": [1, 2, 3, 4, 5]}
 
 
@@ -187,8 +196,8 @@ class Counting:
         return rows
 
 
-def counted(function: Counting) -> Apply:
-    return Apply(BatchFunction("count", function), ROWS.schema, ("ts", "ts"))
+def counted(function: Counting) -> MapBatchesStep:
+    return MapBatchesStep(BatchFunction("count", function), ROWS.schema, ("ts", "ts"))
 
 
 def test_common_steps_run_once() -> None:
@@ -196,12 +205,12 @@ def test_common_steps_run_once() -> None:
     results = run_branches(
         ROWS,
         [
-            branch(counted(first), Keep(less("v", 20))),
-            branch(counted(first), Keep(less("v", 20)), counted(second)),
+            branch(counted(first), FilterStep(less("v", 20))),
+            branch(counted(first), FilterStep(less("v", 20)), counted(second)),
             branch(counted(first)),
             branch(),
-            branch(Keep(less("v", 20)), counted(first)),
-            branch(Keep(less("v", 20)), counted(first)),
+            branch(FilterStep(less("v", 20)), counted(first)),
+            branch(FilterStep(less("v", 20)), counted(first)),
         ],
     )
     assert [times(rows) for rows in results] == [[1, 5], [1, 5], times(ROWS), times(ROWS), [1, 5], [1, 5]]
@@ -219,13 +228,13 @@ def test_a_division_is_made_once_for_all_outputs(monkeypatch: pytest.MonkeyPatch
     outputs_of = steps_module.outputs_of
     monkeypatch.setattr(steps_module, "outputs_of", lambda rows, p: tried.append(p) or outputs_of(rows, p))
     predicates = (less("v", 20), less("v", 35))
-    branches = [branch(Divide(predicates, output)) for output in (2, 0, 1, 0)]
+    branches = [branch(SplitStep(predicates, output)) for output in (2, 0, 1, 0)]
     assert [times(rows) for rows in run_branches(ROWS, branches)] == [[2, 4], [1, 5], [3], [1, 5]]
     assert len(tried) == 1
 
 
 def test_constants_that_python_takes_for_equal_are_not_mixed_up() -> None:
-    constants = [Compute((Named("c", Literal(value)),)) for value in (1, True, 1.0)]
+    constants = [ProjectStep((Named("c", Literal(value)),)) for value in (1, True, 1.0)]
     results = run_branches(ROWS, [branch(step) for step in constants])
     assert [rows.column("c")[0].as_py() for rows in results] == [1, True, 1.0]
     assert len({str(rows.schema.field("c").type) for rows in results}) == 3
@@ -234,10 +243,10 @@ def test_constants_that_python_takes_for_equal_are_not_mixed_up() -> None:
 def test_branches_give_what_each_gives_alone(random: Random) -> None:
     predicates = (less("v", 20), less("ts", 4))
     pool: list[Step] = [
-        Keep(less("v", 35)),
-        Keep(less("ts", 5)),
-        *(Divide(predicates, output) for output in range(3)),
-        Compute((Named("ts", Column("ts")), Named("v", Call("+", (Column("v"), Literal(1)))))),
+        FilterStep(less("v", 35)),
+        FilterStep(less("ts", 5)),
+        *(SplitStep(predicates, output) for output in range(3)),
+        ProjectStep((Named("ts", Column("ts")), Named("v", Call("+", (Column("v"), Literal(1)))))),
         counted(Counting()),
     ]
     for _ in range(20):

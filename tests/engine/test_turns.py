@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.api.streams import Stream
-from penstock.balance.decisions import Move, Split
+from penstock.balance.decisions import Move, SplitGroup
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.state.directory import Group
@@ -54,7 +54,7 @@ def split_deeply(loop: EpochLoop) -> None:
     """The group at the very end is split again and again, so that groups of one site differ much in width."""
     if loop.manifest.epoch == 0:
         for depth in range(1, DEPTH):
-            loop.change(0, Split(Group((1 << depth) - 1, depth)))
+            loop.change(0, SplitGroup(Group((1 << depth) - 1, depth)))
 
 
 def scatter_deeply(loop: EpochLoop) -> None:

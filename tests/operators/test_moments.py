@@ -8,7 +8,7 @@ import pytest
 from penstock.errors import QueryError
 from penstock.operators.aggregates.measures import Measure
 from penstock.operators.arrange import times_of
-from penstock.operators.equal_times import MomentsAggregate
+from penstock.operators.equal_times import EqualTimesAggregate
 from penstock.operators.protocol import Marks, Portion, Stored
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
 
@@ -16,15 +16,15 @@ SCHEMA = pa.schema([("k", pa.string()), ("s", pa.int64()), ("t", pa.timestamp("u
 COUNT = (Measure("rows", "count", None),)
 
 
-def moments(*times: str, latest: tuple[int | None, ...] = (0, None)) -> MomentsAggregate:
-    return MomentsAggregate(("k",), times, latest[: len(times)], COUNT, SCHEMA)
+def moments(*times: str, latest: tuple[int | None, ...] = (0, None)) -> EqualTimesAggregate:
+    return EqualTimesAggregate(("k",), times, latest[: len(times)], COUNT, SCHEMA)
 
 
 def pairs(*times: tuple[int, int]) -> pa.Table:
     return pa.table([["a"] * len(times), [s for s, _ in times], [t for _, t in times], [1] * len(times)], schema=SCHEMA)
 
 
-def completed(aggregate: MomentsAggregate, table: pa.Table, after: Marks, upto: Marks) -> list[tuple[int, ...]]:
+def completed(aggregate: EqualTimesAggregate, table: pa.Table, after: Marks, upto: Marks) -> list[tuple[int, ...]]:
     stored = [Stored(table, int(times_of(table).min()), int(times_of(table).max()))]
     done = aggregate.work(Portion((stored,), (table.slice(0, 0),), after, upto))
     assert [kept.num_rows for kept in done.keep] == [0]
@@ -91,12 +91,12 @@ def test_what_is_due() -> None:
 
 def test_names_of_windows_are_free_for_times() -> None:
     schema = pa.schema([("window_start", pa.int64()), ("window_end", pa.int64())])
-    aggregate = MomentsAggregate(("window_start",), ("window_end",), (0,), COUNT, schema)
+    aggregate = EqualTimesAggregate(("window_start",), ("window_end",), (0,), COUNT, schema)
     assert aggregate.result_schema.names == ["window_start", "window_end", "rows"]
 
 
 def test_groups_of_one_key_are_spread_over_hashes() -> None:
-    aggregate = MomentsAggregate((), ("s",), (0,), COUNT, SCHEMA)
+    aggregate = EqualTimesAggregate((), ("s",), (0,), COUNT, SCHEMA)
     assert len(set(aggregate.prepare(0, pairs((1, 0), (2, 0), (3, 0)))["#hash"].to_pylist())) == 3
 
 
@@ -114,4 +114,4 @@ def test_what_cannot_be_computed_is_refused(
     keys: tuple[str, ...], times: tuple[str, ...], latest: tuple[int | None, ...], wanted: str
 ) -> None:
     with pytest.raises(QueryError, match=wanted):
-        MomentsAggregate(keys, times, latest, COUNT, SCHEMA)
+        EqualTimesAggregate(keys, times, latest, COUNT, SCHEMA)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_aggregate_oracle import POOLS, SQL, assert_same, columns, functions_for, plain
 
 from penstock.operators.aggregates.measures import Measure
-from penstock.operators.equal_times import MomentsAggregate
+from penstock.operators.equal_times import EqualTimesAggregate
 from penstock.operators.protocol import Marks
 from penstock.progress.mark import BEGIN, END, Mark, at
 from penstock.types import time_array, time_values
@@ -55,7 +55,7 @@ def raised(marks: Marks, coming: np.ndarray, random: Random) -> Marks:
     return (*marks[:j], max(marks[j], min(most, wanted)), *marks[j + 1 :])
 
 
-def stream(aggregate: MomentsAggregate, pieces: list[pa.Table], random: Random) -> pa.Table:
+def stream(aggregate: EqualTimesAggregate, pieces: list[pa.Table], random: Random) -> pa.Table:
     driver, marks = ClosingDriver(aggregate, random), (BEGIN,) * aggregate.tracks
     for i, piece in enumerate(pieces):
         rest = [times_in(list(aggregate.times), p) for p in pieces[i + 1 :]]
@@ -81,7 +81,7 @@ def check(
     keys, times = ([name for name in rows.column_names if name[0] == letter] for letter in "ks")
     measures = (Measure("rows", "count", None), *(Measure(f"m_{f}", f, "v") for f in functions))
     latest = bounds(rows, times, known)
-    aggregate = MomentsAggregate(tuple(keys), tuple(times), latest, measures, rows.schema, bits)
+    aggregate = EqualTimesAggregate(tuple(keys), tuple(times), latest, measures, rows.schema, bits)
     found = as_dict(stream(aggregate, pieces, Random(seed)), len(keys) + len(times))
     assert_same(found, oracle(rows, keys, times, functions))
 

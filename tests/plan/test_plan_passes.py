@@ -11,7 +11,7 @@ from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.logical import Sink
 from penstock.plan.options import CompileOptions
-from penstock.plan.program import SINK, Compute
+from penstock.plan.program import SINK, ProjectStep
 
 ROWS = pa.table(
     {"ts": pa.array([], pa.timestamp("us")), "k": pa.array([], pa.int64()), "unused": pa.array([], pa.string())}
@@ -25,7 +25,7 @@ def stream() -> ps.Stream:
 def test_two_projections_become_one_where_nothing_is_computed_twice() -> None:
     lower = stream().select("ts", d=ps.col("k") + 1)
     (branch,) = compile_query(lower.select(e=ps.col("d") * 2).to.files("out").sink).program.inputs[0].branches
-    assert branch.steps == (Compute((Named("e", Call("*", (Call("+", (Column("k"), Literal(1))), Literal(2)))),)),)
+    assert branch.steps == (ProjectStep((Named("e", Call("*", (Call("+", (Column("k"), Literal(1))), Literal(2)))),)),)
     twice = lower.select(e=ps.col("d") * ps.col("d")).to.files("out").sink
     (branch,) = compile_query(twice).program.inputs[0].branches
     assert len(branch.steps) == 2

@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType
 from spark_expressions import NotInSpark, column, named
 from spark_times import TIME, each_window, of_integer, with_time
 
-from penstock.operators.window.kinds import Moments, Session
+from penstock.operators.window.kinds import EqualTimes, Session
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import Aggregate, Aggregation
 
@@ -46,7 +46,7 @@ def _time(node: Aggregate) -> str:
     match node.window:
         case Window(time=time) | Session(time=time):
             return time
-        case Moments(times=times):
+        case EqualTimes(times=times):
             return times[0]
     raise NotInSpark("a window over rows")
 
@@ -58,7 +58,7 @@ def _grouping(node: Aggregate, rows: DataFrame) -> _Grouping:
             return _Grouping(each_window(rows, node.window), [start], _borders(start, end, rows.schema[time].dataType))
         case Session(time=time, gap=gap):
             return _sessions(rows, gap, rows.schema[time].dataType)
-        case Moments(times=times):
+        case EqualTimes(times=times):
             return _Grouping(
                 rows, [named(t).alias(f"#at {t}") for t in times], [named(f"#at {t}").alias(t) for t in times]
             )

@@ -23,6 +23,7 @@ from penstock.operators.window.kinds import RowWindow
 from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.logical import (
     Aggregate,
+    AssignWindows,
     Distinct,
     Filter,
     InOrder,
@@ -32,10 +33,9 @@ from penstock.plan.logical import (
     Order,
     Project,
     Source,
-    Split,
+    SplitRows,
     TopN,
     Union,
-    Windows,
     inputs_of,
 )
 from penstock.types import conform
@@ -97,13 +97,13 @@ def _frame(node: Node, frames: Mapping[str, DataFrame]) -> DataFrame:
             return below[0]
         case Filter(predicate=predicate):
             return below[0].where(column(predicate))
-        case Split():
+        case SplitRows():
             return below[0].where(_output(node) == node.output)
         case Project(columns=columns):
             return below[0].select(*(column(c.expression).alias(c.name) for c in columns))
         case Union():
             return reduce(DataFrame.unionAll, below)
-        case Windows():
+        case AssignWindows():
             return _windows(node, below[0])
         case Aggregate():
             return aggregate(node, below[0])
@@ -116,7 +116,7 @@ def _frame(node: Node, frames: Mapping[str, DataFrame]) -> DataFrame:
     raise NotInSpark(type(node).__name__)
 
 
-def _output(node: Split) -> Column:
+def _output(node: SplitRows) -> Column:
     """The number of the output that a row goes to."""
     chosen = F.lit(len(node.predicates))
     for n, predicate in reversed(list(enumerate(node.predicates))):
@@ -124,7 +124,7 @@ def _output(node: Split) -> Column:
     return chosen
 
 
-def _windows(node: Windows, below: DataFrame) -> DataFrame:
+def _windows(node: AssignWindows, below: DataFrame) -> DataFrame:
     window, like = node.window, below.schema[node.window.time].dataType
     rows = each_window(with_time(below, window.time), window)
     start, end = F.col("#start"), F.col("#start") + F.lit(window.size)

@@ -8,9 +8,9 @@ from stream_case import A, B, columns, equi_join, planned, refused
 
 from penstock.expr.tree import Call, Column, Literal, Named
 from penstock.operators.bands import Band
-from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
-from penstock.plan.logical import Aggregate, Aggregation, Filter, Join, Project, Union, Windows
+from penstock.plan.logical import Aggregate, Aggregation, AssignWindows, Filter, Join, Project, Union
 
 COUNT = (Aggregation("n", "count", None),)
 HOUR = 60 * MINUTE
@@ -19,7 +19,7 @@ HOUR = 60 * MINUTE
 def test_groups_of_equal_times() -> None:
     node = planned("SELECT ts AS t, k, count(*) AS n FROM a GROUP BY k, t")
     assert node == Project(
-        Aggregate(A, columns("k"), Moments(("ts",)), COUNT),
+        Aggregate(A, columns("k"), EqualTimes(("ts",)), COUNT),
         (Named("t", Column("ts")), *columns("k", "n")),
     )
     assert planned("SELECT ts AS t, k, count(*) AS n FROM a GROUP BY 2, 1") == node
@@ -27,7 +27,7 @@ def test_groups_of_equal_times() -> None:
 
 def test_both_times_of_a_join() -> None:
     node = planned("SELECT a.ts, b.ts, count(*) AS n FROM a JOIN b USING (k, ts) GROUP BY a.ts, b.ts HAVING n > 1")
-    grouped = Aggregate(equi_join(Band(0, 1, 0, 0)), (), Moments(("ts", "b_ts")), COUNT)
+    grouped = Aggregate(equi_join(Band(0, 1, 0, 0)), (), EqualTimes(("ts", "b_ts")), COUNT)
     assert node == Project(
         Filter(grouped, Call(">", (Column("n"), Literal(1)))),
         (Named("ts", Column("ts")), Named("b_ts", Column("b_ts")), Named("n", Column("n"))),
@@ -37,7 +37,7 @@ def test_both_times_of_a_join() -> None:
 def test_keys_of_a_join_go_by_their_own_names() -> None:
     node = planned("SELECT b.k, count(*) AS n FROM a JOIN b USING (k, ts) GROUP BY b.k, a.k, b.ts").input
     assert node.keys == (Named("k", Column("b_k")), Named("a_k", Column("k")))
-    assert node.window == Moments(("b_ts",))
+    assert node.window == EqualTimes(("b_ts",))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_borders_hide_those_of_the_result_they_are_over() -> None:
     assert node.input.input.window == Window("window_start", HOUR, HOUR)
     assert node.columns == columns("window_start", "n")
     rows = planned(view + "SELECT * FROM TUMBLE(v, window_start, INTERVAL 1 HOUR)")
-    assert rows == Windows(
+    assert rows == AssignWindows(
         Project(
             planned(view + "SELECT * FROM v"), (Named("input_window_start", Column("window_start")), *columns("n"))
         ),
@@ -101,7 +101,7 @@ def test_borders_hide_those_of_the_result_they_are_over() -> None:
 def test_windows_of_one_result_are_put_together_by_their_borders() -> None:
     inner = "(SELECT window_start, window_end, k, count(*) AS n FROM a [RANGE 1 MINUTE] GROUP BY k)"
     node = planned(f"SELECT window_end, max(n) AS n FROM {inner} GROUP BY window_start, window_end").input
-    assert node.window == Moments(("window_start", "window_end"))
+    assert node.window == EqualTimes(("window_start", "window_end"))
     assert node.keys == ()
 
 

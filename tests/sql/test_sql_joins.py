@@ -11,7 +11,7 @@ from stream_case import A_NAMES, B_NAMES, A, B, C, K, columns, equi_join, joined
 from penstock.expr.tree import Call, Cast, Column, Literal, Named
 from penstock.operators.bands import Band
 from penstock.operators.window.windows import Window
-from penstock.plan.logical import Aggregate, Filter, Join, Project, Windows
+from penstock.plan.logical import Aggregate, AssignWindows, Filter, Join, Project
 
 SAME = Band(0, 1, 0, 0)
 ON = "a.k = b.k AND a.ts = b.ts"
@@ -238,7 +238,7 @@ def test_windows_are_joined_by_their_borders() -> None:
     tumble = Window("ts", MINUTE, MINUTE)
     query = "SELECT * FROM TUMBLE(a, ts, INTERVAL 1 MINUTE) x JOIN TUMBLE(b, ts, INTERVAL 1 MINUTE) y ON x.k = y.k AND "
     node = joined(query + "x.window_end = y.window_end AND x.window_start = y.window_start")
-    assert node.inputs == (Windows(A, tumble), Windows(B, tumble))
+    assert node.inputs == (AssignWindows(A, tumble), AssignWindows(B, tumble))
     assert node.times == ("window_start", "window_start")
     assert node.bands == (SAME,)
     assert node.condition is None

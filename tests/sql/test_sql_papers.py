@@ -9,7 +9,7 @@ from stream_case import columns
 
 from penstock.expr.tree import Call, Column, Literal, Named
 from penstock.operators.bands import Band
-from penstock.operators.window.kinds import Moments
+from penstock.operators.window.kinds import EqualTimes
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import Aggregate, Aggregation, Filter, Join, Node, Project, Source, Union
 from penstock.progress.rules import Ordered
@@ -79,7 +79,7 @@ def test_q3() -> None:
         None,
         names("S1"),
     )
-    assert node == Project(Aggregate(join, (), Moments(("ts", "S1_ts")), COUNT), columns("ts", "S1_ts", "count"))
+    assert node == Project(Aggregate(join, (), EqualTimes(("ts", "S1_ts")), COUNT), columns("ts", "S1_ts", "count"))
 
 
 def test_q4() -> None:

@@ -8,10 +8,10 @@ from stream_case import A, columns, planned, refused
 
 from penstock.expr.tree import Call, Column, Literal, Named
 from penstock.operators.window.windows import Window
-from penstock.plan.logical import Aggregate, Aggregation, Distinct, Filter, Node, Order, Project, TopN, Windows
+from penstock.plan.logical import Aggregate, Aggregation, AssignWindows, Distinct, Filter, Node, Order, Project, TopN
 
 TUMBLE = Window("ts", MINUTE, MINUTE)
-IN_WINDOWS = Windows(A, TUMBLE)
+IN_WINDOWS = AssignWindows(A, TUMBLE)
 FROM = "FROM TUMBLE(a, ts, INTERVAL 1 MINUTE)"
 OVER = "ROW_NUMBER() OVER (PARTITION BY window_start, k ORDER BY v DESC, s)"
 BY_V = (Order(Column("v"), descending=True), Order(Column("s")))
@@ -130,7 +130,7 @@ def test_windows_without_an_aggregate() -> None:
     assert planned(f"SELECT * {FROM}") == IN_WINDOWS
     assert planned(f"SELECT x.k, window_end {FROM} x") == Project(IN_WINDOWS, columns("k", "window_end"))
     long = Call(">", (Column("v"), Literal(1)))
-    assert planned(f"SELECT * {FROM} WHERE v > 1") == Windows(Filter(A, long), TUMBLE)
+    assert planned(f"SELECT * {FROM} WHERE v > 1") == AssignWindows(Filter(A, long), TUMBLE)
     late = Call(">", (Column("window_end"), Column("ts")))
     assert planned(f"SELECT * {FROM} WHERE window_end > ts") == Filter(IN_WINDOWS, late)
 

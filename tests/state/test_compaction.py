@@ -8,13 +8,13 @@ import pytest
 
 from penstock.state.compaction import FAN, MOST_SLICES, choose
 from penstock.state.hash_ranges import EVERYTHING
-from penstock.state.runs import Run, Slice
+from penstock.state.runs import RunFile, Slice
 
 WINDOW = 60
 
 
 def piece(name: str, low: int, high: int, rows: int = 100) -> Slice:
-    return Slice(Run(name, 0, rows, rows * 8, "", low, (low + high) // 2, high), EVERYTHING)
+    return Slice(RunFile(name, 0, rows, rows * 8, "", low, (low + high) // 2, high), EVERYTHING)
 
 
 def merged(name: str, group: tuple[Slice, ...], alive_from: int) -> Slice:

@@ -18,7 +18,7 @@ import pytest
 from penstock.checkpoint.store import staged_name
 from penstock.errors import CorruptCheckpointError, PenstockError
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
-from penstock.state.runs import HASH, TIME, Run, Slice
+from penstock.state.runs import HASH, TIME, RunFile, Slice
 from penstock.storage import blocks
 from penstock.storage.cache import cached_run
 from penstock.storage.cache import host as host_cache
@@ -68,7 +68,7 @@ def table(columns: Callable[[int], dict[str, pa.Array]] = flat_columns, count: i
     return pa.table({HASH: hashes, TIME: np.arange(count, dtype=np.int64), **columns(count)})
 
 
-def made(origin: Path, rows: pa.Table | None = None, epoch: int = 1) -> Run:
+def made(origin: Path, rows: pa.Table | None = None, epoch: int = 1) -> RunFile:
     name = staged_name(epoch, "q0-s0", os.urandom(8).hex(), "arrow")
     return write_run(origin, name, table() if rows is None else rows)
 

@@ -12,7 +12,7 @@ import xxhash
 
 from penstock.errors import CorruptCheckpointError
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
-from penstock.state.runs import HASH, TIME, Run, Slice
+from penstock.state.runs import HASH, TIME, RunFile, Slice
 from penstock.storage import run_files
 from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.storage.run_content import BLOCK, is_sorted
@@ -113,7 +113,7 @@ def test_closing_runs_of_one_folder_leaves_those_of_another(tmp_path: Path) -> N
         cache.read(folders[0], pieces[0])
 
 
-def _forged(path: Path, run: Run, data: bytes) -> Slice:
+def _forged(path: Path, run: RunFile, data: bytes) -> Slice:
     """Other content under the name of a run, and what a manifest would say of it."""
     path.write_bytes(data)
     return Slice(replace(run, size=len(data), checksum=xxhash.xxh3_64_hexdigest(data)), EVERYTHING)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.storage import syncing
-from penstock.storage.syncing import Syncing
+from penstock.storage.syncing import BackgroundSync
 
 
 def test_nothing_is_settled_before_every_file_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,7 +19,7 @@ def test_nothing_is_settled_before_every_file_is_durable(tmp_path: Path, monkeyp
         durable.append(path.name)
 
     monkeypatch.setattr(syncing, "sync_file", sync)
-    files = Syncing()
+    files = BackgroundSync()
     for name in "abc":
         files.later(tmp_path / name)
     assert not durable
@@ -29,7 +29,7 @@ def test_nothing_is_settled_before_every_file_is_durable(tmp_path: Path, monkeyp
 
 
 def test_a_file_that_cannot_be_made_durable_is_an_error(tmp_path: Path) -> None:
-    files = Syncing()
+    files = BackgroundSync()
     files.later(tmp_path / "absent")
     with pytest.raises(FileNotFoundError):
         files.settle()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from penstock.balance.decisions import Change, Merge, Move, Scale, Split
+from penstock.balance.decisions import Change, Merge, Move, Scale, SplitGroup
 from penstock.engine.driver.executor import Executor
 from penstock.engine.driver.loop import Outcome
 from penstock.errors import StorageError
@@ -24,7 +24,7 @@ def random_change(random: Random, directory: Directory) -> Change:
     group = random.choice(directory.groups)
     match random.choice(["move", "move", "move", "split", "merge", "scale"]):
         case "split" if group.depth < MOST_DEPTH:
-            return Split(group)
+            return SplitGroup(group)
         case "merge" if group.depth:
             return Merge(group.parent)
         case "scale":

@@ -11,11 +11,12 @@ import pytest
 from penstock.connectors.memory import MemoryConnector
 from penstock.expr.tree import Call, Column, Expr, Literal, Named
 from penstock.operators.bands import Band
-from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import (
     Aggregate,
     Aggregation,
+    AssignWindows,
     BatchFunction,
     Distinct,
     Filter,
@@ -26,10 +27,9 @@ from penstock.plan.logical import (
     Order,
     Project,
     Source,
-    Split,
+    SplitRows,
     TopN,
     Union,
-    Windows,
 )
 from penstock.progress.rules import Ordered
 from penstock.testing.oracle import batch_answer
@@ -70,7 +70,7 @@ def join(kind: str = "inner", key: Expr = K, condition: Expr | None = None) -> J
 
 def test_a_split_sends_a_row_to_the_first_predicate_that_holds() -> None:
     predicates = (Call("=", (K, Literal(1))), Call(">", (TS, Literal(4))))
-    assert [answer(Split(A, predicates, n)) for n in range(3)] == [
+    assert [answer(SplitRows(A, predicates, n)) for n in range(3)] == [
         [(-7, 1, 2.0), (1, 1, 0.0), (2, 1, -0.0)],
         [(5, None, 1.0)],
         [(3, 2, "nan"), (3, 2, "nan")],
@@ -92,7 +92,7 @@ def test_distinct_rows_have_one_zero_and_one_nan() -> None:
 
 
 def test_windows_hold_a_row_more_than_once() -> None:
-    assert answer(Windows(A, Window("ts", 4, 2)), [(-1, 1, 1.0), (2, 1, 1.0)]) == [
+    assert answer(AssignWindows(A, Window("ts", 4, 2)), [(-1, 1, 1.0), (2, 1, 1.0)]) == [
         (-1, 1, 1.0, -4, 0),
         (-1, 1, 1.0, -2, 2),
         (2, 1, 1.0, 0, 4),
@@ -118,7 +118,7 @@ def test_a_table_may_number_its_rows_itself() -> None:
 
 
 def test_moments_group_by_times() -> None:
-    assert answer(Aggregate(A, (), Moments(("ts",)), COUNT)) == [(-7, 1), (1, 1), (2, 1), (3, 2), (5, 1)]
+    assert answer(Aggregate(A, (), EqualTimes(("ts",)), COUNT)) == [(-7, 1), (1, 1), (2, 1), (3, 2), (5, 1)]
 
 
 def test_the_arguments_of_aggregates_are_columns_of_the_input_whatever_the_results_are_called() -> None:

@@ -24,7 +24,7 @@ from penstock.engine.task.site.step import site_step
 from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import EpochJob, Message
 from penstock.errors import PenstockError
-from penstock.operators.protocol import Done, Operator, Portion
+from penstock.operators.protocol import Operator, Portion, WorkResult
 from penstock.plan.program import Program
 
 VARIABLE = "PENSTOCK_BENCH_SLOWDOWN"  # tells workers where the file is
@@ -124,7 +124,7 @@ def _read(name: str, changed: int) -> Slowdown:
     return msgspec.json.decode(Path(name).read_bytes(), type=Slowdown)
 
 
-def _slowed_program(program: Program, subquery: int, work: partial[Done]) -> Program:
+def _slowed_program(program: Program, subquery: int, work: partial[WorkResult]) -> Program:
     """Return the program with the `work` of one operator replaced. The operator stays of its class, for the engine asks
     operators for what they can do."""
     parts = list(program.subqueries)
@@ -134,7 +134,7 @@ def _slowed_program(program: Program, subquery: int, work: partial[Done]) -> Pro
     return replace(program, subqueries=tuple(parts))
 
 
-def _work_slowly(slowdown: Slowdown, site: int, operator: Operator, portion: Portion) -> Done:
+def _work_slowly(slowdown: Slowdown, site: int, operator: Operator, portion: Portion) -> WorkResult:
     began, done = time.perf_counter(), operator.work(portion)
     rows = portion.rows_to_do(operator.probes)
 

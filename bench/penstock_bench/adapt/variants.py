@@ -9,7 +9,7 @@ from penstock.balance.policies.even import Even
 from penstock.balance.policies.flux import Flux
 from penstock.balance.policies.pacing import Pacing
 from penstock.balance.policy import Policy
-from penstock.balance.tuning import Bounds
+from penstock.balance.tuning import TuningBounds
 
 ROUNDS = (0.25, 0.5, 1.0, 2.0, 5.0)  # not below the length of an epoch
 UNTUNED, TUNED = "even-untuned", "even-tuned"
@@ -25,7 +25,7 @@ def steady_flux(seconds: float) -> Flux:
 VARIANTS: tuple[Policy, ...] = (
     *map(steady_flux, ROUNDS),
     Even(name=TUNED, theta=THETA),
-    Even(name=UNTUNED, bounds=Bounds(hot=0, large=0)),  # with room for no more groups, none is split
+    Even(name=UNTUNED, bounds=TuningBounds(hot=0, large=0)),  # with room for no more groups, none is split
 )
 
 

@@ -16,7 +16,7 @@ from penstock.progress.mark import BEGIN, Mark
 
 
 @dataclass(frozen=True)
-class Standing:
+class SourceLead:
     """The progress of a source or a substream, with estimates about its rows.
 
     `waiting` is the number of rows ready to be read, as far as known. `span_per_row` is a moving average of the event
@@ -49,13 +49,13 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class SourceStanding(Standing):
+class LeadOfSource(SourceLead):
     """The progress of a source. `substreams` are those that can be held back one by one and have a mark."""
 
-    substreams: Mapping[str, Standing] = field(default_factory=dict)
+    substreams: Mapping[str, SourceLead] = field(default_factory=dict)
 
 
-def shares(rows: int, sources: Sequence[Standing], max_lead: int | None) -> tuple[int, ...]:
+def shares(rows: int, sources: Sequence[SourceLead], max_lead: int | None) -> tuple[int, ...]:
     """Return how many of `rows` rows each source may give to the next epoch; a source with 0 is not asked.
 
     The shares are equal as long as no source leads too far (`max_lead` None: no limit). Their sum is at most `rows`, or
@@ -73,7 +73,7 @@ def shares(rows: int, sources: Sequence[Standing], max_lead: int | None) -> tupl
 
 
 def substream_shares(
-    rows: int, substreams: Mapping[str, Standing], lowest: Mark | None, max_lead: int
+    rows: int, substreams: Mapping[str, SourceLead], lowest: Mark | None, max_lead: int
 ) -> dict[str, int]:
     """Return how many of `rows` rows of a source each of its substreams may give. A substream leads neither the lowest
     of them by more than `max_lead`, nor `lowest`, the lowest mark of all sources with their clock (None: there is
@@ -83,16 +83,16 @@ def substream_shares(
     even = max(1, rows // len(substreams))
     own = min(substreams, key=lambda name: substreams[name].mark)
     base = substreams[own].mark if lowest is None else min(substreams[own].mark, lowest)
-    given = {name: _share(known, Standing(base), even, max_lead) for name, known in substreams.items()}
+    given = {name: _share(known, SourceLead(base), even, max_lead) for name, known in substreams.items()}
     return given | {own: given[own] + even * len(given) - sum(given.values())} if given[own] else given
 
 
-def lowest_marks(sources: Sequence[Standing]) -> dict[str, Mark]:
+def lowest_marks(sources: Sequence[SourceLead]) -> dict[str, Mark]:
     """Return, per clock, the mark of the source that the others may not lead too far."""
     return {clock: sources[place].mark for clock, place in _lowest(sources).items()}
 
 
-def _lowest(sources: Sequence[Standing]) -> dict[str, int]:
+def _lowest(sources: Sequence[SourceLead]) -> dict[str, int]:
     """Return, per clock, the index of the source that the others may not lead too far: the lowest of those with rows to
     read, because they advance when asked."""
     candidates = [n for n, source in enumerate(sources) if source.waiting and not source.ended]
@@ -100,7 +100,7 @@ def _lowest(sources: Sequence[Standing]) -> dict[str, int]:
     return {sources[n].clock: n for n in highest_first}
 
 
-def _share(source: Standing, lowest: Standing | None, even: int, max_lead: int) -> int:
+def _share(source: SourceLead, lowest: SourceLead | None, even: int, max_lead: int) -> int:
     """Return the share of a source: `even`, or less if it would lead `lowest` too far, or 0 if it leads too far
     already."""
     if source.ended:

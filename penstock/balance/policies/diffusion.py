@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from penstock.balance.decisions import Change, Decision, Merge, Move, Split
+from penstock.balance.decisions import Change, Decision, Merge, Move, SplitGroup
 from penstock.balance.declustering import BUSY, OCCUPANCY, Experience, Thresholds, degree, roles
 from penstock.balance.estimate import demand
-from penstock.balance.stats import Figures, Round
+from penstock.balance.stats import FloatArray, RoundStats
 from penstock.balance.tuning import keeping_first, tuned
 from penstock.state.directory import Group
 
@@ -31,7 +31,7 @@ class Diffusion:
     theta: int | None = 1 << 20
     experience: Experience = field(default_factory=Experience)
 
-    def decide(self, figures: Round) -> Sequence[Decision]:
+    def decide(self, figures: RoundStats) -> Sequence[Decision]:
         """Return a change of the number of sites, or else moves from suppliers to consumers and then fine tuning."""
         thresholds = self._thresholds(figures)
         if (scale := self._degree(figures)) is not None:
@@ -43,17 +43,17 @@ class Diffusion:
         moves = [given for pair in pairs if (given := exchange.give(*pair)) is not None]
         return [*moves, *self._tuned(figures, moves)]
 
-    def after(self, figures: Round) -> Diffusion:
+    def after(self, figures: RoundStats) -> Diffusion:
         """Record what the round showed about the number of sites."""
         return replace(self, experience=self.experience.after(figures, self._degree(figures))) if self.elastic else self
 
-    def _degree(self, figures: Round) -> Decision | None:
+    def _degree(self, figures: RoundStats) -> Decision | None:
         return degree(figures, self._thresholds(figures), self.beta, self.experience) if self.elastic else None
 
-    def _thresholds(self, figures: Round) -> Thresholds:
+    def _thresholds(self, figures: RoundStats) -> Thresholds:
         return self.occupancy if figures.capacity else self.busy
 
-    def _tuned(self, figures: Round, moves: Sequence[Decision]) -> list[Decision]:
+    def _tuned(self, figures: RoundStats, moves: Sequence[Decision]) -> list[Decision]:
         """Return splits and merges of groups that do not move in this round."""
         if self.theta is None:
             return []
@@ -65,7 +65,7 @@ class Diffusion:
 def _of(change: Change) -> tuple[Group, ...]:
     """Return the existing groups that a split or a merge replaces."""
     match change:
-        case Split(group):
+        case SplitGroup(group):
             return (group,)
         case Merge(group):
             return group.halves
@@ -77,7 +77,7 @@ class _Exchange:
     """Pairs suppliers with consumers and picks the group to move. Invariant: `_times` is the seconds that each site
     would take for a round and its pending rows, after the moves so far."""
 
-    def __init__(self, figures: Round, load: Figures, why: str) -> None:
+    def __init__(self, figures: RoundStats, load: FloatArray, why: str) -> None:
         asked = demand(figures)
         self._figures, self._load, self._why = figures, load, why
         self._work, self._speeds = asked.work + asked.owed, asked.speeds

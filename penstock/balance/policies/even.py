@@ -15,17 +15,17 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from penstock.balance.decisions import Decision, Gather, Split, Spread
+from penstock.balance.decisions import Decision, Gather, SplitGroup, Spread
 from penstock.balance.estimate import NOISE_ROWS, Demand, demand
 from penstock.balance.keys import KeyLoad
-from penstock.balance.levelling import Evening, Limits, Pieces, Prices, Step, unclear, worthwhile
+from penstock.balance.levelling import Leveller, MoveCosts, Pieces, PlanLimits, Step, unclear, worthwhile
 from penstock.balance.rules import MOST_DEPTH
-from penstock.balance.stats import Figures, Round
+from penstock.balance.stats import FloatArray, RoundStats
 from penstock.balance.tuning import (
     BOUNDS,
     CROWDED,
     WORTH_PARTING,
-    Bounds,
+    TuningBounds,
     heavy_part,
     keeping_first,
     mergeable,
@@ -55,19 +55,19 @@ class Even:
     theta: int = 1 << 20
     moves: int = 16
     crowded: int = CROWDED
-    prices: Prices = field(default_factory=Prices)
-    bounds: Bounds = BOUNDS
+    prices: MoveCosts = field(default_factory=MoveCosts)
+    bounds: TuningBounds = BOUNDS
     inertia: float = 0.5
     speeds: tuple[float, ...] = ()
 
-    def decide(self, figures: Round) -> Sequence[Decision]:
+    def decide(self, figures: RoundStats) -> Sequence[Decision]:
         """Return spreads of hot keys, or else gathers of keys that cooled down and changes of groups."""
         asked = self._asked(figures)
         if hot := spreads(figures, asked, self.least_gain):
             return hot  # groups are levelled once the effect of the spread is measured
         return [*gathers(figures, asked), *self._of_groups(figures, asked)]
 
-    def _of_groups(self, figures: Round, asked: Demand) -> Sequence[Decision]:
+    def _of_groups(self, figures: RoundStats, asked: Demand) -> Sequence[Decision]:
         """Return splits and moves if the sites are uneven; otherwise splits of large groups, or merges."""
         large = too_large(figures, self.theta, self.bounds)
         if not self._uneven(figures, asked):
@@ -75,35 +75,35 @@ class Even:
         splits = {_group(decision): decision for decision in (*too_hot(figures, asked, self.bounds), *large)}
         return [*splits.values(), *self._evened(figures, asked, set(splits))]
 
-    def after(self, figures: Round) -> Even:
+    def after(self, figures: RoundStats) -> Even:
         return replace(self, speeds=tuple(self._speeds(demand(figures)).tolist()))
 
-    def _speeds(self, asked: Demand) -> Figures:
+    def _speeds(self, asked: Demand) -> FloatArray:
         """Return the speed of sites: the moving average with the round's estimate."""
         known = self.speeds if len(self.speeds) == len(asked.speeds) else np.ones(len(asked.speeds))
         return np.asarray(self.inertia * np.asarray(known) + (1 - self.inertia) * asked.speeds)
 
-    def _asked(self, figures: Round) -> Demand:
+    def _asked(self, figures: RoundStats) -> Demand:
         """Return the demand of a round, with pending rows to be worked off over `prices.rounds` rounds."""
         asked = demand(figures)
         return replace(asked, work=asked.work + asked.owed / self.prices.rounds, speeds=self._speeds(asked))
 
-    def _uneven(self, figures: Round, asked: Demand) -> bool:
+    def _uneven(self, figures: RoundStats, asked: Demand) -> bool:
         """Return whether perfect levelling would gain enough."""
         times = asked.of_sites(figures) / asked.speeds
         return _gain(figures, float(times.max()), asked.ideal) > self._enough(figures, int(times.argmax()))
 
-    def _enough(self, figures: Round, slowest: int) -> float:
+    def _enough(self, figures: RoundStats, slowest: int) -> float:
         """Return the least gain that is worth a change. With few rows or few epochs, the slowest site may be so by
         chance."""
         rows = float(figures.of_sites(figures.loads.rows)[slowest])
         return max(self.least_gain, NOISE / sqrt(max(rows, 1.0)), EPOCH_NOISE / sqrt(figures.epochs))
 
-    def _evened(self, figures: Round, asked: Demand, split: set[Group]) -> list[Decision]:
+    def _evened(self, figures: RoundStats, asked: Demand, split: set[Group]) -> list[Decision]:
         """Return the planned steps that pay, and splits of groups at a site that stays slow. `split` are the groups
         that are split already."""
         pieces = _pieces(figures, asked, split)
-        plan = Evening(pieces, asked.speeds, self.prices, self._limits(figures), asked.cells.sum(axis=0))
+        plan = Leveller(pieces, asked.speeds, self.prices, self._limits(figures), asked.cells.sum(axis=0))
         before, enough = plan.slowest, self._enough(figures, int(plan.times.argmax()))
         steps = worthwhile(plan.run(), before)
         if steps and not plan.unfinished and _gain(figures, before, steps[-1].slowest) < enough:
@@ -115,19 +115,19 @@ class Even:
         room = max(0, plan.limits.groups - len(plan.pieces.groups))
         return [*made, *_look_closer(figures, asked, int(plan.times.argmax()), taken)[:room]]
 
-    def _limits(self, figures: Round) -> Limits:
+    def _limits(self, figures: RoundStats) -> PlanLimits:
         sites = figures.directory.sites
-        return Limits(self.bounds.hot * sites, self.moves * sites, memory=figures.memory, capacity=figures.capacity)
+        return PlanLimits(self.bounds.hot * sites, self.moves * sites, memory=figures.memory, capacity=figures.capacity)
 
 
-def _gain(figures: Round, before: float, after: float) -> float:
+def _gain(figures: RoundStats, before: float, after: float) -> float:
     """Return the fraction of its time that the slowest site saves. If different sites are the slowest in different
     epochs, the share of a round exceeds the time of any site, and levelling the sums saves a smaller fraction."""
     whole = max(before, float(figures.share.max(initial=0.0)))
     return (before - after) / whole if whole > 0 else 0.0
 
 
-def _pieces(figures: Round, asked: Demand, split: set[Group]) -> Pieces:
+def _pieces(figures: RoundStats, asked: Demand, split: set[Group]) -> Pieces:
     """Return the groups of the round as pieces, with the groups of `split` halved."""
     pieces = Pieces(
         groups=figures.directory.groups,
@@ -145,7 +145,7 @@ def _pieces(figures: Round, asked: Demand, split: set[Group]) -> Pieces:
 
 
 def _group(decision: Decision) -> Group:
-    assert isinstance(decision.change, Split)
+    assert isinstance(decision.change, SplitGroup)
     return decision.change.group
 
 
@@ -161,12 +161,12 @@ def _decisions(steps: Sequence[Step], slowest: float, ideal: float) -> list[Deci
 
 def _reason(step: Step, ideal: float) -> str:
     site = f"site {step.donor} takes {step.before:.3g} s a round, {ideal:.3g} s would be balanced"
-    if isinstance(step.change, Split):
+    if isinstance(step.change, SplitGroup):
         return f"{site}; a group of {step.relief:.2g} s is too large to move"
     return f"{site}; this group takes {step.relief:.2g} s"
 
 
-def _look_closer(figures: Round, asked: Demand, site: int, taken: set[Group]) -> list[Decision]:
+def _look_closer(figures: RoundStats, asked: Demand, site: int, taken: set[Group]) -> list[Decision]:
     """Return splits of groups at a slow site whose work may mostly be of one heavy key, those with most work first. The
     next round measures which half has the work."""
     heavy = heavy_part(figures)
@@ -174,10 +174,12 @@ def _look_closer(figures: Round, asked: Demand, site: int, taken: set[Group]) ->
     places = np.flatnonzero(worth & (figures.homes == site))
     groups = [figures.directory.groups[n] for n in places[np.argsort(-asked.work[places], kind="stable")]]
     wanted = [group for group in groups if group not in taken and group.depth < MOST_DEPTH][:MOST_LOOKS]
-    return [Decision(Split(group), f"site {site} stays slow, and this group is much of its work") for group in wanted]
+    return [
+        Decision(SplitGroup(group), f"site {site} stays slow, and this group is much of its work") for group in wanted
+    ]
 
 
-def spreads(figures: Round, asked: Demand, least_gain: float) -> list[Decision]:
+def spreads(figures: RoundStats, asked: Demand, least_gain: float) -> list[Decision]:
     """Return spreads of keys with more work than a site should have, the hottest first, where the gain exceeds
     `least_gain`."""
     directory = figures.directory
@@ -190,13 +192,13 @@ def spreads(figures: Round, asked: Demand, least_gain: float) -> list[Decision]:
     return [decision for decision in made if decision.gain > least_gain]
 
 
-def _work(figures: Round, asked: Demand, key: KeyLoad) -> float:
+def _work(figures: RoundStats, asked: Demand, key: KeyLoad) -> float:
     """Return the work of a key: the part of its group's work that corresponds to its rows."""
     place = figures.directory.place_at(key.hash)
     return float(asked.work[place]) * min(1.0, key.total / max(1, int(figures.loads.rows[place])))
 
 
-def _spread(figures: Round, asked: Demand, key: KeyLoad, work: float) -> Decision:
+def _spread(figures: RoundStats, asked: Demand, key: KeyLoad, work: float) -> Decision:
     """Return the decision to spread a key. The port with the most rows is cut. The key's site keeps a cell with the
     state; the other cells go to the least loaded sites."""
     sites, home = figures.directory.sites, figures.directory.home_at(key.hash)
@@ -213,7 +215,7 @@ def _spread(figures: Round, asked: Demand, key: KeyLoad, work: float) -> Decisio
     return Decision(Spread(key.hash, cut, cells), reason, max(0.0, gain))
 
 
-def gathers(figures: Round, asked: Demand) -> list[Decision]:
+def gathers(figures: RoundStats, asked: Demand) -> list[Decision]:
     """Return gathers of keys that one site could do again. With hardly any rows all keys look cold, so such a round
     gives none."""
     cells, sites = figures.cells, figures.directory.sites

@@ -11,7 +11,7 @@ import numpy as np
 from penstock.balance.decisions import Decision, Measured
 from penstock.balance.policies.pacing import Pacing
 from penstock.balance.policies.pairing import Pick, decisions, largest, pairs
-from penstock.balance.stats import Figures, Round
+from penstock.balance.stats import FloatArray, RoundStats
 
 # Moving a group that is nearly all the work of a pair would swap the two sites. Its apparent gain is chance, and the
 # group would move back in the next round. So the receiver may end up ahead by at most this part of the difference.
@@ -30,10 +30,10 @@ class Flux:
     pacing: Pacing = field(default_factory=Pacing)
     name: str = "flux"
 
-    def decide(self, figures: Round) -> Sequence[Decision]:
+    def decide(self, figures: RoundStats) -> Sequence[Decision]:
         return self.decide_within(figures, np.full(figures.directory.sites, np.inf))
 
-    def decide_within(self, figures: Round, room: Figures) -> Sequence[Decision]:
+    def decide_within(self, figures: RoundStats, room: FloatArray) -> Sequence[Decision]:
         """Decide where each site has `room` bytes left for more state."""
         if not figures.share.all():  # a site without a share was not idle either: such a round says nothing
             return ()
@@ -42,7 +42,7 @@ class Flux:
     def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:
         return self.pacing.next_length(length, moved, measured)
 
-    def _picks(self, figures: Round, room: Figures) -> Iterator[Pick]:
+    def _picks(self, figures: RoundStats, room: FloatArray) -> Iterator[Pick]:
         used = figures.utilisation
         for donor, receiver in pairs(used):
             if not self._considers(used, donor, receiver):
@@ -50,13 +50,13 @@ class Flux:
             if (place := _group_to_move(figures, donor, receiver, room[receiver])) is not None:
                 yield Pick(place, receiver, _reason(used, donor, receiver))
 
-    def _considers(self, used: Figures, donor: int, receiver: int) -> bool:
+    def _considers(self, used: FloatArray, donor: int, receiver: int) -> bool:
         giving, taking = used[donor], used[receiver]
         unequal = giving >= used.mean() and giving >= self.imbalance * taking
         return bool(unequal and taking <= self.busiest_receiver)
 
 
-def _group_to_move(figures: Round, donor: int, receiver: int, room: float) -> int | None:
+def _group_to_move(figures: RoundStats, donor: int, receiver: int, room: float) -> int | None:
     """Return the place of the donor's group with the most rows that brings both sites closer together and fits the
     receiver's room; None if there is none."""
     giving, taking = figures.utilisation[donor], figures.utilisation[receiver]
@@ -72,5 +72,5 @@ def _group_to_move(figures: Round, donor: int, receiver: int, room: float) -> in
     return None if choice is None else int(places[choice])
 
 
-def _reason(used: Figures, donor: int, receiver: int) -> str:
+def _reason(used: FloatArray, donor: int, receiver: int) -> str:
     return f"site {donor} is busy {100 * used[donor]:.0f} % of the time, site {receiver} {100 * used[receiver]:.0f} %"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from penstock.balance.decisions import Decision, Measured
 from penstock.balance.policies.flux import Flux
 from penstock.balance.policies.memory import Memory
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Hybrid:
     state: Memory = field(default_factory=Memory)
     name: str = "hybrid"
 
-    def decide(self, figures: Round) -> Sequence[Decision]:
+    def decide(self, figures: RoundStats) -> Sequence[Decision]:
         if not figures.memory:
             return self.work.decide(figures)
         room = figures.memory - figures.of_sites(figures.loads.state_bytes)

@@ -11,7 +11,7 @@ import numpy as np
 from penstock.balance.decisions import Decision, Measured
 from penstock.balance.policies.pacing import Pacing
 from penstock.balance.policies.pairing import Pick, decisions, largest, pairs
-from penstock.balance.stats import Figures, Round
+from penstock.balance.stats import FloatArray, RoundStats
 
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -27,13 +27,13 @@ class Memory:
     pacing: Pacing = field(default_factory=Pacing)
     name: str = "memory"
 
-    def decide(self, figures: Round) -> Sequence[Decision]:
+    def decide(self, figures: RoundStats) -> Sequence[Decision]:
         return decisions(figures, self._picks(figures))
 
     def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:
         return self.pacing.next_length(length, moved, measured)
 
-    def _picks(self, figures: Round) -> Iterator[Pick]:
+    def _picks(self, figures: RoundStats) -> Iterator[Pick]:
         held = figures.of_sites(figures.loads.state_bytes)
         for donor, receiver in pairs(held):
             if not self._considers(held, donor, receiver, figures.memory):
@@ -41,13 +41,13 @@ class Memory:
             if (place := _group_to_move(figures, held, donor, receiver)) is not None:
                 yield Pick(place, receiver, _reason(held, donor, receiver, figures.memory))
 
-    def _considers(self, held: Figures, donor: int, receiver: int, memory: int) -> bool:
+    def _considers(self, held: FloatArray, donor: int, receiver: int, memory: int) -> bool:
         most, least = held[donor], held[receiver]
         overflows = 0 < memory < most and least < memory
         return bool(overflows or (most >= held.mean() and most >= self.imbalance * least))
 
 
-def _group_to_move(figures: Round, held: Figures, donor: int, receiver: int) -> int | None:
+def _group_to_move(figures: RoundStats, held: FloatArray, donor: int, receiver: int) -> int | None:
     """Return the place of the donor's largest group that brings both sites closer together; None if there is none.
     Groups that fit the receiver's memory are preferred; if none fits, a move still balances how much state the sites
     hold beyond their memory."""
@@ -60,7 +60,7 @@ def _group_to_move(figures: Round, held: Figures, donor: int, receiver: int) -> 
     return None if choice is None else int(places[choice])
 
 
-def _reason(held: Figures, donor: int, receiver: int, memory: int) -> str:
+def _reason(held: FloatArray, donor: int, receiver: int, memory: int) -> str:
     bound = f" and may hold {_written(memory)}" if 0 < memory < held[donor] else ""
     return f"site {donor} holds {_written(held[donor])} of state{bound}, site {receiver} {_written(held[receiver])}"
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.balance.decisions import Decision, Move
-from penstock.balance.stats import Figures, Mask, Round
+from penstock.balance.stats import BoolArray, FloatArray, RoundStats
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Pick:
     reason: str
 
 
-def pairs(load: Figures) -> Iterator[tuple[int, int]]:
+def pairs(load: FloatArray) -> Iterator[tuple[int, int]]:
     """Yield (donor, receiver): the site with the most load and the site with the least, then the second most and the
     second least, and so on. With an odd number of sites the middle one is in no pair."""
     most_first = np.argsort(-load, kind="stable")
@@ -29,7 +29,7 @@ def pairs(load: Figures) -> Iterator[tuple[int, int]]:
         yield int(most_first[rank]), int(most_first[-1 - rank])
 
 
-def largest(sizes: npt.NDArray[np.int64], may: Mask) -> int | None:
+def largest(sizes: npt.NDArray[np.int64], may: BoolArray) -> int | None:
     """Return the index of the largest entry among those allowed by `may`, the first of equals; None if none is
     allowed."""
     return int(np.argmax(np.where(may, sizes, -1))) if may.any() else None
@@ -40,8 +40,8 @@ class Forecast:
     """The busy seconds of each site if the round were repeated after some moves, with the same rows per group and the
     same speeds."""
 
-    figures: Round
-    busy: Figures
+    figures: RoundStats
+    busy: FloatArray
 
     def after(self, pick: Pick) -> Forecast:
         """Return the forecast after one more move."""
@@ -58,7 +58,7 @@ class Forecast:
         return 1 - float(later.busy.max()) / slowest if slowest else 0.0
 
 
-def decisions(figures: Round, picks: Iterable[Pick]) -> tuple[Decision, ...]:
+def decisions(figures: RoundStats, picks: Iterable[Pick]) -> tuple[Decision, ...]:
     """Turn picks into decisions. Each gain is relative to the moves before it, so the gains multiply: the total is 1
     minus the product of (1 - gain)."""
     made: list[Decision] = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.balance.decisions import Decision
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 
 
 @dataclass(frozen=True)
@@ -15,5 +15,5 @@ class Static:
 
     name: str = "static"
 
-    def decide(self, figures: Round) -> Sequence[Decision]:
+    def decide(self, figures: RoundStats) -> Sequence[Decision]:
         return ()

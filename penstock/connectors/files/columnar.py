@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.connectors.bad_rows import divert_malformed
-from penstock.connectors.files.format import Part, check_schema
+from penstock.connectors.files.format import FilePart, check_schema
 from penstock.connectors.files.layout import UnitLayout
 from penstock.connectors.files.listing import FileId, arrow_file, open_arrow
 from penstock.connectors.source import ReadResult
@@ -42,7 +42,7 @@ class ParquetFormat:
         footer = pq.read_metadata(arrow_file(file.path))
         return UnitLayout(tuple(footer.row_group(i).num_rows for i in range(footer.num_row_groups)))
 
-    def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
+    def read(self, part: FilePart, schema: pa.Schema, time: str) -> ReadResult:
         path = part.file.path
         with pq.ParquetFile(arrow_file(path), pre_buffer=False) as file:
             paths = [_dotted(file.schema_arrow, name, path) for name in schema.names]
@@ -98,7 +98,7 @@ class ArrowFormat:
             return UnitLayout((max(1, file.size // _STREAM_BYTES_PER_ROW),))
         return UnitLayout(_batch_sizes(file.path))
 
-    def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
+    def read(self, part: FilePart, schema: pa.Schema, time: str) -> ReadResult:
         path = part.file.path
         stream = _is_stream(path)
         with open_arrow(path) as source:
@@ -117,7 +117,7 @@ class ArrowFormat:
         return _open(source, pa.ipc.IpcReadOptions(use_threads=False), _is_stream(path)).schema
 
 
-def _read_batches(reader: pa.ipc.RecordBatchFileReader, part: Part) -> pa.Table:
+def _read_batches(reader: pa.ipc.RecordBatchFileReader, part: FilePart) -> pa.Table:
     batches = [reader.get_batch(i) for i in range(part.start, part.end)]
     return pa.Table.from_batches(batches, schema=batches[0].schema)
 

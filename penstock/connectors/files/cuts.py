@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 import pyarrow as pa
 
 from penstock.connectors.files.csv.format import CsvFormat
-from penstock.connectors.files.format import FileFormat, Part
+from penstock.connectors.files.format import FileFormat, FilePart
 from penstock.connectors.files.layout import Layout
 from penstock.connectors.files.listing import FileId
 from penstock.connectors.files.split import FileSplit, unreadable
@@ -60,7 +60,7 @@ class FileCuts:
         format_ = self._format_of(file.path)
         if isinstance(format_, CsvFormat):
             format_ = format_.named(self._schema)
-        return FileSplit(Part(file, start, end), format_, self._schema, self._time, rows, self._substream_of(file))
+        return FileSplit(FilePart(file, start, end), format_, self._schema, self._time, rows, self._substream_of(file))
 
     def layout(self, file: FileId) -> Layout:
         """Return the layout of the file; on first use its schema is checked."""

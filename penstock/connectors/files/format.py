@@ -17,7 +17,7 @@ _MISSING = "with missing = 'null' a column that a file lacks is null"
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """A range of positions of a file, in the units of its layout."""
 
     file: FileId
@@ -46,7 +46,7 @@ class FileFormat(Protocol):
         """Return the positions at which the file can be cut."""
         ...
 
-    def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
+    def read(self, part: FilePart, schema: pa.Schema, time: str) -> ReadResult:
         """Return the columns of `schema`. Rows that are malformed, or null in the column `time`, go to `bad`."""
         ...
 

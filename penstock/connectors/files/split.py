@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from penstock.connectors.files.compressed import codec_of
-from penstock.connectors.files.format import FileFormat, Part
+from penstock.connectors.files.format import FileFormat, FilePart
 from penstock.connectors.source import ReadResult
 from penstock.errors import SourceError
 
@@ -19,7 +19,7 @@ _PIECE = 16 << 20
 class FileSplit:
     """A range of a file. Reading raises an error if the file has changed since it was listed."""
 
-    part: Part
+    part: FilePart
     format: FileFormat
     schema: pa.Schema
     time: str
@@ -43,7 +43,7 @@ class FileSplit:
                 raise unreadable(self.part.file.path, self.format, error) from error
             yield replace(result, rows=result.rows.select(list(columns)))
 
-    def _pieces(self) -> Iterator[Part]:
+    def _pieces(self) -> Iterator[FilePart]:
         """Yield the ranges to read at a time: a compressed split, which can be large, in steps of some megabytes."""
         part = self.part
         step = _PIECE if codec_of(part.file.path) else part.end - part.start

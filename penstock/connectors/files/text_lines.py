@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from penstock.connectors.bad_rows import bad_table
 from penstock.connectors.files.compressed import OpenStreams, codec_of, open_text, text_size
-from penstock.connectors.files.format import Part
+from penstock.connectors.files.format import FilePart
 from penstock.connectors.files.layout import ByteLayout
 from penstock.connectors.files.listing import FileId
 from penstock.connectors.files.text_values import uncastable
@@ -81,7 +81,7 @@ def text_layout(file: FileId, begin: int) -> ByteLayout:
     return ByteLayout(begin, max(begin, size), bytes_per_row, sequential=packed)
 
 
-def read_block(part: Part, begin: int) -> Block:
+def read_block(part: FilePart, begin: int) -> Block:
     """Return the lines that start in [part.start, part.end); `begin` is the offset of the first line of the file."""
     if codec_of(part.file.path) is not None:
         return _next_block(part, begin)
@@ -89,7 +89,7 @@ def read_block(part: Part, begin: int) -> Block:
         return _block_at(file, _line_start(file, part.start, begin), part)
 
 
-def _next_block(part: Part, begin: int) -> Block:
+def _next_block(part: FilePart, begin: int) -> Block:
     """Return a block of a compressed file; if this process read the previous block, the stream continues from there."""
     kept = _streams.take(part.file, part.start)
     file, start = kept or (open_text(part.file.path), None)
@@ -105,7 +105,7 @@ def _next_block(part: Part, begin: int) -> Block:
     return block
 
 
-def _block_at(file: BinaryIO, start: int, part: Part) -> Block:
+def _block_at(file: BinaryIO, start: int, part: FilePart) -> Block:
     """Return the lines from offset `start`, which must be the start of a line, to the end of the part."""
     file.seek(start)
     data = file.read(max(0, part.end - start))
@@ -143,7 +143,7 @@ def _only_utf8(lines: Lines) -> tuple[Lines, BadLines]:
     return lines.where(good), BadLines.of(Lines(shown, lines.ordinals[~good]), "the line is not UTF-8")
 
 
-def report(part: Part, block: Block, found: list[BadLines]) -> pa.Table | None:
+def report(part: FilePart, block: Block, found: list[BadLines]) -> pa.Table | None:
     """Return the malformed lines of a block with their line numbers, in order, or None.
 
     The preceding lines of the file are counted only here, because malformed lines are rare.

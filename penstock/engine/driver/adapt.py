@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.balance.controller import Controller, Verdict
+from penstock.balance.controller import Controller, RoundOutcome
 from penstock.balance.decisions import Change, Move, Scale
 from penstock.balance.policies.even import Even
 from penstock.balance.rules import PINNED, Rules, impossible
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.checkpoint.manifest import SubqueryState
 from penstock.engine.driver.gathering import gathering_for, settled
 from penstock.engine.driver.grids import wants_grid, with_wanted_grid
@@ -64,7 +64,7 @@ class Adaptation:
         self._warm = True
         self._controllers = {number: known.passed(seconds) for number, known in self._controllers.items()}
 
-    def heard(self, epoch: int, figures: Sequence[Round]) -> None:
+    def heard(self, epoch: int, figures: Sequence[RoundStats]) -> None:
         """Feed one epoch's statistics to the controllers. Ignored: the first epoch (warm-up), and epochs that ran under
         a directory which is about to be replaced."""
         if not self._warm:
@@ -82,7 +82,7 @@ class Adaptation:
                 heard = self._decide(epoch, number, heard)[0]
             self._controllers[number] = heard
 
-    def _decide(self, epoch: int, subquery: int, controller: Controller) -> tuple[Controller, Verdict]:
+    def _decide(self, epoch: int, subquery: int, controller: Controller) -> tuple[Controller, RoundOutcome]:
         """Let a controller decide, change the directory accordingly, and report the outcome."""
         later, verdict = _asked_to_decide(controller)
         self._change(subquery, verdict.directory)
@@ -171,7 +171,7 @@ class Adaptation:
         if directory is not self.directories[subquery]:
             self.directories = (*self.directories[:subquery], directory, *self.directories[subquery + 1 :])
 
-    def _tell_of(self, epoch: int, subquery: int, verdict: Verdict) -> None:
+    def _tell_of(self, epoch: int, subquery: int, verdict: RoundOutcome) -> None:
         """Report the measurements, the changes and the refusals of a round as events."""
         if (measured := verdict.measured) is not None:
             self._tell(ChangeMeasured(epoch, subquery, measured.predicted, measured.measured))
@@ -182,7 +182,7 @@ class Adaptation:
             self._tell(ChangeRefused(epoch, subquery, str(wanted.change), wanted.reason, refused.rule))
 
 
-def _asked_to_decide(controller: Controller) -> tuple[Controller, Verdict]:
+def _asked_to_decide(controller: Controller) -> tuple[Controller, RoundOutcome]:
     """Return the controller after its decision and the outcome; an error of a user's policy becomes a PolicyError."""
     try:
         return controller.decide()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.balance.intake.admission import EPOCH_SECONDS, Admission, FixedAdmission
-from penstock.balance.intake.lead import SourceStanding, Standing, lowest_marks, shares, substream_shares
+from penstock.balance.intake.lead import LeadOfSource, SourceLead, lowest_marks, shares, substream_shares
 from penstock.checkpoint.manifest import SourceState
 from penstock.connectors.source import AcknowledgingReader, Offer, Reader, SubstreamReader
 from penstock.engine.driver.commit import source_marks
@@ -36,7 +36,7 @@ class Intake:
     offers: tuple[Offer, ...]
     routes: tuple[RouteTask, ...]
     directories: tuple[Directory, ...]
-    standings: tuple[SourceStanding, ...]
+    standings: tuple[LeadOfSource, ...]
     held: tuple[frozenset[str], ...]
     asked_at: float
     system_time: int
@@ -52,7 +52,7 @@ class Intake:
         return sum(offer.waiting for offer in self.offers)
 
 
-class Inlet:
+class SourceIntake:
     """The readers of all sources, and the limits on their rows. Its state need not survive a crash."""
 
     def __init__(self, sources: Sequence[Source], settings: Settings) -> None:
@@ -63,19 +63,19 @@ class Inlet:
         self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds or EPOCH_SECONDS)
         self._activity = begun(len(sources), time.monotonic())
         self._backlog = 0
-        self.standings: tuple[SourceStanding, ...] = ()
+        self.standings: tuple[LeadOfSource, ...] = ()
 
     def begin(self, states: Sequence[SourceState]) -> None:
         """Start from these source states."""
         self.standings = tuple(
-            SourceStanding(mark, state.ended, clock=clock)
+            LeadOfSource(mark, state.ended, clock=clock)
             for mark, state, clock in zip(source_marks(states), states, self._clocks, strict=True)
         )
 
     def intake(
         self,
         states: Sequence[SourceState],
-        standings: Sequence[SourceStanding],
+        standings: Sequence[LeadOfSource],
         directories: tuple[Directory, ...],
         on_the_way: int = 0,
     ) -> Intake:
@@ -98,15 +98,15 @@ class Inlet:
             system_time,
         )
 
-    def _reached(self, source: int, standing: SourceStanding, mark: Mark, state: SourceState) -> SourceStanding:
+    def _reached(self, source: int, standing: LeadOfSource, mark: Mark, state: SourceState) -> LeadOfSource:
         """Return the progress of a source at `mark`, with that of its substreams if its reader can hold them back."""
         known, marks = standing.substreams, state.marks
         if self._settings.max_lead is None or not isinstance(self._readers[source], SubstreamReader):
             marks = {}
-        substreams = {name: known.get(name, Standing(at)).reached(at, at.ended) for name, at in marks.items()}
+        substreams = {name: known.get(name, SourceLead(at)).reached(at, at.ended) for name, at in marks.items()}
         return replace(standing.reached(mark, state.ended), substreams=substreams)
 
-    def _shares_within(self, source: SourceStanding, rows: int, sources: Sequence[SourceStanding]) -> dict[str, int]:
+    def _shares_within(self, source: LeadOfSource, rows: int, sources: Sequence[LeadOfSource]) -> dict[str, int]:
         """Return how many rows each substream of a source may give; empty: no limit per substream."""
         lead = self._settings.max_lead
         if lead is None or not rows:
@@ -158,7 +158,7 @@ class Inlet:
                 reader.committed(state.progress)
 
 
-def _offer(reader: Reader, state: SourceState, standing: SourceStanding, rows: int, most: Mapping[str, int]) -> Offer:
+def _offer(reader: Reader, state: SourceState, standing: LeadOfSource, rows: int, most: Mapping[str, int]) -> Offer:
     """Return the offer of a source for at most `rows` rows, by substream if `most` says so."""
     if state.ended:
         return Offer((), state.progress or {}, True)
@@ -178,7 +178,7 @@ def _slack(source: Source) -> int:
     return source.progress.span if isinstance(source.progress, Slack) else 0
 
 
-def _asked(standing: SourceStanding, rows: int, most: Mapping[str, int], offer: Offer) -> SourceStanding:
+def _asked(standing: LeadOfSource, rows: int, most: Mapping[str, int], offer: Offer) -> LeadOfSource:
     """Return the progress of a source after it, and its substreams, were asked for so many rows."""
     given = Counter[str]()
     for split in offer.splits:

@@ -11,10 +11,10 @@ from functools import partial
 
 from penstock.balance.controller import controllers
 from penstock.balance.decisions import Change
-from penstock.balance.flushing import Flushing, Leisure
+from penstock.balance.flushing import Flushing, IdleBudget
 from penstock.balance.intake.admission import EPOCH_SECONDS
-from penstock.balance.intake.lead import SourceStanding
-from penstock.balance.stats import Round
+from penstock.balance.intake.lead import LeadOfSource
+from penstock.balance.stats import RoundStats
 from penstock.checkpoint.manifest import FORMAT, Manifest, SourceState, Totals
 from penstock.checkpoint.store import Checkpoint
 from penstock.connectors.source import Offer
@@ -24,7 +24,7 @@ from penstock.engine.driver.effort import Explosions, flushed_seconds, only_put_
 from penstock.engine.driver.executor import Executor, Room, disagreement, successes
 from penstock.engine.driver.gathering import fits
 from penstock.engine.driver.grids import GriddedProgram, first_directory, under
-from penstock.engine.driver.intake import Inlet, Intake
+from penstock.engine.driver.intake import Intake, SourceIntake
 from penstock.engine.driver.move_state import rescaled
 from penstock.engine.driver.outputs import Outputs
 from penstock.engine.driver.query_file import another_query, describe_query, refuse_unfit
@@ -33,12 +33,12 @@ from penstock.engine.task.site.loads import round_of
 from penstock.engine.wire.job import (
     EpochJob,
     LastEpoch,
-    Limits,
     Report,
     RouteReport,
     RouteTask,
     SiteReport,
     SourceProgress,
+    WorkLimits,
 )
 from penstock.errors import PenstockError
 from penstock.events import EpochDropped, Event, RunFinished, RunRecovered
@@ -82,13 +82,13 @@ class EpochLoop:
         self.abandoned = False
         self._ahead: Intake | None = None
         self.watched, self.last = False, LastEpoch()
-        self.figures, self.figures_epoch = tuple[Round, ...](), -1  # newest statistics of sites and groups
+        self.figures, self.figures_epoch = tuple[RoundStats, ...](), -1  # newest statistics of sites and groups
         self._last_epoch: Stopwatch | None = None  # started at the end of the last epoch
         self._program = GriddedProgram(query.program)
-        self._inlet = Inlet(query.sources, settings)
+        self._inlet = SourceIntake(query.sources, settings)
         self._explosions = Explosions(len(query.program.subqueries), tell)
         self._flushing = Flushing(settings.flush, settings.max_delay)
-        self._leisure = Leisure(settings.epoch_seconds or EPOCH_SECONDS)
+        self._leisure = IdleBudget(settings.epoch_seconds or EPOCH_SECONDS)
         self.room = Room(settings.on_full == "wait", tell)
         with checkpoint.explaining():
             self.manifest = self._recover()
@@ -251,9 +251,7 @@ class EpochLoop:
         reach(FaultPoint.COLLECTED)
         watch.lap("collect")
 
-    def _intake(
-        self, states: Sequence[SourceState], standings: Sequence[SourceStanding], on_the_way: int = 0
-    ) -> Intake:
+    def _intake(self, states: Sequence[SourceState], standings: Sequence[LeadOfSource], on_the_way: int = 0) -> Intake:
         return self._inlet.intake(states, standings, self._adaptation.directories, on_the_way)
 
     def _look_ahead(
@@ -312,9 +310,9 @@ class EpochLoop:
             regridded=frozenset(changed),
         )
 
-    def _limits(self, waiting: int) -> Limits:
+    def _limits(self, waiting: int) -> WorkLimits:
         s, idle = self._settings, self._leisure.seconds(waiting)
-        return Limits(s.item_rows, s.items, s.deadline_seconds, self._flushing, idle, s.buffer_rows)
+        return WorkLimits(s.item_rows, s.items, s.deadline_seconds, self._flushing, idle, s.buffer_rows)
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
         """Run the job until its tasks agree, and return their reports; raise an error after too many attempts."""

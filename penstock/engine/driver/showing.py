@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.balance.stats import Round
+from penstock.balance.stats import RoundStats
 from penstock.checkpoint.manifest import SubqueryState
 from penstock.control.status import GroupStatus, SiteStatus, SubqueryStatus
 from penstock.engine.wire.job import LastEpoch
@@ -20,14 +20,14 @@ def title(subquery: Subquery) -> str:
     return next(iter(operator_lines(subquery.operator)))
 
 
-def subquery_status(subquery: Subquery, figures: Round) -> SubqueryStatus:
+def subquery_status(subquery: Subquery, figures: RoundStats) -> SubqueryStatus:
     """Return the status of a subquery from the statistics of its sites and groups."""
     return SubqueryStatus(
         title(subquery), _sites(figures), hottest(figures), figures.capacity, len(figures.directory.spread)
     )
 
 
-def _sites(figures: Round) -> tuple[SiteStatus, ...]:
+def _sites(figures: RoundStats) -> tuple[SiteStatus, ...]:
     rows, state = figures.of_sites(figures.loads.rows) + figures.cells.rows, figures.of_sites(figures.loads.state_bytes)
     groups = np.bincount(figures.homes, minlength=figures.directory.sites)
     return tuple(
@@ -63,7 +63,7 @@ def untold_status(subquery: Subquery, state: SubqueryState, last: LastEpoch, cap
     return SubqueryStatus(title(subquery), sites, capacity=capacity, spread_keys=len(state.directory.spread))
 
 
-def hottest(figures: Round) -> tuple[GroupStatus, ...]:
+def hottest(figures: RoundStats) -> tuple[GroupStatus, ...]:
     """Return the groups with most work, then those with most pending rows, at most `HOTTEST`."""
     loads, seconds = figures.loads, figures.seconds
     order = np.lexsort((-loads.state_bytes, -loads.pending, -loads.seconds))[:HOTTEST]

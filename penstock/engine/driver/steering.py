@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from penstock.balance.decisions import Change, Move, Split
+from penstock.balance.decisions import Change, Move, SplitGroup
 from penstock.balance.rules import MOST_DEPTH
 from penstock.control.requests import (
     Answer,
@@ -166,7 +166,7 @@ class Steering:
         group = Group.of_bits(bits)
         if group.depth >= MOST_DEPTH:
             return Answer("the group is too small: it has one key or none", "split a group with fewer bits")
-        if self._loop.change(subquery, Split(group)) is not None:
+        if self._loop.change(subquery, SplitGroup(group)) is not None:
             return _NO_GROUP
         first, second = group.halves
         return Answer(None, f"{bits} is split into {first} and {second}, {_FROM_WHEN}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.balance.flushing import EAGERLY, Flushing
-from penstock.balance.stats import Told
+from penstock.balance.stats import SiteStatistics
 from penstock.checkpoint.manifest import SiteState, Staged
 from penstock.connectors.source import Split
 from penstock.engine.wire.blob import Blob
@@ -31,7 +31,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Limits:
+class WorkLimits:
     """Bounds on the work of a site in an epoch.
 
     A site runs items of at most `item_rows` rows until `seconds` have passed or `items` are done, whichever comes first
@@ -96,7 +96,7 @@ class EpochJob:
     runs: Path
     outputs: dict[str, Output]
     late_outputs: tuple[str, ...]
-    limits: Limits
+    limits: WorkLimits
     divert_bad_rows: bool
     tell_loads: bool = False
     cache: str = ""
@@ -163,7 +163,7 @@ class SiteReport:
     pending: bool
     backlog: int
     time: TaskTime
-    told: Told | None = None
+    told: SiteStatistics | None = None
     fetched: int = 0
     flushed: float = 0.0
     explosions: tuple[Explosion, ...] = ()

@@ -19,7 +19,7 @@ from penstock.kernels.segments import Segments, valid_mask
 
 
 @dataclass(frozen=True)
-class Distinct:
+class DistinctValues:
     """The partial of `count_distinct`: one list of values per group."""
 
     type: pa.DataType

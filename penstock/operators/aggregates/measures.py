@@ -14,7 +14,7 @@ from penstock.kernels.arrays import Indices
 from penstock.kernels.codes import NARROW_DECIMAL
 from penstock.kernels.hash import as_array
 from penstock.kernels.segments import Segments
-from penstock.operators.aggregates.distinct import Distinct
+from penstock.operators.aggregates.distinct import DistinctValues
 from penstock.operators.aggregates.extremes import Edge, Extreme
 from penstock.operators.aggregates.sums import (
     Count,
@@ -25,7 +25,7 @@ from penstock.operators.aggregates.sums import (
     whole_average,
     whole_sum,
 )
-from penstock.operators.aggregates.variance import Moments, variance
+from penstock.operators.aggregates.variance import VarianceParts, variance
 from penstock.type_names import sql_type
 from penstock.types import require_column
 
@@ -166,13 +166,13 @@ def _partial_of(kind: str, type_: pa.DataType | None) -> Partial:
         case "sum":
             return FloatSum() if pa.types.is_floating(type_) else WholeSum()
         case "moments":
-            return Moments()
+            return VarianceParts()
         case "min" | "max":
             return Extreme(type_, kind == "max")
         case "first" | "last":
             return Edge(type_, kind == "last")
         case "distinct":
-            return Distinct(type_)
+            return DistinctValues(type_)
     raise ValueError(kind)
 
 

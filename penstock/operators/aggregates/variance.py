@@ -18,7 +18,7 @@ from penstock.operators.aggregates.sums import floats
 
 
 @dataclass(frozen=True)
-class Moments:
+class VarianceParts:
     """The count, mean and sum of squared deviations. Invariant: a group without values has zeros in all three parts."""
 
     @property

@@ -21,7 +21,7 @@ from penstock.operators.band_join.match import Matcher
 from penstock.operators.band_join.pieces import Port, with_keys
 from penstock.operators.band_join.work import JoinWork
 from penstock.operators.bands import Band, Leads, leads
-from penstock.operators.protocol import Done, Explosion, Marks, Portion
+from penstock.operators.protocol import Explosion, Marks, Portion, WorkResult
 from penstock.progress.mark import saturate
 from penstock.type_names import sql_type
 from penstock.types import is_time_type, require_column
@@ -129,7 +129,7 @@ class BandJoin:
     def span(self, port: int) -> int:
         return self._lifetimes.span(port)
 
-    def work(self, portion: Portion) -> Done:
+    def work(self, portion: Portion) -> WorkResult:
         matcher = Matcher(tuple(map(self._port, range(self.ports))), self._leads, self.condition)
         return JoinWork(self.kind, matcher, self._lifetimes, self.result_schema, self.payload, portion).done()
 

@@ -15,7 +15,7 @@ from penstock.expr.tree import Expr, columns_of
 from penstock.kernels.arrays import Flags, Indices, Times, Words
 from penstock.operators.band_join.pieces import Piece, Port
 from penstock.operators.band_join.probes import Probes, probes
-from penstock.operators.band_join.search import Ranges, candidates
+from penstock.operators.band_join.search import CandidateRanges, candidates
 from penstock.operators.bands import Leads
 
 _BLOCK = 1 << 17  # rows that are probed at a time
@@ -160,7 +160,7 @@ class Matcher:
         found = candidates(target, self._probes(single(self.ports[port], piece, ()), self.ports[1 - port]))
         first = found.first.copy()  # probes are in order of hash and time, so both ends of the ranges are ascending
         first[1:] = np.maximum(first[1:], found.end[:-1])
-        for _, rows in Ranges(found.positions, first, found.end).pairs():
+        for _, rows in CandidateRanges(found.positions, first, found.end).pairs():
             yield rows
 
     def _probes(self, block: Combined, port: Port) -> Probes:

@@ -22,7 +22,7 @@ _PAIRS = 1 << 17  # pairs per block: the memory of a join beyond its input is pr
 
 
 @dataclass(frozen=True)
-class Ranges:
+class CandidateRanges:
     """Candidates of positions: `positions[n]` has the rows `first[n]` .. `end[n] - 1`, at least one."""
 
     positions: Indices
@@ -32,9 +32,9 @@ class Ranges:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def at(self, which: Indices) -> Ranges:
+    def at(self, which: Indices) -> CandidateRanges:
         """Return the ranges at these indices."""
-        return Ranges(self.positions[which], self.first[which], self.end[which])
+        return CandidateRanges(self.positions[which], self.first[which], self.end[which])
 
     def pairs(self) -> Iterator[tuple[Indices, Indices]]:
         """Yield each position with each of its rows, in blocks of bounded size."""
@@ -50,7 +50,7 @@ class Ranges:
             yield np.repeat(self.positions[part], counts), rows
 
 
-def candidates(piece: Piece, probes: Probes) -> Ranges:
+def candidates(piece: Piece, probes: Probes) -> CandidateRanges:
     """Return the rows of the piece that have the hash of a probe and a time in its interval."""
     near = probes.within(piece)
     starts = np.searchsorted(piece.hashes, near.hashes[::_PROBES])
@@ -60,15 +60,15 @@ def candidates(piece: Piece, probes: Probes) -> Ranges:
     for number, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
         block = near.at(slice(number * _PROBES, (number + 1) * _PROBES))
         found.append(_in_block(piece.hashes[start:stop], piece.times[start:stop], block, start))
-    return Ranges(
+    return CandidateRanges(
         *(np.concatenate(parts) for parts in zip(*((r.positions, r.first, r.end) for r in found), strict=True))
     )
 
 
-_NONE = Ranges(*(np.zeros(0, dtype=np.int64) for _ in range(3)))
+_NONE = CandidateRanges(*(np.zeros(0, dtype=np.int64) for _ in range(3)))
 
 
-def _in_block(hashes: Words, times: Times, probes: Probes, offset: int) -> Ranges:
+def _in_block(hashes: Words, times: Times, probes: Probes, offset: int) -> CandidateRanges:
     """Return the candidates of a block of probes. `offset` is the number of the first row."""
     first, end = _groups(hashes, probes.hashes)
     hits = np.flatnonzero(first < end)
@@ -78,7 +78,7 @@ def _in_block(hashes: Words, times: Times, probes: Probes, offset: int) -> Range
         return _NONE
     first = _advanced(times, first, end, probes.least, np.less)
     end = _advanced(times, first, end, probes.most, np.less_equal)
-    ranges = Ranges(probes.positions, first + offset, end + offset)
+    ranges = CandidateRanges(probes.positions, first + offset, end + offset)
     hits = np.flatnonzero(first < end)
     return ranges if len(hits) == len(ranges) else ranges.at(hits)
 

@@ -15,7 +15,7 @@ from penstock.operators.arrange import merged
 from penstock.operators.band_join.lifetimes import PRESERVED, Lifetimes
 from penstock.operators.band_join.match import Matcher
 from penstock.operators.band_join.pieces import Piece, fresh_piece, pieces_of, with_keys, without_keys
-from penstock.operators.protocol import Done, Portion
+from penstock.operators.protocol import Portion, WorkResult
 from penstock.operators.result_blocks import in_blocks
 from penstock.progress.mark import MIN_TIME
 
@@ -34,9 +34,9 @@ class JoinWork:
     payload: tuple[tuple[str, ...], ...]
     portion: Portion
 
-    def done(self) -> Done:
+    def done(self) -> WorkResult:
         """Return the results, computed lazily, and the fresh rows to keep."""
-        return Done(in_blocks(self._results()), tuple(map(self._kept, range(len(self._fresh)))))
+        return WorkResult(in_blocks(self._results()), tuple(map(self._kept, range(len(self._fresh)))))
 
     @cached_property
     def _stored(self) -> tuple[tuple[Piece, ...], ...]:

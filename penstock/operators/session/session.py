@@ -35,7 +35,7 @@ from penstock.operators.aggregates.partials import (
     words_of,
 )
 from penstock.operators.arrange import arranged, hashes_of, order_of, times_of
-from penstock.operators.protocol import Done, Marks, Portion, Stored
+from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
 from penstock.operators.shapes import OnePort
 from penstock.operators.window.kinds import Session
 from penstock.operators.window.lateness import SINCE
@@ -48,7 +48,7 @@ JOINS = "#joins"  # a fragment joins those that end less than a gap before this 
 
 
 @dataclass(frozen=True)
-class Bounds:
+class SessionBounds:
     """The bounds of sessions or fragments: the first time, the time from which it joins earlier ones, and the last
     time."""
 
@@ -56,9 +56,9 @@ class Bounds:
     joins: Times
     last: Times
 
-    def of(self, chosen: Flags) -> Bounds:
+    def of(self, chosen: Flags) -> SessionBounds:
         """Return the bounds of the flagged ones."""
-        return Bounds(self.first[chosen], self.joins[chosen], self.last[chosen])
+        return SessionBounds(self.first[chosen], self.joins[chosen], self.last[chosen])
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class SessionAggregate(OnePort):
         hashes, words = hashes_and_words(keys, self.hash_bits, len(times))
         joins = np.maximum(times, rows.column(SINCE).to_numpy()) if SINCE in rows.column_names else times
         groups = group_by_session(hashes, joins, times, words, self.window.gap)
-        bounds = Bounds(groups.least(times), groups.least(joins), groups.greatest(times))
+        bounds = SessionBounds(groups.least(times), groups.least(joins), groups.greatest(times))
         return self._fragments(hashes, keys, groups, bounds, self._partials.of_rows(rows, times, groups))
 
     def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
@@ -140,18 +140,18 @@ class SessionAggregate(OnePort):
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         return least[0] is not None and after < upto and upto[0].passed(least[0] + self.window.gap)
 
-    def work(self, portion: Portion) -> Done:
+    def work(self, portion: Portion) -> WorkResult:
         """Emit the sessions that are over at `upto` but were not at `after`. Carry the fragments that are spent at
         `upto` and belong to sessions that are not over."""
         (after,), (upto,) = portion.after, portion.upto
         table = self._concerned(portion.stored[0], after, upto)
         sessions = self._sessions(table)
         if not len(sessions):
-            return Done([], (self.state_schema(0).empty_table(),))
+            return WorkResult([], (self.state_schema(0).empty_table(),))
         bounds = self._bounds(table, sessions)
         over = _within(bounds.last, self._over_below(after), self._over_below(upto))
         results = self._results(table, _some(sessions, over), bounds.of(over))
-        return Done([results], (self._carried(table, sessions, bounds, upto),))
+        return WorkResult([results], (self._carried(table, sessions, bounds, upto),))
 
     def expired_below(self, port: int, marks: Marks) -> int:
         """Return the #time below which fragments are spent. It is a multiple of the pane, so fragments of a pane are
@@ -193,10 +193,10 @@ class SessionAggregate(OnePort):
         """Return the time from which each fragment joins earlier ones."""
         return _times_in(fragments, JOINS if self.takes_late else FIRST)
 
-    def _bounds(self, fragments: pa.Table, groups: Segments) -> Bounds:
+    def _bounds(self, fragments: pa.Table, groups: Segments) -> SessionBounds:
         """Return the bounds of each group of fragments."""
         first, joins = groups.least(_times_in(fragments, FIRST)), groups.least(self._joins_of(fragments))
-        return Bounds(first, joins, groups.greatest(times_of(fragments)))
+        return SessionBounds(first, joins, groups.greatest(times_of(fragments)))
 
     def _concerned(self, stored: Sequence[Stored], after: Mark, upto: Mark) -> pa.Table:
         """Return the fragments not spent at `after`, of the hashes for which `upto` ends a session or spends a
@@ -208,7 +208,7 @@ class SessionAggregate(OnePort):
         concerned = (times >= spent) & np.isin(hashes, np.unique(hashes[changing]))
         return table.filter(pa.array(concerned))
 
-    def _carried(self, table: pa.Table, sessions: Segments, bounds: Bounds, upto: Mark) -> pa.Table:
+    def _carried(self, table: pa.Table, sessions: Segments, bounds: SessionBounds, upto: Mark) -> pa.Table:
         """Merge the spent fragments of each session that is not over into one fragment with the bounds of the whole
         session."""
         spent = sessions.add((times_of(table) < self.expired_below(0, (upto,))).astype(np.int64))
@@ -221,7 +221,9 @@ class SessionAggregate(OnePort):
         keys, parts = self._partials.stored_keys(part), self._partials.merge(part, groups)
         return self._fragments(hashes_of(part), keys, groups, bounds.of(chosen), parts)
 
-    def _fragments(self, hashes: Words, keys: Arrays, groups: Segments, bounds: Bounds, parts: Arrays) -> pa.Table:
+    def _fragments(
+        self, hashes: Words, keys: Arrays, groups: Segments, bounds: SessionBounds, parts: Arrays
+    ) -> pa.Table:
         """Build sorted fragments, one per group."""
         heads = groups.first_rows
         first = [pa.array(times) for times in ((bounds.first, bounds.joins) if self.takes_late else (bounds.first,))]
@@ -230,7 +232,7 @@ class SessionAggregate(OnePort):
         order = order_of(table)
         return table if order is None else table.take(pa.array(order))
 
-    def _results(self, table: pa.Table, sessions: Segments, bounds: Bounds) -> pa.Table:
+    def _results(self, table: pa.Table, sessions: Segments, bounds: SessionBounds) -> pa.Table:
         """Return one result row per session."""
         if not len(sessions):
             return self.result_schema.empty_table()

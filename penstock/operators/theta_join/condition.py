@@ -33,21 +33,21 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Part:
+class Conjunct:
     """A conjunct, and its comparison if sorting can decide it."""
 
     expression: Expr
     comparison: Comparison | None
 
 
-def parts_of(condition: Expr | None, schemas: tuple[pa.Schema, pa.Schema]) -> tuple[Part, ...]:
+def parts_of(condition: Expr | None, schemas: tuple[pa.Schema, pa.Schema]) -> tuple[Conjunct, ...]:
     """Return the conjuncts of a condition over the columns of two inputs, in order."""
     if condition is None:
         return ()
-    return tuple(Part(part, _comparison(part, schemas)) for part in _conjuncts(condition, both(schemas)))
+    return tuple(Conjunct(part, _comparison(part, schemas)) for part in _conjuncts(condition, both(schemas)))
 
 
-def conjunction(parts: tuple[Part, ...]) -> Expr | None:
+def conjunction(parts: tuple[Conjunct, ...]) -> Expr | None:
     """Return the AND of the parts; None if there are none."""
     match [part.expression for part in parts]:
         case []:

@@ -17,9 +17,9 @@ import pyarrow as pa
 from penstock.expr.tree import Expr
 from penstock.operators.arrange import hashes_of, merged, order_of, times_of
 from penstock.operators.bands import Band, Leads, leads
-from penstock.operators.protocol import Done, Marks, Portion, Stored
+from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
 from penstock.operators.shapes import TwoPorts
-from penstock.operators.theta_join.condition import Part, check_condition, parts_of
+from penstock.operators.theta_join.condition import Conjunct, check_condition, parts_of
 from penstock.operators.theta_join.grid import OnGrid, check_grid, codes_of, with_code
 from penstock.operators.theta_join.pairs import Encounter, joined
 from penstock.operators.theta_join.ranges import band_ranges
@@ -95,9 +95,9 @@ class GridJoin(OnGrid, TwoPorts):
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         return False
 
-    def work(self, portion: Portion) -> Done:
+    def work(self, portion: Portion) -> WorkResult:
         keep = tuple(self._alive(port, rows, portion.upto) for port, rows in enumerate(portion.fresh))
-        return Done(self._results(portion), keep)
+        return WorkResult(self._results(portion), keep)
 
     def expired_below(self, port: int, marks: Marks) -> int:
         other, lead = marks[1 - port], self._leads[port][1 - port]
@@ -124,7 +124,7 @@ class GridJoin(OnGrid, TwoPorts):
         return leads(2, self.bands)
 
     @cached_property
-    def _parts(self) -> tuple[Part, ...]:
+    def _parts(self) -> tuple[Conjunct, ...]:
         return parts_of(self.condition, self.schemas)
 
     def _columns(self, port: int) -> list[str]:

@@ -18,9 +18,9 @@ from penstock.errors import QueryError
 from penstock.expr.tree import Expr
 from penstock.kernels.hash import as_array
 from penstock.operators.arrange import hashes_of, merged, order_of, times_of
-from penstock.operators.protocol import Done, Marks, Portion, Stored
+from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
 from penstock.operators.shapes import TwoPorts
-from penstock.operators.theta_join.condition import Part, check_condition, parts_of
+from penstock.operators.theta_join.condition import Conjunct, check_condition, parts_of
 from penstock.operators.theta_join.grid import CODE, GridCells, OnGrid, codes_of, lanes_of, with_code
 from penstock.operators.theta_join.pairs import Encounter, joined
 from penstock.operators.theta_join.schema import check_inputs, output_time, result_schema, stored_columns
@@ -113,16 +113,18 @@ class LastRowsJoin(OnGrid, TwoPorts):
         carried on."""
         return min(after) < min(upto) and any(time is not None for time in least)
 
-    def work(self, portion: Portion) -> Done:
+    def work(self, portion: Portion) -> WorkResult:
         """Join the rows that are complete at `upto` but were not at `after`, and carry the last rows of each port to
         `upto`."""
         after, upto = min(portion.after), min(portion.upto)
         nothing = tuple(self.state_schema(port).empty_table() for port in (0, 1))
         if after >= upto:
-            return Done((), nothing)
+            return WorkResult((), nothing)
         cells = [self._cell(number, portion, after, upto) for number in self._cells_of(portion)]
         kept = [[nothing[port], *(self._carried(port, cell, upto) for cell in cells)] for port in (0, 1)]
-        return Done((piece for cell in cells for piece in self._results(cell)), tuple(map(pa.concat_tables, kept)))
+        return WorkResult(
+            (piece for cell in cells for piece in self._results(cell)), tuple(map(pa.concat_tables, kept))
+        )
 
     def _cells_of(self, portion: Portion) -> list[int]:
         """Return the numbers of the cells with rows, in order of their hashes."""
@@ -144,7 +146,7 @@ class LastRowsJoin(OnGrid, TwoPorts):
         return (alone, alone, min(marks), min(marks))
 
     @cached_property
-    def _parts(self) -> tuple[Part, ...]:
+    def _parts(self) -> tuple[Conjunct, ...]:
         return parts_of(self.condition, self.schemas)
 
     def _cell(self, number: int, portion: Portion, after: Mark, upto: Mark) -> _Cell:

@@ -17,8 +17,8 @@ from penstock.expr.evaluate.scalar import evaluate, keep
 from penstock.expr.tree import Expr, Named, columns_of
 from penstock.kernels.arrays import Indices
 from penstock.kernels.hash import as_array
-from penstock.operators.theta_join.condition import Comparison, Part, conjunction
-from penstock.operators.theta_join.ranges import Ranges, comparison_ranges
+from penstock.operators.theta_join.condition import Comparison, Conjunct, conjunction
+from penstock.operators.theta_join.ranges import PartnerRanges, comparison_ranges
 
 _PARTNERS = 1 << 16  # partners in a block
 _PAIRS = 1 << 20  # pairs enumerated at a time, or as many as fit _BYTES
@@ -57,7 +57,7 @@ class Encounter:
         return max(1, min(_PAIRS, int(_BYTES / max(size, 1))))
 
 
-def joined(encounter: Encounter, parts: tuple[Part, ...], result: pa.Schema) -> Iterator[pa.Table]:
+def joined(encounter: Encounter, parts: tuple[Conjunct, ...], result: pa.Schema) -> Iterator[pa.Table]:
     """Yield the result rows of all pairs that satisfy the condition. `result` names columns of either side."""
     step = min(_PARTNERS, encounter.pairs_at_a_time)
     for first in range(0, encounter.partners.num_rows, step):
@@ -69,9 +69,9 @@ def joined(encounter: Encounter, parts: tuple[Part, ...], result: pa.Schema) -> 
                 yield _taken(block, checked, result)
 
 
-def _tests(block: Encounter, parts: tuple[Part, ...]) -> tuple[list[Ranges], tuple[Part, ...]]:
+def _tests(block: Encounter, parts: tuple[Conjunct, ...]) -> tuple[list[PartnerRanges], tuple[Conjunct, ...]]:
     """Return the tests that ranges decide, and the conjuncts that remain. Sorts only if there are many pairs."""
-    band = Ranges(None, block.lo, block.hi)
+    band = PartnerRanges(None, block.lo, block.hi)
     if int(band.sizes.sum()) <= _SORTING * block.partners.num_rows:
         return [band], parts
     ranges = [None if part.comparison is None else _compared(block, part.comparison) for part in parts]
@@ -79,7 +79,7 @@ def _tests(block: Encounter, parts: tuple[Part, ...]) -> tuple[list[Ranges], tup
     return [band, *(found for found in ranges if found is not None)], rest
 
 
-def _compared(block: Encounter, comparison: Comparison) -> Ranges | None:
+def _compared(block: Encounter, comparison: Comparison) -> PartnerRanges | None:
     """Return the ranges of a comparison; None if a side cannot be computed for some row, because another conjunct may
     guard it."""
     own, other = comparison.sides[block.port], comparison.sides[1 - block.port]
@@ -95,7 +95,7 @@ def _values(rows: pa.Table, expression: Expr) -> pa.Array:
     return as_array(evaluate(rows, (Named("value", expression),)).column(0))
 
 
-def _candidates(tests: list[Ranges], at_a_time: int) -> Iterator[Pairs]:
+def _candidates(tests: list[PartnerRanges], at_a_time: int) -> Iterator[Pairs]:
     """Yield the pairs that pass all tests. Only the pairs in the shortest range of each probe row are enumerated."""
     sizes = np.stack([test.sizes for test in tests])
     best = np.argmin(sizes, axis=0)
@@ -109,7 +109,7 @@ def _candidates(tests: list[Ranges], at_a_time: int) -> Iterator[Pairs]:
         yield _passing(tests, places, (probes, partners)) if len(tests) > 1 else (probes, partners)
 
 
-def _written(tests: list[Ranges], best: Indices, probes: slice) -> Indices:
+def _written(tests: list[PartnerRanges], best: Indices, probes: slice) -> Indices:
     """Return the partners in the range of the best test of each probe row, range by range."""
     lo = np.stack([test.lo[probes] for test in tests])[best, np.arange(len(best))]
     hi = np.stack([test.hi[probes] for test in tests])[best, np.arange(len(best))]
@@ -123,7 +123,7 @@ def _written(tests: list[Ranges], best: Indices, probes: slice) -> Indices:
     return places
 
 
-def _passing(tests: list[Ranges], places: list[Indices | None], pairs: Pairs) -> Pairs:
+def _passing(tests: list[PartnerRanges], places: list[Indices | None], pairs: Pairs) -> Pairs:
     """Return the pairs that pass all tests, compared by their positions in the orders of the tests."""
     probes, partners = pairs
     for test, place in zip(tests, places, strict=True):

@@ -20,7 +20,7 @@ from penstock.progress.mark import MAX_TIME, MIN_TIME
 
 
 @dataclass(frozen=True)
-class Ranges:
+class PartnerRanges:
     """A test: probe row n passes with the partners order[lo[n]], ..., order[hi[n] - 1]. `order` is None if the partners
     are already sorted.
 
@@ -45,7 +45,7 @@ class Ranges:
         return places
 
 
-def band_ranges(probes: Times, partners: Times, before: int | None, after: int | None) -> Ranges:
+def band_ranges(probes: Times, partners: Times, before: int | None, after: int | None) -> PartnerRanges:
     """Return the pairs with probe - before <= partner <= probe + after (None: no such bound). Both arrays must be
     sorted."""
     lo = np.zeros(len(probes), dtype=np.int64)
@@ -54,7 +54,7 @@ def band_ranges(probes: Times, partners: Times, before: int | None, after: int |
         lo = _places(partners, probes, -before, "left")
     if after is not None:
         hi = _places(partners, probes, after, "right")
-    return Ranges(None, lo, np.maximum(lo, hi))
+    return PartnerRanges(None, lo, np.maximum(lo, hi))
 
 
 def _places(partners: Times, probes: Times, by: int, side: Literal["left", "right"]) -> Indices:
@@ -67,7 +67,7 @@ def _places(partners: Times, probes: Times, by: int, side: Literal["left", "righ
     return places
 
 
-def comparison_ranges(probes: pa.Array, operator: str, partners: pa.Array) -> Ranges:
+def comparison_ranges(probes: pa.Array, operator: str, partners: pa.Array) -> PartnerRanges:
     """Return the pairs with `probe operator partner`, for types that `condition` treats as comparable. A null passes
     with nothing. NaN equals itself and is above all numbers, in numpy's order as in DuckDB's."""
     probe_valid, partner_valid = _valid(probes), _valid(partners)
@@ -76,7 +76,7 @@ def comparison_ranges(probes: pa.Array, operator: str, partners: pa.Array) -> Ra
     order = known[np.argsort(partner_values[known], kind="stable")]
     lo, hi = _bounds(partner_values[order], operator, probe_values)
     lo[~probe_valid] = hi[~probe_valid] = 0
-    return Ranges(np.concatenate((order, np.flatnonzero(~partner_valid))), lo, hi)
+    return PartnerRanges(np.concatenate((order, np.flatnonzero(~partner_valid))), lo, hi)
 
 
 def _bounds(ordered: Values, operator: str, values: Values) -> tuple[Indices, Indices]:

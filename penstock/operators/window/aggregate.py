@@ -25,12 +25,12 @@ from penstock.kernels.hash import (
     key_words,
     tells_apart,
 )
-from penstock.kernels.order import Grouped, group_by_key, group_by_pane
+from penstock.kernels.order import GroupedRows, group_by_key, group_by_pane
 from penstock.kernels.segments import Segments, one_by_one
 from penstock.kernels.tallies import group
 from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of
 from penstock.operators.arrange import arranged, times_of
-from penstock.operators.protocol import Done, Marks, Portion, Stored
+from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
 from penstock.operators.result_blocks import in_blocks
 from penstock.operators.shapes import OnePort
 from penstock.operators.window.apart import apart, chosen
@@ -222,11 +222,11 @@ class WindowAggregate(OnePort):
     def first_end(self, after: Mark, least: int) -> int:
         return self.window.first_start_ending_after(max(after.at, least)) + self.window.size
 
-    def work(self, portion: Portion) -> Done:
+    def work(self, portion: Portion) -> WorkResult:
         (after,), (upto,) = portion.after, portion.upto
         reached = [_below(part, upto) for part in portion.stored[0] if upto.ended or part.least < upto.at]
         closed = (piece for partials in self._whole_windows(reached) for piece in self.closing(partials, after, upto))
-        return Done(in_blocks(closed), (self.partial_schema.empty_table(),))
+        return WorkResult(in_blocks(closed), (self.partial_schema.empty_table(),))
 
     def _whole_windows(self, parts: Sequence[Stored]) -> list[pa.Table]:
         """Return the partials as tables that can be closed separately, because no window has partials in two of them.
@@ -286,7 +286,7 @@ class WindowAggregate(OnePort):
         missed: Missing | None,
     ) -> pa.Table:
         """Build a table of partials, one row per group."""
-        heads, known = groups.first_rows, groups if isinstance(groups, Grouped) else None
+        heads, known = groups.first_rows, groups if isinstance(groups, GroupedRows) else None
         columns = [
             pa.array(known.hashes if known is not None and order is by_hash else hashes[heads]),
             pa.array(known.panes if known is not None else panes[heads]),

@@ -44,7 +44,7 @@ class RowWindow:
 
 
 @dataclass(frozen=True)
-class Moments:
+class EqualTimes:
     """Groups of rows with equal values in all of some progressing attributes: `GROUP BY ts`, or both times of a join.
 
     Invariant: at least one time, all different.

@@ -12,7 +12,7 @@ from penstock.expr.tree import Column, Named, columns_of, substitute
 from penstock.operators.bands import Leads
 from penstock.operators.protocol import Operator
 from penstock.operators.window.windows import Window
-from penstock.plan.program import Apply, Assign, Compute, Following, Step, WindowBorder
+from penstock.plan.program import AssignWindowsStep, Following, MapBatchesStep, ProjectStep, Step, WindowBorder
 from penstock.plan.schema import WINDOW_END, WINDOW_START
 from penstock.plan.size import is_too_deep
 
@@ -45,7 +45,7 @@ class Flow:
     def may_be_late(self) -> bool:
         """Return whether its rows can be late window by window: rows of a source that no Python function has
         replaced."""
-        return self.is_input and not any(isinstance(step, Apply) for step in self.steps)
+        return self.is_input and not any(isinstance(step, MapBatchesStep) for step in self.steps)
 
     @property
     def end(self) -> Following:
@@ -54,7 +54,7 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class Stream:
+class CompiledStream:
     """A stream of the query being compiled. Invariant: at least one flow; all flows have the columns of `schema`. With
     `numbered` the flows carry the number of each row."""
 
@@ -67,15 +67,15 @@ class Stream:
         """Return whether rows of some flow can be late window by window."""
         return any(flow.may_be_late for flow in self.flows)
 
-    def each(self, change: Callable[[Flow], Flow], schema: pa.Schema | None = None) -> Stream:
+    def each(self, change: Callable[[Flow], Flow], schema: pa.Schema | None = None) -> CompiledStream:
         """Return the stream with every flow changed, and with a new schema if one is given."""
         return replace(self, flows=tuple(map(change, self.flows)), schema=schema or self.schema)
 
 
-def of_operator(number: int, operator: Operator, joint: Joint | None = None) -> Stream:
+def of_operator(number: int, operator: Operator, joint: Joint | None = None) -> CompiledStream:
     """Return the output stream of a subquery."""
     times = {name: Following(i) for i, name in enumerate(operator.output_times) if name}
-    return Stream((Flow(False, number, (), times, joint),), operator.result_schema)
+    return CompiledStream((Flow(False, number, (), times, joint),), operator.result_schema)
 
 
 def projected(flow: Flow, columns: tuple[Named, ...]) -> Flow:
@@ -83,7 +83,7 @@ def projected(flow: Flow, columns: tuple[Named, ...]) -> Flow:
     names."""
     new_names = {time: [n.name for n in columns if n.expression == Column(time)] for time in flow.times}
     times = {name: flow.times[time] for time, names in new_names.items() for name in names}
-    return replace(flow.then(Compute(columns)), times=times, joint=_renamed(flow.joint, new_names))
+    return replace(flow.then(ProjectStep(columns)), times=times, joint=_renamed(flow.joint, new_names))
 
 
 def _renamed(joint: Joint | None, new_names: Mapping[str, list[str]]) -> Joint | None:
@@ -100,17 +100,17 @@ def assigned(flow: Flow, window: Window) -> Flow:
         name: replace(behind, borders=(*behind.borders, WindowBorder(window, end)))
         for name, end in ((WINDOW_START, False), (WINDOW_END, True))
     }
-    return replace(flow.then(Assign(window)), times={**borders, **flow.times})
+    return replace(flow.then(AssignWindowsStep(window)), times={**borders, **flow.times})
 
 
 def followed_by(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
     """Return the steps with one more, merging two projections into one where no expression is then computed twice."""
     match (*steps[-1:], step):
-        case (Compute(lower), Compute(upper)) if _cheap(lower, upper):
+        case (ProjectStep(lower), ProjectStep(upper)) if _cheap(lower, upper):
             bindings = {named.name: named.expression for named in lower}
             together = tuple(Named(n.name, substitute(n.expression, bindings)) for n in upper)
             if not any(is_too_deep(named.expression) for named in together):
-                return (*steps[:-1], Compute(together))
+                return (*steps[:-1], ProjectStep(together))
     return (*steps, step)
 
 

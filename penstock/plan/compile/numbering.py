@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from penstock.errors import QueryError
 from penstock.expr.tree import Column, Named
-from penstock.plan.compile.flow import Flow, Stream
-from penstock.plan.program import ROW_NUMBER, Compute, Divide, Keep, Step
+from penstock.plan.compile.flow import CompiledStream, Flow
+from penstock.plan.program import ROW_NUMBER, FilterStep, ProjectStep, SplitStep, Step
 
 
-def numbered(stream: Stream) -> Stream:
+def numbered(stream: CompiledStream) -> CompiledStream:
     """Return the stream with ROW_NUMBER as an additional column: the position of a row in its split, which the site
     turns into the position in the stream. Raises QueryError unless all rows come from one source."""
     if len(stream.flows) > 1 or not stream.flows[0].is_input:
@@ -22,7 +22,7 @@ def numbered(stream: Stream) -> Stream:
             hint="use a window of time, or put the window of rows directly over the source",
         )
     schema = stream.schema.append(pa.field(ROW_NUMBER, pa.int64()))
-    return Stream((_carrying(stream.flows[0]),), schema)
+    return CompiledStream((_carrying(stream.flows[0]),), schema)
 
 
 def _carrying(flow: Flow) -> Flow:
@@ -33,10 +33,10 @@ def _carrying(flow: Flow) -> Flow:
 def _with_number(step: Step) -> Step:
     """Return a step that passes ROW_NUMBER on; raises QueryError for a step that cannot."""
     match step:
-        case Keep() | Divide():
+        case FilterStep() | SplitStep():
             return step
-        case Compute(columns):
-            return Compute((*columns, Named(ROW_NUMBER, Column(ROW_NUMBER))))
+        case ProjectStep(columns):
+            return ProjectStep((*columns, Named(ROW_NUMBER, Column(ROW_NUMBER))))
         case _:
             raise QueryError(
                 "a window of rows cannot follow a function over batches or an assignment of windows",

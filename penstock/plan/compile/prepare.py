@@ -11,8 +11,8 @@ from penstock.expr.evaluate.scalar import result_schema
 from penstock.expr.tree import Named
 from penstock.operators.protocol import Operator
 from penstock.operators.window.lateness import BorderCloses, Closing, RowCloses
-from penstock.plan.compile.flow import Flow, Joint, Stream
-from penstock.plan.program import BY_NUMBER, Compute, Following
+from penstock.plan.compile.flow import CompiledStream, Flow, Joint
+from penstock.plan.program import BY_NUMBER, Following, ProjectStep
 
 NO_TIME = "the time of the stream is needed here, but it was dropped before"
 
@@ -39,21 +39,21 @@ class Prepared:
     """
 
     operator: Operator
-    streams: tuple[Stream, ...]
+    streams: tuple[CompiledStream, ...]
     tracks: tuple[Tracks, ...]
     closings: tuple[Callable[[Following], Closing], ...]
     numbers: str | None = None
     joint: Joint | None = None
 
 
-def computed(stream: Stream, columns: Sequence[Named]) -> Stream:
+def computed(stream: CompiledStream, columns: Sequence[Named]) -> CompiledStream:
     """Return the stream with exactly these columns, as an operator gets them. Its times are passed by tracks, not by
     name."""
     schema = result_schema(stream.schema, columns)
-    return stream.each(lambda flow: flow.then(Compute(tuple(columns))), schema)
+    return stream.each(lambda flow: flow.then(ProjectStep(tuple(columns))), schema)
 
 
-def following(stream: Stream, *times: str, first: int = 0) -> Tracks:
+def following(stream: CompiledStream, *times: str, first: int = 0) -> Tracks:
     """Return tracks that follow progressing attributes of a stream separately. Raises QueryError if one of `times` is
     not a progressing attribute."""
     for time in times:
@@ -84,7 +84,7 @@ def closing_as(closing: Closing) -> Callable[[Following], Closing]:
     return lambda following: closing
 
 
-def following_jointly(stream: Stream, times: Sequence[str]) -> Tracks | None:
+def following_jointly(stream: CompiledStream, times: Sequence[str]) -> Tracks | None:
     """Return tracks that follow the joint punctuation of a join on all of `times`; None if there is none on exactly
     these."""
     if not all(flow.joint is not None and set(flow.joint.names) == set(times) for flow in stream.flows):
@@ -97,7 +97,7 @@ def following_jointly(stream: Stream, times: Sequence[str]) -> Tracks | None:
     return Tracks(0, of)
 
 
-def require_time(stream: Stream, time: str) -> None:
+def require_time(stream: CompiledStream, time: str) -> None:
     """Raise QueryError unless `time` is a progressing attribute in every flow."""
     if not all(time in flow.times for flow in stream.flows):
         raise QueryError(
@@ -107,7 +107,7 @@ def require_time(stream: Stream, time: str) -> None:
         )
 
 
-def _what_progresses(stream: Stream) -> str:
+def _what_progresses(stream: CompiledStream) -> str:
     """List the progressing attributes of a stream, for an error message."""
     known = [name for name in stream.schema.names if all(name in flow.times for flow in stream.flows)]
     return f"progressing here: {', '.join(f'`{name}`' for name in known)}" if known else NO_TIME

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from penstock.expr.text import text
 from penstock.expr.tree import Column, Expr, Named
-from penstock.operators.equal_times import MomentsAggregate
+from penstock.operators.equal_times import EqualTimesAggregate
 from penstock.operators.session.session import SessionAggregate
 from penstock.operators.window.aggregate import Measure, WindowAggregate
-from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.lateness import Closing, NeverCloses, SessionCloses, WindowCloses
 from penstock.operators.window.windows import Window
-from penstock.plan.compile.flow import Joint, Stream
+from penstock.plan.compile.flow import CompiledStream, Joint
 from penstock.plan.compile.numbering import numbered
 from penstock.plan.compile.prepare import (
     FOLLOWING_NUMBERS,
@@ -35,7 +35,7 @@ from penstock.state.runs import TIME
 TIME_COLUMN = "##"  # the name of the progressing attribute inside an operator's input
 
 
-def prepare_aggregate(node: Aggregate, below: Stream, options: CompileOptions) -> Prepared:
+def prepare_aggregate(node: Aggregate, below: CompiledStream, options: CompileOptions) -> Prepared:
     """Return the subquery of an aggregate."""
     match node.window:
         case Window() | Session() as window:
@@ -50,12 +50,16 @@ def prepare_aggregate(node: Aggregate, below: Stream, options: CompileOptions) -
             stream = computed(rows, _columns(node, ROW_NUMBER))
             operator = _operator(node, stream, Window(TIME_COLUMN, size, slide), options)
             return Prepared(operator, (stream,), (FOLLOWING_NUMBERS,), (closing_as(NeverCloses()),), numbers=TIME)
-        case Moments(times):
+        case EqualTimes(times):
             return _moments(node, below, times, options)
 
 
 def _operator(
-    node: Aggregate, stream: Stream, window: Window | Session, options: CompileOptions, may_be_late: bool = False
+    node: Aggregate,
+    stream: CompiledStream,
+    window: Window | Session,
+    options: CompileOptions,
+    may_be_late: bool = False,
 ) -> WindowAggregate | SessionAggregate:
     """Return the operator of an aggregate over windows of time or sessions. `may_be_late`: rows may arrive for which
     some windows are closed."""
@@ -77,14 +81,14 @@ def _closing(operator: WindowAggregate | SessionAggregate) -> Closing:
             return SessionCloses(session)
 
 
-def _moments(node: Aggregate, below: Stream, times: Sequence[str], options: CompileOptions) -> Prepared:
+def _moments(node: Aggregate, below: CompiledStream, times: Sequence[str], options: CompileOptions) -> Prepared:
     """Return the subquery of an aggregate grouped by the times themselves."""
     stream = computed(below, [*(Named(time, Column(time)) for time in times), *node.keys, *_arguments(node)])
     tracks = following_jointly(below, times)
     joint = below.flows[0].joint if tracks is not None else None
     latest = _latest(joint, times)
     keys = tuple(key.name for key in node.keys)
-    operator = MomentsAggregate(keys, tuple(times), latest, _measures(node), stream.schema, options.hash_bits)
+    operator = EqualTimesAggregate(keys, tuple(times), latest, _measures(node), stream.schema, options.hash_bits)
     # Of times that are bounded separately, the first alone completes a group; a track without branches has ended.
     return Prepared(operator, (stream,), (tracks or following(below, times[0]),), (closing_by(times[0]),))
 

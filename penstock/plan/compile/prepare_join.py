@@ -15,7 +15,7 @@ from penstock.operators.bands import leads
 from penstock.operators.protocol import Operator
 from penstock.operators.theta_join.join import GridJoin
 from penstock.operators.theta_join.last_rows import LastRowsJoin
-from penstock.plan.compile.flow import Joint, Stream
+from penstock.plan.compile.flow import CompiledStream, Joint
 from penstock.plan.compile.numbering import numbered
 from penstock.plan.compile.prepare import Prepared, closing_by, computed, following
 from penstock.plan.logical import JOINS, Join
@@ -24,7 +24,7 @@ from penstock.plan.program import ROW_NUMBER, Following
 from penstock.type_names import sql_type
 
 
-def prepare_join(node: Join, below: Sequence[Stream], options: CompileOptions) -> Prepared:
+def prepare_join(node: Join, below: Sequence[CompiledStream], options: CompileOptions) -> Prepared:
     """Return the subquery of a join. Raises QueryError if the join is not valid."""
     _check(node, below)
     tracks = tuple(
@@ -39,7 +39,9 @@ def prepare_join(node: Join, below: Sequence[Stream], options: CompileOptions) -
     return Prepared(operator, streams, tracks, closings, numbers, _joint(node, below))
 
 
-def _operator(node: Join, below: Sequence[Stream], streams: Sequence[Stream], options: CompileOptions) -> Operator:
+def _operator(
+    node: Join, below: Sequence[CompiledStream], streams: Sequence[CompiledStream], options: CompileOptions
+) -> Operator:
     """Return a join over the last rows, a theta join (without keys), or a band join."""
     schemas: Any = tuple(stream.schema for stream in streams)
     times: Any = _times(node, below)
@@ -54,7 +56,7 @@ def _operator(node: Join, below: Sequence[Stream], streams: Sequence[Stream], op
     return BandJoin(node.kind, schemas, keys, times, node.names, node.bands, node.condition, options.hash_bits)
 
 
-def _columns(node: Join, port: int, stream: Stream) -> list[Named]:
+def _columns(node: Join, port: int, stream: CompiledStream) -> list[Named]:
     """Return the columns that a port gets: all of its input under their new names, and the keys that are not among
     them."""
     columns = [Named(new, Column(old)) for new, old in zip(node.names[port], stream.schema.names, strict=True)]
@@ -64,7 +66,7 @@ def _columns(node: Join, port: int, stream: Stream) -> list[Named]:
     return [*columns, *keys, *number]
 
 
-def _key_names(node: Join, port: int, stream: Stream) -> list[str]:
+def _key_names(node: Join, port: int, stream: CompiledStream) -> list[str]:
     """Return the names of the keys of a port: for a column of the input its name in the result, otherwise `#key.` and a
     number."""
     known = dict(zip(stream.schema.names, node.names[port], strict=True))
@@ -74,7 +76,7 @@ def _key_names(node: Join, port: int, stream: Stream) -> list[str]:
     ]
 
 
-def _times(node: Join, below: Sequence[Stream]) -> tuple[str, ...]:
+def _times(node: Join, below: Sequence[CompiledStream]) -> tuple[str, ...]:
     """Return the times of the inputs under their names in the result."""
     return tuple(
         names[stream.schema.names.index(time)]
@@ -82,7 +84,7 @@ def _times(node: Join, below: Sequence[Stream]) -> tuple[str, ...]:
     )
 
 
-def _joint(node: Join, below: Sequence[Stream]) -> Joint | None:
+def _joint(node: Join, below: Sequence[CompiledStream]) -> Joint | None:
     """Return the joint progress of an inner join, whose marks are those on each time separately, followed by the joint
     ones; None for other joins."""
     count = len(below)
@@ -91,7 +93,7 @@ def _joint(node: Join, below: Sequence[Stream]) -> Joint | None:
     return Joint(_times(node, below), tuple(Following(count + i) for i in range(count)), leads(count, node.bands))
 
 
-def _check(node: Join, below: Sequence[Stream]) -> None:
+def _check(node: Join, below: Sequence[CompiledStream]) -> None:
     if node.kind not in JOINS:
         raise QueryError(f"`{node.kind}` is not a kind of join", hint=f"one of {', '.join(JOINS)}")
     if node.kind != "inner" and len(below) != 2:
@@ -108,7 +110,7 @@ def _check(node: Join, below: Sequence[Stream]) -> None:
     _check_times(node, below)
 
 
-def _check_times(node: Join, below: Sequence[Stream]) -> None:
+def _check_times(node: Join, below: Sequence[CompiledStream]) -> None:
     types = {
         sql_type(stream.schema.field(time).type)
         for stream, time in zip(below, node.times, strict=True)
@@ -120,7 +122,7 @@ def _check_times(node: Join, below: Sequence[Stream]) -> None:
         )
 
 
-def _check_result(node: Join, streams: Iterable[Stream]) -> None:
+def _check_result(node: Join, streams: Iterable[CompiledStream]) -> None:
     names = {name for of_input in node.names for name in of_input}
     fields = [field for stream in streams for field in stream.schema if field.name in names]
     if node.condition is not None:

@@ -10,17 +10,17 @@ import pyarrow as pa
 from penstock.errors import QueryError
 from penstock.expr.tree import Column, Named
 from penstock.operators.window.windows import Window
-from penstock.plan.compile.flow import Flow, Stream, assigned, projected
+from penstock.plan.compile.flow import CompiledStream, Flow, assigned, projected
 from penstock.plan.compile.prepare import require_time
 from penstock.plan.logical import MapBatches
-from penstock.plan.program import Apply
+from penstock.plan.program import MapBatchesStep
 from penstock.plan.schema import WINDOW_COLUMNS
 from penstock.plan.window_bounds import check_assigned
 from penstock.type_names import sql_type
 from penstock.types import is_time_type
 
 
-def mapped(node: MapBatches, stream: Stream) -> Stream:
+def mapped(node: MapBatches, stream: CompiledStream) -> CompiledStream:
     """Return a stream after a Python function. The first of its times is kept, if the node names the column that holds
     it."""
     if node.time is None:
@@ -38,17 +38,17 @@ def mapped(node: MapBatches, stream: Stream) -> Stream:
 def _behind(flow: Flow, node: MapBatches, before: str | None) -> Flow:
     """Return a flow after the function; `before` is the time that the function keeps, None if it keeps none."""
     if before is None or node.time is None:
-        return replace(flow.then(Apply(node.function, node.schema, None)), times={}, joint=None)
-    step = Apply(node.function, node.schema, (before, node.time))
+        return replace(flow.then(MapBatchesStep(node.function, node.schema, None)), times={}, joint=None)
+    step = MapBatchesStep(node.function, node.schema, (before, node.time))
     return replace(flow.then(step), times={node.time: flow.times[before]}, joint=None)
 
 
-def united(streams: Sequence[Stream]) -> Stream:
+def united(streams: Sequence[CompiledStream]) -> CompiledStream:
     """Return all flows of all streams, with the columns of the first. Raises QueryError if the column types differ."""
     first = streams[0].schema
     for n, stream in enumerate(streams[1:], 2):
         _check_same_types(first, stream.schema, n)
-    return Stream(tuple(_renamed(flow, s.schema, first) for s in streams for flow in s.flows), first)
+    return CompiledStream(tuple(_renamed(flow, s.schema, first) for s in streams for flow in s.flows), first)
 
 
 def _renamed(flow: Flow, before: pa.Schema, after: pa.Schema) -> Flow:
@@ -71,7 +71,7 @@ def _types(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {sql_type(field.type)}" for field in schema)
 
 
-def windowed(stream: Stream, window: Window) -> Stream:
+def windowed(stream: CompiledStream, window: Window) -> CompiledStream:
     """Return the stream with each row once per window that contains it."""
     require_time(stream, window.time)
     type_ = stream.schema.field(window.time).type

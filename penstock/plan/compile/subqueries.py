@@ -21,7 +21,7 @@ from penstock.operators.protocol import Operator
 from penstock.operators.reorder import Reorder
 from penstock.operators.top import OrderColumn, TopRows
 from penstock.operators.window.lateness import Closing, NeverCloses, RowCloses
-from penstock.plan.compile.flow import Flow, Stream, of_operator, projected
+from penstock.plan.compile.flow import CompiledStream, Flow, of_operator, projected
 from penstock.plan.compile.prepare import (
     Prepared,
     Tracks,
@@ -37,6 +37,7 @@ from penstock.plan.compile.stateless import mapped, united, windowed
 from penstock.plan.fingerprint import describe
 from penstock.plan.logical import (
     Aggregate,
+    AssignWindows,
     Distinct,
     Filter,
     InOrder,
@@ -46,16 +47,15 @@ from penstock.plan.logical import (
     Project,
     Sink,
     Source,
-    Split,
+    SplitRows,
     TopN,
     Union,
-    Windows,
     inputs_of,
 )
 from penstock.plan.options import CompileOptions
 from penstock.plan.passes import passes
 from penstock.plan.passes.narrow import narrowed
-from penstock.plan.program import BY_TIME, SINK, Branch, Divide, Following, Input, Keep, Program, Subquery
+from penstock.plan.program import BY_TIME, SINK, Branch, FilterStep, Following, Input, Program, SplitStep, Subquery
 
 _INPUTS = ("input", "inputs")
 
@@ -101,11 +101,11 @@ class _Cutter:
 
     def __init__(self, options: CompileOptions) -> None:
         self._options = options
-        self._equal, self._known = EqualNodes(), dict[int, Stream]()
+        self._equal, self._known = EqualNodes(), dict[int, CompiledStream]()
         self.inputs: list[tuple[Source, list[Branch]]] = []
         self.stages: list[_Stage] = []
 
-    def cut(self, node: Node) -> Stream:
+    def cut(self, node: Node) -> CompiledStream:
         """Return the stream of a node; the same one for an equal node."""
         if isinstance(node, Source):
             _refuse_namesake(node, [source for source, _ in self.inputs])
@@ -114,19 +114,19 @@ class _Cutter:
             self._known[number] = self._cut(node)
         return self._known[number]
 
-    def _cut(self, node: Node) -> Stream:
+    def _cut(self, node: Node) -> CompiledStream:
         match node:
             case Source():
                 return self._source(node)
             case Filter(below, predicate):
                 stream = self.cut(below)
                 check_predicate(stream.schema, predicate)
-                return stream.each(lambda flow: flow.then(Keep(predicate)))
-            case Split(below, predicates, output):
+                return stream.each(lambda flow: flow.then(FilterStep(predicate)))
+            case SplitRows(below, predicates, output):
                 stream = self.cut(below)
                 for predicate in predicates:
                     check_predicate(stream.schema, predicate)
-                return stream.each(lambda flow: flow.then(Divide(predicates, output)))
+                return stream.each(lambda flow: flow.then(SplitStep(predicates, output)))
             case Project(below, columns):
                 _refuse_empty_name(named.name for named in columns)
                 stream = self.cut(below)
@@ -135,19 +135,19 @@ class _Cutter:
                 return mapped(node, self.cut(below))
             case Union(inputs):
                 return united([self.cut(part) for part in inputs])
-            case Windows(below, window):
+            case AssignWindows(below, window):
                 return windowed(self.cut(below), window)
             case Aggregate() | Distinct() | TopN() | Join() | InOrder():
                 return self._stateful(node)
 
-    def _source(self, node: Source) -> Stream:
+    def _source(self, node: Source) -> CompiledStream:
         """Add an input for a source."""
         _refuse_reserved(node)
         flow = Flow(True, len(self.inputs), (), {node.time: Following(BY_TIME)})
         self.inputs.append((node, []))
-        return Stream((flow,), node.schema)
+        return CompiledStream((flow,), node.schema)
 
-    def _stateful(self, node: Aggregate | Distinct | TopN | Join | InOrder) -> Stream:
+    def _stateful(self, node: Aggregate | Distinct | TopN | Join | InOrder) -> CompiledStream:
         """Add a stage for a stateful node, and end the streams that feed it at its ports."""
         prepared = self._prepared(node)
         number = len(self.stages)
@@ -172,7 +172,7 @@ class _Cutter:
 
     def end(
         self,
-        stream: Stream,
+        stream: CompiledStream,
         target: int,
         port: int = 0,
         tracks: Tracks | None = None,
@@ -251,19 +251,19 @@ def _own(node: Node) -> dict[str, Any]:
     return {"is": type(node).__name__, **own, **function}
 
 
-def prepare_distinct(node: Distinct, below: Stream, options: CompileOptions) -> Prepared:
+def prepare_distinct(node: Distinct, below: CompiledStream, options: CompileOptions) -> Prepared:
     """Return the subquery of a Distinct node."""
     operator = DistinctRows(node.time, below.schema, options.hash_bits)
     return Prepared(operator, (below,), (following(below, node.time),), (closing_by(node.time),))
 
 
-def prepare_in_order(node: InOrder, below: Stream, options: CompileOptions) -> Prepared:
+def prepare_in_order(node: InOrder, below: CompiledStream, options: CompileOptions) -> Prepared:
     """Return the subquery of an InOrder node."""
     operator = Reorder(node.time, below.schema, node.by, options.hash_bits)
     return Prepared(operator, (below,), (following(below, node.time),), (closing_by(node.time),))
 
 
-def prepare_top(node: TopN, below: Stream, options: CompileOptions) -> Prepared:
+def prepare_top(node: TopN, below: CompiledStream, options: CompileOptions) -> Prepared:
     """Return the subquery of a TopN node."""
     columns = tuple(below.schema.names)
     keys = [Named(f"#key.{i}", key) for i, key in enumerate(node.keys)]

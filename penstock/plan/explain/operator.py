@@ -11,7 +11,7 @@ from penstock.expr.text import text
 from penstock.operators.band_join.join import BandJoin
 from penstock.operators.bands import Band
 from penstock.operators.distinct import DistinctRows
-from penstock.operators.equal_times import MomentsAggregate
+from penstock.operators.equal_times import EqualTimesAggregate
 from penstock.operators.protocol import Operator
 from penstock.operators.reorder import Reorder
 from penstock.operators.session.session import SessionAggregate
@@ -42,7 +42,7 @@ def _own_lines(operator: Operator, shown: Shown) -> Iterator[str]:
             gap = span_text(window.gap, _is_timestamp(operator.input_schema, window.time))
             yield f"aggregate by {_names(operator.keys)}, sessions with a gap of {gap}"
             yield from _measures(operator.measures)
-        case MomentsAggregate():
+        case EqualTimesAggregate():
             yield f"aggregate by {_names((*operator.times, *operator.keys))}, closed by the times themselves"
             yield from _measures(operator.measures)
         case DistinctRows():
@@ -65,7 +65,7 @@ def before_travelling(operator: Operator) -> Iterator[str]:
             yield "pre-aggregate by key and pane"
         case SessionAggregate():
             yield "pre-aggregate by key and session"
-        case MomentsAggregate():
+        case EqualTimesAggregate():
             yield "pre-aggregate by key and time"
         case DistinctRows():
             yield "keep one of equal rows"
@@ -149,7 +149,7 @@ def kept_lines(operator: Operator) -> Iterator[str]:
             yield f"keep a partial for each key and pane, at most {_span(window.size, schema, window.time)}"
         case SessionAggregate(window=window, input_schema=schema):
             yield f"keep fragments of sessions until {_span(window.gap, schema, window.time)} after their last row"
-        case MomentsAggregate():
+        case EqualTimesAggregate():
             yield "keep a partial for each group until its time has passed"
         case DistinctRows():
             yield "keep each different row until its time has passed"

@@ -19,7 +19,19 @@ from penstock.plan.compile.prepare_aggregate import TIME_COLUMN
 from penstock.plan.compile.subqueries import Query
 from penstock.plan.explain.operator import Shown, before_travelling, operator_lines, window_text
 from penstock.plan.logical import Source
-from penstock.plan.program import SINK, Apply, Assign, Branch, Compute, Divide, Input, Keep, Program, Step, Subquery
+from penstock.plan.program import (
+    SINK,
+    AssignWindowsStep,
+    Branch,
+    FilterStep,
+    Input,
+    MapBatchesStep,
+    Program,
+    ProjectStep,
+    SplitStep,
+    Step,
+    Subquery,
+)
 from penstock.plan.spans import span_text
 from penstock.progress.rules import Ordered, Punctuated, Slack
 from penstock.type_names import sql_type
@@ -73,7 +85,7 @@ def _expressions(subquery: Subquery, program: Program) -> Shown:
     """Return the expressions of the columns that a subquery gets under internal names, by port and name."""
     branches = [feed.branch for feed in program.feeds(subquery.number) if feed.branch.steps]
     last = [(branch.port, branch.steps[-1]) for branch in branches]
-    named = [(port, column) for port, step in last if isinstance(step, Compute) for column in step.columns]
+    named = [(port, column) for port, step in last if isinstance(step, ProjectStep) for column in step.columns]
     return {(port, c.name): text(c.expression) for port, c in named if c.name.startswith("#")}
 
 
@@ -88,15 +100,15 @@ def _branch_lines(branches: Sequence[Branch], program: Program) -> Iterator[str]
 def _step_lines(steps: Sequence[Step]) -> Iterator[str]:
     for step in steps:
         match step:
-            case Keep(predicate):
+            case FilterStep(predicate):
                 yield f"keep {text(predicate)}"
-            case Divide(predicates, output):
+            case SplitStep(predicates, output):
                 yield f"keep output {output} of a split by {', '.join(map(text, predicates))}"
-            case Compute(columns):
+            case ProjectStep(columns):
                 yield f"compute {', '.join(dict.fromkeys(map(_computed, columns)))}"
-            case Assign(window):
+            case AssignWindowsStep(window):
                 yield f"assign windows by {window.time}: {window_text(window, True)}"
-            case Apply(function):
+            case MapBatchesStep(function):
                 yield f"apply {function.name}"
 
 

@@ -14,14 +14,14 @@ from penstock.operators.theta_join.join import GridJoin
 from penstock.operators.theta_join.last_rows import LastRowsJoin
 from penstock.plan.program import (
     ROW_NUMBER,
-    Apply,
-    Assign,
+    AssignWindowsStep,
     Branch,
-    Compute,
-    Divide,
+    FilterStep,
     Input,
-    Keep,
+    MapBatchesStep,
     Program,
+    ProjectStep,
+    SplitStep,
     Step,
     Subquery,
 )
@@ -60,15 +60,15 @@ def _read_by(steps: Iterable[Step], names: Sequence[str]) -> set[str]:
     needed: set[str] = set()
     for step in steps:
         match step:
-            case Keep(predicate):
+            case FilterStep(predicate):
                 needed.update(columns_of(predicate))
-            case Divide(predicates):
+            case SplitStep(predicates):
                 needed.update(name for predicate in predicates for name in columns_of(predicate))
-            case Assign(window):
+            case AssignWindowsStep(window):
                 needed.add(window.time)
-            case Compute(columns):
+            case ProjectStep(columns):
                 return needed | {name for named in columns for name in columns_of(named.expression)}
-            case Apply():
+            case MapBatchesStep():
                 break
     return needed | set(names)
 
@@ -104,6 +104,6 @@ def _without_unread(branch: Branch, schema: pa.Schema) -> Branch:
     """Drop the columns that a join does not read from the last step of a branch, which computes the columns of the
     join."""
     *before, last = branch.steps
-    assert isinstance(last, Compute)
+    assert isinstance(last, ProjectStep)
     kept = tuple(named for named in last.columns if named.name in schema.names)
-    return replace(branch, steps=(*before, Compute(kept)))
+    return replace(branch, steps=(*before, ProjectStep(kept)))

@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from penstock.plan.logical import Filter, InOrder, Join, MapBatches, Node, Project, Source, Split, Union, Windows
+from penstock.plan.logical import (
+    AssignWindows,
+    Filter,
+    InOrder,
+    Join,
+    MapBatches,
+    Node,
+    Project,
+    Source,
+    SplitRows,
+    Union,
+)
 from penstock.plan.schema import time_column
 
 
@@ -35,7 +46,7 @@ def _ordered(node: Node) -> Node:
 def _is_in_order(node: Node) -> bool:
     """Return whether rows are already in an order that the query asks for; row-by-row operators do not change it."""
     match node:
-        case Filter(input=below) | Project(input=below) | Split(input=below) | Windows(input=below):
+        case Filter(input=below) | Project(input=below) | SplitRows(input=below) | AssignWindows(input=below):
             return _is_in_order(below)
     return isinstance(node, InOrder)
 

@@ -14,7 +14,7 @@ from itertools import combinations
 from penstock.expr.tree import Call, Column, Expr, Literal, substitute
 from penstock.operators.bands import Band, leads
 from penstock.operators.window.windows import Window
-from penstock.plan.logical import Aggregate, Distinct, Filter, Node, Project, TopN, Windows
+from penstock.plan.logical import Aggregate, AssignWindows, Distinct, Filter, Node, Project, TopN
 from penstock.plan.schema import WINDOW_COLUMNS
 from penstock.sql.joins.unit import Unit, owner
 from penstock.sql.parse.literals import microseconds
@@ -292,7 +292,7 @@ def _window_size(node: Node) -> int | None:
     Returns None if its columns window_start and window_end may be something else.
     """
     match node:
-        case Windows(window=window) | Aggregate(window=Window() as window):
+        case AssignWindows(window=window) | Aggregate(window=Window() as window):
             return window.size
         case Filter(input=below) | Distinct(input=below) | TopN(input=below):
             return _window_size(below)

@@ -9,14 +9,14 @@ from penstock.expr.tree import Expr
 from penstock.plan.schema import columns_of_node
 from penstock.sql.joins.unit import Unit
 from penstock.sql.names.scope import Scope
-from penstock.sql.streams.stream import Stream
+from penstock.sql.streams.stream import FromStream
 
 
 @dataclass(frozen=True)
 class Leaf:
     """A stream of FROM. `names` are its columns' names in the rows of the query, `offset` is its place in the text."""
 
-    stream: Stream
+    stream: FromStream
     names: tuple[str, ...]
     offset: int
 

@@ -17,7 +17,7 @@ CallHook = Callable[[exp.Expr], Expr]
 
 
 @dataclass(frozen=True)
-class Part:
+class NamedRelation:
     """A stream of FROM under its alias. `columns` maps the names of its columns to their names in the rows of the
     query."""
 
@@ -38,7 +38,7 @@ class Scope:
     """
 
     text: ScriptText
-    parts: tuple[Part, ...]
+    parts: tuple[NamedRelation, ...]
     merged: Mapping[str, Expr] = field(default_factory=dict)
     computed: Mapping[str, Expr] = field(default_factory=dict)
     elsewhere: Mapping[str, str] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Scope:
         meant = spelled(name, self.computed)
         return None if meant is None else self.computed[meant]
 
-    def part(self, name: str, offset: int) -> Part:
+    def part(self, name: str, offset: int) -> NamedRelation:
         """Return the stream called `name`."""
         found = next((part for part in self.parts if part.name.lower() == name.lower()), None)
         if found is None:
@@ -105,7 +105,7 @@ class Scope:
                     return (own,) if len(self.parts) == 1 else (own, f"{part.name}_{own}")
         return (column.name,)
 
-    def _own(self, name: str, part: Part) -> Expr | None:
+    def _own(self, name: str, part: NamedRelation) -> Expr | None:
         """Return the column of one stream, or the window column if it is the only stream; None if there is none."""
         if (own := spelled(name, part.columns)) is not None:
             return Column(part.columns[own])
@@ -115,13 +115,13 @@ class Scope:
     def _known(self) -> list[str]:
         return [own for part in self.parts for own in part.columns]
 
-    def _ambiguous(self, name: str, found: Iterable[tuple[Part, str]], offset: int) -> QueryError:
+    def _ambiguous(self, name: str, found: Iterable[tuple[NamedRelation, str]], offset: int) -> QueryError:
         choices = " or ".join(f"`{part.name}.{own}`" for part, own in found)
         return self.text.error(
             f"column `{name}` is ambiguous: several streams have it", offset, hint=f"write {choices}"
         )
 
-    def _unknown(self, name: str, parts: tuple[Part, ...], offset: int) -> QueryError:
+    def _unknown(self, name: str, parts: tuple[NamedRelation, ...], offset: int) -> QueryError:
         where = f" in stream `{parts[0].name}`" if len(parts) == 1 and parts[0].name else ""
         known = [own for part in parts for own in part.columns]
         hint = self.elsewhere.get(name.lower()) or did_you_mean(name, [*known, *self.computed])
@@ -144,7 +144,7 @@ def field_of(expression: Expr, name: str) -> Expr:
 
 def stream_scope(text: ScriptText, stream: str, columns: Iterable[str]) -> Scope:
     """Return the scope of one stream, whose columns keep their names."""
-    return Scope(text, (Part(stream, {name: name for name in columns}),))
+    return Scope(text, (NamedRelation(stream, {name: name for name in columns}),))
 
 
 def spelled(name: str, known: Iterable[str]) -> str | None:

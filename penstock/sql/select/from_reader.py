@@ -19,11 +19,11 @@ from penstock.plan.schema import columns_of_node
 from penstock.sql.joins.tree import From, Joined, Leaf, leaves_of
 from penstock.sql.names.conjuncts import conjuncts_of
 from penstock.sql.names.expression import translate
-from penstock.sql.names.scope import Part, Scope
+from penstock.sql.names.scope import NamedRelation, Scope
 from penstock.sql.parse.place import ScriptText
 from penstock.sql.parse.tree import extra_parts, place_of, placing
 from penstock.sql.select.windowed import join_input, last_rows, window_conjuncts
-from penstock.sql.streams.stream import ITEMS, Context, Stream, stream_of
+from penstock.sql.streams.stream import ITEMS, Context, FromStream, stream_of
 from penstock.sql.streams.window_call import window_call
 
 _MAX_STREAMS = 40
@@ -95,11 +95,11 @@ class _Reader:
             stream = replace(stream, name=_alias(table, self.context.text) or stream.name)
             return self._leaf(join_input(stream) if self.joining else stream, place_of(table))
 
-    def _leaf(self, stream: Stream, offset: int) -> From:
+    def _leaf(self, stream: FromStream, offset: int) -> From:
         """Return a stream with its columns named for the rows of the query."""
         own = columns_of_node(stream.node)
         names = tuple(self._name(name, stream.name) for name in own)
-        part = Part(stream.name, dict(zip(own, names, strict=True)))
+        part = NamedRelation(stream.name, dict(zip(own, names, strict=True)))
         return From(Leaf(stream, names, offset), Scope(self.context.text, (part,)))
 
     def _name(self, own: str, stream: str) -> str:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from penstock.errors import QueryError
 from penstock.expr.tree import Call, Column, Expr, Named
-from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import Aggregate, Aggregation, Filter, Node, Project, Source
 from penstock.plan.lost_time import why_no_time
@@ -25,7 +25,7 @@ from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import Scope
 from penstock.sql.parse.tree import extra_parts, place_of, placing, without_parentheses
 from penstock.sql.select.over import Numbering, Over
-from penstock.sql.select.result_columns import Item, free_name, is_star, items_of, names_of, output_names
+from penstock.sql.select.result_columns import SelectItem, free_name, is_star, items_of, names_of, output_names
 from penstock.sql.select.rows import Rows
 from penstock.sql.select.shaped import Shaped, qualify_of
 from penstock.sql.select.slots import (
@@ -73,7 +73,7 @@ class _Names:
 class _Read:
     """A grouped SELECT, over the columns of its input and slots for values that only the result has."""
 
-    items: tuple[Item, ...]
+    items: tuple[SelectItem, ...]
     groups: _Groups
     having: tuple[Expr, exp.Expr] | None
     qualify: tuple[Expr, ...]
@@ -107,14 +107,14 @@ def _read(select: exp.Select, rows: Rows, numbering: Numbering) -> _Read:
     return _Read(items, groups, having, qualify, over, calls)
 
 
-def _items(select: exp.Select, scope: Scope) -> tuple[Item, ...]:
+def _items(select: exp.Select, scope: Scope) -> tuple[SelectItem, ...]:
     star = next((node for node in select.expressions if is_star(node, scope)), None)
     if star is not None:
         raise scope.text.error("`*` cannot be selected from groups", place_of(star), hint="list the columns")
     return items_of(select, scope)
 
 
-def _having(clause: exp.Expr | None, items: Sequence[Item], scope: Scope) -> tuple[Expr, exp.Expr] | None:
+def _having(clause: exp.Expr | None, items: Sequence[SelectItem], scope: Scope) -> tuple[Expr, exp.Expr] | None:
     """Return the predicate of HAVING, which can use aliases of the select list, and its tree; None without HAVING."""
     if clause is None:
         return None
@@ -123,7 +123,7 @@ def _having(clause: exp.Expr | None, items: Sequence[Item], scope: Scope) -> tup
     return translate(clause.this, inner), clause
 
 
-def _names(groups: _Groups, calls: Sequence[AggregateCall], items: Sequence[Item], scope: Scope) -> _Names:
+def _names(groups: _Groups, calls: Sequence[AggregateCall], items: Sequence[SelectItem], scope: Scope) -> _Names:
     """Choose the column names of the Aggregate, preferring those that the select list gives."""
     taken = set(groups.borders)
     aliases = {same(item.expression): item.alias for item in reversed(items) if item.alias}
@@ -140,7 +140,7 @@ def _names(groups: _Groups, calls: Sequence[AggregateCall], items: Sequence[Item
     return _Names(tuple(keys), tuple(name or next(numbers) for name in chosen))
 
 
-def _chosen_name(index: int, call: AggregateCall, items: Sequence[Item]) -> str:
+def _chosen_name(index: int, call: AggregateCall, items: Sequence[SelectItem]) -> str:
     """Return the name of an aggregate that is an item of the select list; "" if it is only part of an item."""
     whole = [i for i in items if isinstance(i.expression, AggregateSlot) and i.expression.index == index]
     if not whole:
@@ -157,7 +157,7 @@ def _aggregate(below: Node, groups: _Groups, calls: Sequence[AggregateCall], nam
 def _to_result(groups: _Groups, names: _Names) -> _ToResult:
     """Return a function that rewrites an expression over the input to the columns of the Aggregate."""
     known = dict(zip(map(same, groups.keys), names.keys, strict=True))
-    if isinstance(groups.window, Moments):
+    if isinstance(groups.window, EqualTimes):
         known |= {same(Column(time)): time for time in groups.window.times}
     return lambda expression: over_result(expression, known, names.aggregates)
 
@@ -166,7 +166,7 @@ def _kept(node: Node, having: tuple[Expr, exp.Expr] | None, to_result: _ToResult
     return node if having is None else Filter(node, _placed(to_result, having[0], having[1], scope))
 
 
-def _columns(items: Sequence[Item], to_result: _ToResult, scope: Scope) -> tuple[Named, ...]:
+def _columns(items: Sequence[SelectItem], to_result: _ToResult, scope: Scope) -> tuple[Named, ...]:
     expressions = [_placed(to_result, item.expression, item.node, scope) for item in items]
     names = [_default_names(item, expression) for item, expression in zip(items, expressions, strict=True)]
     return tuple(map(Named, output_names(items, names, scope), expressions))
@@ -177,7 +177,7 @@ def _placed(to_result: _ToResult, expression: Expr, node: exp.Expr, scope: Scope
         return to_result(expression)
 
 
-def _default_names(item: Item, expression: Expr) -> tuple[str, ...]:
+def _default_names(item: SelectItem, expression: Expr) -> tuple[str, ...]:
     """Return the name of an item without an alias: of a column its own, of a key or aggregate that of the Aggregate,
     else its text."""
     if item.names and (type(item.expression) is Column or isinstance(item.expression, NumberSlot)):
@@ -190,7 +190,7 @@ class _Groups:
     """The keys and the window of a grouped SELECT. `borders` are the window's, or the time, columns of the result."""
 
     keys: tuple[Expr, ...]
-    window: Window | Session | RowWindow | Moments
+    window: Window | Session | RowWindow | EqualTimes
     borders: tuple[str, ...]
 
 
@@ -217,7 +217,7 @@ def _moments(select: exp.Select, rows: Rows, keys: _Keys) -> _Groups:
         detail, hint = ("", f"or group by {named}") if known else why_no_time(rows.node)
         hint = f"{_AS_IN}; {hint}"
         raise rows.scope.text.error(_NEEDS_WINDOW, _aggregate_place(select), detail=detail, hint=hint)
-    return _Groups(keys.without(times), Moments(times), times)
+    return _Groups(keys.without(times), EqualTimes(times), times)
 
 
 def _aggregate_place(select: exp.Select) -> int:
@@ -271,7 +271,7 @@ class _Keys:
         return tuple(key for key in self.expressions if not (isinstance(key, Column) and key.name in times))
 
 
-def _keys_of(group: exp.Expr | None, items: Sequence[Item], scope: Scope) -> _Keys:
+def _keys_of(group: exp.Expr | None, items: Sequence[SelectItem], scope: Scope) -> _Keys:
     """Read GROUP BY; `scope` is that of the input, with window_start and window_end if there is a window."""
     if group is None:
         return _Keys((), False)
@@ -284,13 +284,13 @@ def _keys_of(group: exp.Expr | None, items: Sequence[Item], scope: Scope) -> _Ke
     return _Keys(tuple(distinct.values()), any(isinstance(key, WindowColumn) for key in keys))
 
 
-def _key(node: exp.Expr, items: Sequence[Item], scope: Scope) -> Expr:
+def _key(node: exp.Expr, items: Sequence[SelectItem], scope: Scope) -> Expr:
     with placing(node, scope.text):
         key = _position(node, items) or translate(node, scope)
         return key if isinstance(key, WindowColumn) else _plain(key)
 
 
-def _position(node: exp.Expr, items: Sequence[Item]) -> Expr | None:
+def _position(node: exp.Expr, items: Sequence[SelectItem]) -> Expr | None:
     """Return the item that a number in GROUP BY stands for; None if the tree is not a number."""
     node = without_parentheses(node)
     if not isinstance(node, exp.Literal) or node.is_string:

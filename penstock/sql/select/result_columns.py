@@ -17,7 +17,7 @@ from penstock.sql.select.slots import NUMBER_NAME, NumberSlot
 
 
 @dataclass(frozen=True)
-class Item:
+class SelectItem:
     """An item of a select list. `alias` is empty if there is none; `names` are then its candidate names, best first."""
 
     alias: str
@@ -26,20 +26,20 @@ class Item:
     names: tuple[str, ...]
 
 
-def items_of(select: exp.Select, scope: Scope) -> tuple[Item, ...]:
+def items_of(select: exp.Select, scope: Scope) -> tuple[SelectItem, ...]:
     """Return the items of a SELECT; a `*` becomes one item for each column."""
     if not select.expressions:
         raise scope.text.error("the query selects nothing", place_of(select), hint="write SELECT * for all columns")
     return tuple(item for node in select.expressions for item in _items(node, scope))
 
 
-def _items(node: exp.Expr, scope: Scope) -> tuple[Item, ...]:
+def _items(node: exp.Expr, scope: Scope) -> tuple[SelectItem, ...]:
     if is_star(node, scope):
-        return tuple(Item("", column, node, (name,)) for name, column in _starred(node, scope))
+        return tuple(SelectItem("", column, node, (name,)) for name, column in _starred(node, scope))
     if isinstance(node, exp.Alias):
-        return (Item(require_name(node, scope.text), translate(node.this, scope), node, ()),)
+        return (SelectItem(require_name(node, scope.text), translate(node.this, scope), node, ()),)
     expression = translate(node, scope)
-    return (Item("", expression, node, names_of(expression, scope)),)
+    return (SelectItem("", expression, node, names_of(expression, scope)),)
 
 
 def require_name(node: exp.Alias, text: ScriptText) -> str:
@@ -74,7 +74,7 @@ def is_star(node: exp.Expr, scope: Scope) -> bool:
     return True
 
 
-def output_names(items: Sequence[Item], names: Sequence[tuple[str, ...]], scope: Scope) -> tuple[str, ...]:
+def output_names(items: Sequence[SelectItem], names: Sequence[tuple[str, ...]], scope: Scope) -> tuple[str, ...]:
     """Return the names of the result's columns: aliases unchanged, others made unique from their candidate `names`."""
     taken: set[str] = set()
     for item in items:

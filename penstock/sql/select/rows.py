@@ -18,13 +18,13 @@ from penstock.sql.joins.plan import unit_of
 from penstock.sql.joins.tree import From, Leaf
 from penstock.sql.names.conjuncts import all_of, conjuncts_of
 from penstock.sql.names.expression import translate
-from penstock.sql.names.scope import Part, Scope, stream_scope
+from penstock.sql.names.scope import NamedRelation, Scope, stream_scope
 from penstock.sql.parse.tree import placing, without_parentheses
 from penstock.sql.parse.window_tokens import BRACKET, ROWS
 from penstock.sql.select.from_reader import read_from
 from penstock.sql.select.windowed import windowed
 from penstock.sql.streams.ranked import Ranked, bounded, require_time
-from penstock.sql.streams.stream import Context, Stream, unbounded
+from penstock.sql.streams.stream import Context, FromStream, unbounded
 from penstock.sql.streams.window_call import may_have_gaps, progressing, row_count, span_of, warn_of_gaps
 
 _LATER = "WHERE filters rows before they are assigned to windows; filter windows with HAVING"
@@ -80,7 +80,7 @@ def _single(leaf: Leaf, where: exp.Expr | None, context: Context, is_grouped: bo
     return _filtered(_in_windows(rows), where)
 
 
-def _scope(stream: Stream, context: Context) -> Scope:
+def _scope(stream: FromStream, context: Context) -> Scope:
     """Return the scope of a stream; window_start and window_end of its window hide columns of those names."""
     hidden = WINDOW_COLUMNS if stream.window is not None else ()
     shown = [name for name in columns_of_node(stream.node) if name.lower() not in hidden]
@@ -137,9 +137,9 @@ def _with_borders(scope: Scope, renamed: Mapping[str, str]) -> Scope:
     borders = {name: name for name in WINDOW_COLUMNS}
     if len(scope.parts) == 1:
         columns = {name: name for name in renamed.values()}
-        return replace(scope, parts=(Part(scope.parts[0].name, {**columns, **borders}),))
-    parts = [Part(p.name, {own: renamed[row] for own, row in p.columns.items()}) for p in scope.parts]
-    return replace(scope, parts=(*parts, Part("", borders)))
+        return replace(scope, parts=(NamedRelation(scope.parts[0].name, {**columns, **borders}),))
+    parts = [NamedRelation(p.name, {own: renamed[row] for own, row in p.columns.items()}) for p in scope.parts]
+    return replace(scope, parts=(*parts, NamedRelation("", borders)))
 
 
 def _with_bracket(rows: Rows, bracket: exp.Anonymous) -> Rows:

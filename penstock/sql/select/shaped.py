@@ -12,7 +12,7 @@ from penstock.sql.names.conjuncts import conjuncts_of
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import Scope
 from penstock.sql.select.over import Over
-from penstock.sql.select.result_columns import Item
+from penstock.sql.select.result_columns import SelectItem
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Shaped:
     qualify: tuple[Expr, ...]
 
 
-def qualify_of(select: exp.Select, items: tuple[Item, ...], scope: Scope) -> tuple[Expr, ...]:
+def qualify_of(select: exp.Select, items: tuple[SelectItem, ...], scope: Scope) -> tuple[Expr, ...]:
     """Return the conjuncts of QUALIFY, which can use the aliases of the select list."""
     clause = select.args.get("qualify")
     if clause is None:

@@ -12,18 +12,18 @@ from penstock.errors import QueryError
 from penstock.expr.tree import Column, Expr, Named
 from penstock.operators.window.kinds import RowWindow, Session
 from penstock.operators.window.windows import Window
-from penstock.plan.logical import Node, Project, Windows
+from penstock.plan.logical import AssignWindows, Node, Project
 from penstock.plan.naming import unique_name
 from penstock.plan.schema import WINDOW_COLUMNS, columns_of_node, time_type
 from penstock.sql.joins.time_bounds import within
 from penstock.sql.joins.tree import Leaf, Tree, leaves_of
-from penstock.sql.streams.stream import Stream, whole
+from penstock.sql.streams.stream import FromStream, whole
 
 _EACH = "write a window on each of them, as in FROM a [RANGE 3 MINUTES], b [RANGE 2 MINUTES]"
 _BEHIND = "write the window of an aggregate over a join after the select list"
 
 
-def join_input(stream: Stream) -> Stream:
+def join_input(stream: FromStream) -> FromStream:
     """Return the stream as an input of a join: TUMBLE and HOP add window_start and window_end to its rows."""
     stream = whole(stream)
     match stream.window:
@@ -72,12 +72,12 @@ def last_rows(kind: str, left: Tree, right: Tree) -> tuple[int, int] | None:
     return sizes[0], sizes[1]
 
 
-def windowed(node: Node, window: Window) -> Windows:
+def windowed(node: Node, window: Window) -> AssignWindows:
     """Assign rows to windows. Columns named window_start or window_end get the prefix `input_`."""
     columns = columns_of_node(node)
     clashing = [name for name in columns if name.lower() in WINDOW_COLUMNS]
     if not clashing:
-        return Windows(node, window)
+        return AssignWindows(node, window)
     names = {name: unique_name(f"input_{name}", columns) for name in clashing}
     renamed = Project(node, tuple(Named(names.get(name, name), Column(name)) for name in columns))
-    return Windows(renamed, replace(window, time=names.get(window.time, window.time)))
+    return AssignWindows(renamed, replace(window, time=names.get(window.time, window.time)))

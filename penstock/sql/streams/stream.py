@@ -30,7 +30,7 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Stream:
+class FromStream:
     """The stream of an item of FROM, under its alias.
 
     `implied`: the window is a bracket window, which GROUP BY need not name. `partition` are the PARTITION BY columns of
@@ -46,10 +46,10 @@ class Stream:
     ranked: Ranked | None = None
 
 
-WindowReader = Callable[[exp.Anonymous, Context], Stream]
+WindowReader = Callable[[exp.Anonymous, Context], FromStream]
 
 
-def stream_of(table: exp.Expr, context: Context, read_call: WindowReader) -> Stream:
+def stream_of(table: exp.Expr, context: Context, read_call: WindowReader) -> FromStream:
     """Return the stream of an item of FROM, without its alias; `read_call` reads windows and other calls."""
     match table:
         case exp.Table() if isinstance(table.this, exp.Anonymous):
@@ -61,7 +61,7 @@ def stream_of(table: exp.Expr, context: Context, read_call: WindowReader) -> Str
     raise context.text.error(ITEMS, place_of(table), hint="name a source or a view, or write a query as (SELECT ...)")
 
 
-def find_stream(name: str, offset: int, context: Context) -> Stream:
+def find_stream(name: str, offset: int, context: Context) -> FromStream:
     """Return the stream of a source or view by name; `offset` is the place of the name."""
     found = spelled(name, context.streams)
     if found is None:
@@ -70,14 +70,14 @@ def find_stream(name: str, offset: int, context: Context) -> Stream:
     return stream_of_plan(context.streams[found], found)
 
 
-def stream_of_plan(planned: Planned, name: str) -> Stream:
+def stream_of_plan(planned: Planned, name: str) -> FromStream:
     """Return the stream of a planned query."""
     if isinstance(planned, Ranked):
-        return Stream(planned.first(1), name, ranked=planned)
-    return Stream(planned, name)
+        return FromStream(planned.first(1), name, ranked=planned)
+    return FromStream(planned, name)
 
 
-def whole(stream: Stream) -> Stream:
+def whole(stream: FromStream) -> FromStream:
     """Return the stream; refuse one whose ROW_NUMBER() has no bound."""
     if stream.ranked is not None:
         raise unbounded(stream.ranked)

@@ -29,7 +29,7 @@ from penstock.sql.parse.refusals import not_a_select
 from penstock.sql.parse.table_tokens import PARTITION, UNION
 from penstock.sql.parse.tree import dotted_names, extra_parts, place_of, placing, without_parentheses
 from penstock.sql.parse.window_tokens import BRACKET, ROWS
-from penstock.sql.streams.stream import Context, Stream, find_stream, stream_of_plan, whole
+from penstock.sql.streams.stream import Context, FromStream, find_stream, stream_of_plan, whole
 from penstock.sql.streams.union import union_of
 
 _PARAMETERS = {
@@ -52,7 +52,7 @@ _HOW_GAPS = "HOP takes the slide before the size; add gaps => true (in brackets,
 _NO_TIME = "the input of the window has no time column"
 
 
-def window_call(call: exp.Anonymous, context: Context) -> Stream:
+def window_call(call: exp.Anonymous, context: Context) -> FromStream:
     """Return the stream of a call in FROM, with its window."""
     kind = call.name.upper()
     if call.name == UNION:
@@ -68,12 +68,12 @@ def window_call(call: exp.Anonymous, context: Context) -> Stream:
         return replace(stream, window=window, implied=implied, partition=_partition(call, stream))
 
 
-def _union(call: exp.Anonymous, context: Context) -> Stream:
+def _union(call: exp.Anonymous, context: Context) -> FromStream:
     with placing(call, context.text):
-        return Stream(union_of([_argument(part, context).node for part in call.expressions]), "")
+        return FromStream(union_of([_argument(part, context).node for part in call.expressions]), "")
 
 
-def _argument(node: exp.Expr, context: Context) -> Stream:
+def _argument(node: exp.Expr, context: Context) -> FromStream:
     """Return the stream of the first argument of a window: a source, a view, a subquery or a union."""
     match without_parentheses(node):
         case exp.Column() as column if not any(extra_parts(column, ("this",))):
@@ -105,7 +105,7 @@ def _is_gaps(node: exp.Expr) -> bool:
     return isinstance(node, exp.EQ) and isinstance(node.this, exp.Column) and node.this.name.upper() == "GAPS"
 
 
-def _window(arguments: _Arguments, stream: Stream, context: Context) -> Window:
+def _window(arguments: _Arguments, stream: FromStream, context: Context) -> Window:
     time = _time_of(arguments["TIMECOL"], stream)
     size = span_of(arguments["SIZE"], stream.node, context.text)
     slide = span_of(arguments["SLIDE"], stream.node, context.text) if "SLIDE" in arguments else size
@@ -116,15 +116,15 @@ def _window(arguments: _Arguments, stream: Stream, context: Context) -> Window:
     return window
 
 
-def _session(arguments: _Arguments, stream: Stream, context: Context) -> Session:
+def _session(arguments: _Arguments, stream: FromStream, context: Context) -> Session:
     return Session(_time_of(arguments["TIMECOL"], stream), span_of(arguments["GAP"], stream.node, context.text))
 
 
-def _rows(arguments: _Arguments, stream: Stream, context: Context) -> RowWindow:
+def _rows(arguments: _Arguments, stream: FromStream, context: Context) -> RowWindow:
     return RowWindow(row_count(arguments["SIZE"], context.text), row_count(arguments["SLIDE"], context.text))
 
 
-_WINDOWS: dict[str, Callable[[_Arguments, Stream, Context], _AnyWindow]] = {
+_WINDOWS: dict[str, Callable[[_Arguments, FromStream, Context], _AnyWindow]] = {
     "TUMBLE": _window,
     "HOP": _window,
     "SESSION": _session,
@@ -137,7 +137,7 @@ def _is_partition(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name == PARTITION
 
 
-def _partition(call: exp.Anonymous, stream: Stream) -> tuple[str, ...] | None:
+def _partition(call: exp.Anonymous, stream: FromStream) -> tuple[str, ...] | None:
     """Return the columns of PARTITION BY after the stream, None if there is none; only sessions can have one."""
     clause = next(filter(_is_partition, call.expressions), None)
     if clause is None:
@@ -147,7 +147,7 @@ def _partition(call: exp.Anonymous, stream: Stream) -> tuple[str, ...] | None:
     return tuple(_partition_column(node, stream) for node in clause.expressions)
 
 
-def _partition_column(node: exp.Expr, stream: Stream) -> str:
+def _partition_column(node: exp.Expr, stream: FromStream) -> str:
     written = without_parentheses(node)
     known = columns_of_node(stream.node)
     if not isinstance(written, exp.Column) or (found := spelled(written.name, known)) is None:
@@ -155,7 +155,7 @@ def _partition_column(node: exp.Expr, stream: Stream) -> str:
     return found
 
 
-def _time_of(node: exp.Expr, stream: Stream) -> str:
+def _time_of(node: exp.Expr, stream: FromStream) -> str:
     """Return the time column of a window. It must be a progressing attribute: only those have a watermark that closes
     windows."""
     times = times_of(stream.node)

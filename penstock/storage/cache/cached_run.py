@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from penstock.errors import CorruptCheckpointError
 from penstock.state.hash_ranges import HashRange
-from penstock.state.runs import HASH, Run
+from penstock.state.runs import HASH, RunFile
 from penstock.storage.blocks import Blocks
 from penstock.storage.plain_file import open_plain, read_plain
 from penstock.storage.run_content import is_sorted, wrong_form
@@ -52,7 +52,7 @@ class PartialRun:
     process first read the marks. Marks are only ever added, by one process at a time, and after the bytes.
     """
 
-    def __init__(self, path: Path, run: Run) -> None:
+    def __init__(self, path: Path, run: RunFile) -> None:
         self._run, self._blocks = run, Blocks.of(run)
         self._marks = path.with_name(path.name + HAVE)
         self._file = open_plain(path.with_name(path.name + SOME), os.O_RDWR | os.O_CREAT)
@@ -202,7 +202,7 @@ class PartialRun:
 CachedRun = WholeRun | PartialRun
 
 
-def cached_run(path: Path, run: Run) -> CachedRun:
+def cached_run(path: Path, run: RunFile) -> CachedRun:
     """Return the run as the cache has it. A copy that is damaged is deleted."""
     if os.path.lexists(path):
         try:

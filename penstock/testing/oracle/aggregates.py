@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.expr.text import quoted, text
-from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import Aggregate, Aggregation
 from penstock.testing.oracle.late import mark_of
@@ -39,7 +39,7 @@ def aggregate_sql(node: Aggregate, below: Relation) -> str:
 
 
 def _grouping(
-    window: Window | Session | RowWindow | Moments, below: Relation, columns: str, keys: tuple[str, ...]
+    window: Window | Session | RowWindow | EqualTimes, below: Relation, columns: str, keys: tuple[str, ...]
 ) -> _Grouping:
     """Return the rows of `below` with the columns that identify their groups."""
     match window:
@@ -54,7 +54,7 @@ def _grouping(
             return _windows(exploded(rows, '"#time"', size, slide, 0), size, False)
         case Session(time, gap):
             return _sessions(below, columns, keys, time, gap)
-        case Moments(times):
+        case EqualTimes(times):
             rows = _timed(below, columns, below.integer(times[0]))
             return _Grouping(rows, times, {time: quoted(time) for time in times})
 

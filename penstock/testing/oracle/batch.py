@@ -16,10 +16,11 @@ import pyarrow as pa
 from penstock.api.streams import Stream
 from penstock.expr.text import quoted, text
 from penstock.expr.tree import Column
-from penstock.operators.window.kinds import Moments
+from penstock.operators.window.kinds import EqualTimes
 from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.logical import (
     Aggregate,
+    AssignWindows,
     Distinct,
     Filter,
     InOrder,
@@ -29,10 +30,9 @@ from penstock.plan.logical import (
     Order,
     Project,
     Source,
-    Split,
+    SplitRows,
     TopN,
     Union,
-    Windows,
     inputs_of,
 )
 from penstock.testing.oracle import late as oracle_late
@@ -144,7 +144,7 @@ class Batch:
         if (late := oracle_late.missed(node, port, below)) is not None:
             for source, place, first, last in self._connection.execute(late).fetchall():
                 self.late.setdefault((source, place), set()).add((first, last))
-        by_window = isinstance(node, Aggregate) and not isinstance(node.window, Moments)
+        by_window = isinstance(node, Aggregate) and not isinstance(node.window, EqualTimes)
         time = oracle_late.time_of(node, port)
         self._note_rows(oracle_late.judged_as_rows(inputs_of(node)[port], time, by_window))
         return self._created(oracle_late.in_time(node, port, below)) if below.helpers else below
@@ -186,7 +186,7 @@ def node_sql(node: Node, below: list[Relation]) -> str:
     match node:
         case Filter(predicate=predicate):
             return f"SELECT * FROM {below[0].name} WHERE {text(predicate)}"
-        case Split():
+        case SplitRows():
             return f"SELECT * FROM {below[0].name} WHERE {_output(node)} = {node.output}"
         case Project(columns=columns):
             row = {ROW: quoted(ROW)} if below[0].numbered else {}
@@ -195,7 +195,7 @@ def node_sql(node: Node, below: list[Relation]) -> str:
         case Union():
             helpers = oracle_late.united(below)
             return " UNION ALL ".join(map(_part, below, helpers))
-        case Windows():
+        case AssignWindows():
             return _windows(node, below[0])
         case Aggregate():
             return aggregate_sql(node, below[0])
@@ -213,13 +213,13 @@ def _part(part: Relation, helpers: Mapping[str, str]) -> str:
     return f"SELECT {', '.join(f'{sql} AS {quoted(name)}' for name, sql in columns.items())} FROM {part.name}"
 
 
-def _output(node: Split) -> str:
+def _output(node: SplitRows) -> str:
     """Return SQL for the number of the output that a row goes to."""
     branches = " ".join(f"WHEN {text(p)} THEN {n}" for n, p in enumerate(node.predicates))
     return f"CASE {branches} ELSE {len(node.predicates)} END" if branches else "0"
 
 
-def _windows(node: Windows, below: Relation) -> str:
+def _windows(node: AssignWindows, below: Relation) -> str:
     window, is_timestamp = node.window, below.is_timestamp(node.window.time)
     timed = f'SELECT *, {below.integer(window.time)} AS "#time" FROM {below.name}'
     rows = exploded(timed, '"#time"', window.size, window.slide, window.offset)

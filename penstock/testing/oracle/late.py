@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from penstock.expr.text import quoted
 from penstock.expr.tree import Column
-from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import (
     Aggregate,
+    AssignWindows,
     Distinct,
     Filter,
     InOrder,
@@ -23,10 +24,9 @@ from penstock.plan.logical import (
     Node,
     Project,
     Source,
-    Split,
+    SplitRows,
     TopN,
     Union,
-    Windows,
     inputs_of,
 )
 from penstock.plan.schema import WINDOW_END, WINDOW_START, columns_of_node
@@ -114,7 +114,7 @@ def time_of(node: Node, port: int) -> str | None:
     match node:
         case Aggregate(window=RowWindow()):
             return None
-        case Aggregate(window=Moments(times)):
+        case Aggregate(window=EqualTimes(times)):
             return times[0]
         case Aggregate(window=Window(time=time) | Session(time=time)):
             return time
@@ -171,12 +171,12 @@ def judged_as_rows(node: Node, time: str | None, by_window: bool) -> Iterator[So
         case Source():
             if time == node.time and not by_window:
                 yield node
-        case Filter(input=below) | Split(input=below):
+        case Filter(input=below) | SplitRows(input=below):
             yield from judged_as_rows(below, time, by_window)
         case Project(input=below, columns=columns):
             passed = {c.name: c.expression.name for c in columns if isinstance(c.expression, Column)}
             yield from judged_as_rows(below, None if time is None else passed.get(time), by_window)
-        case Windows(input=below):
+        case AssignWindows(input=below):
             yield from judged_as_rows(below, None if time in (WINDOW_START, WINDOW_END) else time, by_window)
         case Union(inputs=inputs):
             place = columns_of_node(node).index(time) if time is not None else None
@@ -191,6 +191,6 @@ def direct_sources(node: Node) -> Iterator[Source]:
     match node:
         case Source():
             yield node
-        case Filter() | Split() | Project() | Windows() | MapBatches() | Union():
+        case Filter() | SplitRows() | Project() | AssignWindows() | MapBatches() | Union():
             for part in inputs_of(node):
                 yield from direct_sources(part)

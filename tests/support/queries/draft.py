@@ -10,7 +10,7 @@ from random import Random
 import pyarrow as pa
 
 from penstock.api.streams import Stream
-from penstock.plan.logical import Filter, Node, Project, Source, Split
+from penstock.plan.logical import Filter, Node, Project, Source, SplitRows
 from tests.support.queries.data import SECOND
 
 
@@ -53,7 +53,7 @@ class Draft:
     def rows_of_source(self) -> bool:
         """Return whether rows still have the numbers that they had at their source."""
         node = self.node
-        while isinstance(node, Filter | Split | Project):
+        while isinstance(node, Filter | SplitRows | Project):
             node = node.input
         return isinstance(node, Source)
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from penstock.connectors.files.compressed import open_text
-from penstock.connectors.files.format import Part, with_missing_hint
+from penstock.connectors.files.format import FilePart, with_missing_hint
 from penstock.connectors.files.layout import ByteLayout
 from penstock.connectors.files.listing import FileId
 from penstock.connectors.files.text_lines import (
@@ -87,7 +87,7 @@ class CsvFormat:
     def layout(self, file: FileId) -> ByteLayout:
         return text_layout(file, self._head(file.path)[1])
 
-    def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
+    def read(self, part: FilePart, schema: pa.Schema, time: str) -> ReadResult:
         names, begin = self._head(part.file.path)
         places = _places(names, schema, part.file.path, self.lenient)
         block = read_block(part, begin)
@@ -171,7 +171,7 @@ def _plain(type_: pa.DataType) -> pa.DataType:
 
 
 def _read_lines(
-    part: Part, block: Block, delimiter: str, width: int, places: dict[str, int], schema: pa.Schema, time: str
+    part: FilePart, block: Block, delimiter: str, width: int, places: dict[str, int], schema: pa.Schema, time: str
 ) -> ReadResult:
     """Parse a block line by line; return the well-formed rows, in order, and the malformed lines."""
     lines, not_utf8 = split_lines(block.data)

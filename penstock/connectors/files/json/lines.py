@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.connectors.files.compressed import open_text
-from penstock.connectors.files.format import Part
+from penstock.connectors.files.format import FilePart
 from penstock.connectors.files.json import query as json_query
 from penstock.connectors.files.json.members import members, objects_in, same_but_case
 from penstock.connectors.files.json.query import UNKNOWN, only_objects, structure_of
@@ -53,7 +53,7 @@ class JsonFormat:
 
     def discover(self, path: str) -> pa.Schema:
         begin = text_begin(path)
-        block = read_block(Part(identify(path), begin, begin + _SAMPLE), begin)
+        block = read_block(FilePart(identify(path), begin, begin + _SAMPLE), begin)
         return _inferred_schema(only_objects(split_lines(block.data)[0])[0].text, path)
 
     def check(self, file: FileId, schema: pa.Schema) -> None:
@@ -63,7 +63,7 @@ class JsonFormat:
     def layout(self, file: FileId) -> ByteLayout:
         return text_layout(file, text_begin(file.path))
 
-    def read(self, part: Part, schema: pa.Schema, time: str) -> ReadResult:
+    def read(self, part: FilePart, schema: pa.Schema, time: str) -> ReadResult:
         block = read_block(part, text_begin(part.file.path))
         lines, not_utf8 = split_lines(block.data)
         lines, no_objects = only_objects(lines)

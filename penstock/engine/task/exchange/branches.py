@@ -22,7 +22,7 @@ from penstock.expr.tree import Column, Named
 from penstock.operators.arrange import merged
 from penstock.operators.protocol import Orderable
 from penstock.operators.window.lateness import RowCloses, missed, told
-from penstock.plan.program import PLACE, SINK, Assign, Branch, Compute, Step, Subquery
+from penstock.plan.program import PLACE, SINK, AssignWindowsStep, Branch, ProjectStep, Step, Subquery
 from penstock.progress.mark import BEGIN, Mark
 from penstock.state.site_order import SiteOrder
 from penstock.storage.durable import Sync, sync_file
@@ -117,7 +117,7 @@ class Branches:
 
 def _copies(branch: Branch) -> int:
     """Return the largest number of result rows that the steps of a branch make of one row."""
-    return math.prod(step.window.per_row for step in branch.steps if isinstance(step, Assign))
+    return math.prod(step.window.per_row for step in branch.steps if isinstance(step, AssignWindowsStep))
 
 
 def travelling(subquery: Subquery, port: int, rows: pa.Table, order: SiteOrder | None) -> pa.Table:
@@ -151,4 +151,4 @@ def judged(behind: pa.Table, branch: Branch, late_below: Mark) -> tuple[pa.Table
 
 def _with_place(step: Step) -> Step:
     """Return the step changed so that it keeps the column PLACE."""
-    return Compute((*step.columns, Named(PLACE, Column(PLACE)))) if isinstance(step, Compute) else step
+    return ProjectStep((*step.columns, Named(PLACE, Column(PLACE)))) if isinstance(step, ProjectStep) else step

@@ -14,7 +14,7 @@ from penstock.expr.evaluate.scalar import evaluate, keep
 from penstock.expr.text import text
 from penstock.expr.tree import Expr, columns_of
 from penstock.operators.window.windows import Window
-from penstock.plan.program import Apply, Assign, Branch, Compute, Divide, Keep, Step
+from penstock.plan.program import AssignWindowsStep, Branch, FilterStep, MapBatchesStep, ProjectStep, SplitStep, Step
 from penstock.plan.schema import WINDOW_END, WINDOW_START
 from penstock.types import conform, time_array, time_values
 from penstock.user_code import told
@@ -38,15 +38,15 @@ def run_branches(rows: pa.Table, branches: Sequence[Branch]) -> list[pa.Table]:
 
 def _run(rows: pa.Table, step: Step) -> pa.Table:
     match step:
-        case Keep(predicate):
+        case FilterStep(predicate):
             return keep(rows, predicate)
-        case Divide(predicates, output):
+        case SplitStep(predicates, output):
             return _of_output(rows, outputs_of(rows, predicates), output)
-        case Compute(columns):
+        case ProjectStep(columns):
             return evaluate(rows, columns)
-        case Assign(window):
+        case AssignWindowsStep(window):
             return assign(rows, window)
-        case Apply():
+        case MapBatchesStep():
             return apply(rows, step)
         case _:
             assert_never(step)
@@ -64,7 +64,7 @@ def _run_all(rows: pa.Table, numbered: Sequence[tuple[int, _Steps]]) -> Iterator
 
 def _run_shared(rows: pa.Table, step: Step, divided: dict[Hashable, npt.NDArray[np.int64]]) -> pa.Table:
     """Run one step like `_run`, but evaluate the predicates of a division once for all of its outputs."""
-    if not isinstance(step, Divide):
+    if not isinstance(step, SplitStep):
         return _run(rows, step)
     predicates = tuple(map(text, step.predicates))
     if predicates not in divided:
@@ -89,19 +89,19 @@ def _meaning(step: Step) -> Hashable:
     """Return a key that is equal for steps that do the same. Expressions are compared as text because Literal(1) ==
     Literal(True); functions by identity because they need not be hashable."""
     match step:
-        case Keep(predicate):
-            return Keep, text(predicate)
-        case Divide(predicates, output):
-            return Divide, tuple(map(text, predicates)), output
-        case Compute(columns):
-            return Compute, tuple((named.name, text(named.expression)) for named in columns)
-        case Apply(function, schema, times):
-            return Apply, function.name, id(function.call), schema, times
+        case FilterStep(predicate):
+            return FilterStep, text(predicate)
+        case SplitStep(predicates, output):
+            return SplitStep, tuple(map(text, predicates)), output
+        case ProjectStep(columns):
+            return ProjectStep, tuple((named.name, text(named.expression)) for named in columns)
+        case MapBatchesStep(function, schema, times):
+            return MapBatchesStep, function.name, id(function.call), schema, times
         case _:
             return step
 
 
-def apply(rows: pa.Table, step: Apply) -> pa.Table:
+def apply(rows: pa.Table, step: MapBatchesStep) -> pa.Table:
     """Return the function's result for the rows, cast to the declared types. The function is not called without
     rows."""
     if not rows.num_rows:
@@ -112,7 +112,7 @@ def apply(rows: pa.Table, step: Apply) -> pa.Table:
     return given
 
 
-def _called(rows: pa.Table, step: Apply) -> pa.Table:
+def _called(rows: pa.Table, step: MapBatchesStep) -> pa.Table:
     try:
         given: Any = step.function.call(rows)
     except Exception as error:
@@ -132,7 +132,7 @@ def _called(rows: pa.Table, step: Apply) -> pa.Table:
     return given
 
 
-def _conforming(given: pa.Table, step: Apply) -> pa.Table:
+def _conforming(given: pa.Table, step: MapBatchesStep) -> pa.Table:
     what = f"the function `{step.function.name}` gave a table that does not fit its declared columns"
     if twice := sorted({name for name in step.schema.names if given.column_names.count(name) > 1}):
         raise QueryError(what, detail=f"it has several columns called `{twice[0]}`", hint="return each once")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.balance.keys import CellLoads, KeyLoad, heaviest
-from penstock.balance.stats import Counts, Figures, Loads, Round, Told
+from penstock.balance.stats import FloatArray, IntArray, Loads, RoundStats, SiteStatistics
 from penstock.checkpoint.manifest import SiteState
 from penstock.engine.task.site.storing import Storage
 from penstock.engine.task.site.view import StateView
@@ -53,7 +53,7 @@ class Telling:
         self._all_borders = self._borders.and_also(self._cells)
         self._known = counted_at(job.runs, subquery.number, site)
 
-    def told(self, state: SiteState, upto: Marks) -> Told:
+    def told(self, state: SiteState, upto: Marks) -> SiteStatistics:
         """Return the statistics. `state` is the state after the step, `upto` the marks up to which work was due."""
         fresh = [[hashes_of(table) for table in tables] for tables in self._view.fresh]
         in_groups = [[without(hashes, self._cells) for hashes in port] for port in fresh]
@@ -76,9 +76,11 @@ class Telling:
             done=self._done() if self._operator.probes else rows,
             output=output,
         )
-        return Told(load, keys, cell_loads(self._directory, self._site, fresh, self._done_in_cells(), *of_cells))
+        return SiteStatistics(
+            load, keys, cell_loads(self._directory, self._site, fresh, self._done_in_cells(), *of_cells)
+        )
 
-    def _rows_and_keys(self, columns: Columns) -> tuple[Counts, Counts, tuple[KeyLoad, ...]]:
+    def _rows_and_keys(self, columns: Columns) -> tuple[IntArray, IntArray, tuple[KeyLoad, ...]]:
         """Return the rows of each group, the most rows of one key in each group, and the heaviest keys."""
         if self._operator.keeps_times_apart:  # then there is one column per split, and they are alike
             return *self._borders.estimated(columns[0]), ()
@@ -86,14 +88,14 @@ class Telling:
         rows, heaviest = self._borders.tallied(counts for port in ports for counts in port)
         return rows, heaviest, heavy_keys(ports) if may_cut(self._operator) else ()
 
-    def _came_to(self, fresh: Columns, weights: Counts) -> tuple[list[Figures], list[Figures]]:
+    def _came_to(self, fresh: Columns, weights: IntArray) -> tuple[list[FloatArray], list[FloatArray]]:
         """Return (seconds, output rows) of the groups, and the same of the cells."""
         rows = [sum(rows_of(port, cell) for port in fresh) for cell in self._cells]
         both = np.concatenate((weights, np.asarray(rows, np.int64)))
         figures = shared_out(self._all_borders, self._work.worked, both)
         return [of[: len(weights)] for of in figures], [of[len(weights) :] for of in figures]
 
-    def _done(self) -> Counts:
+    def _done(self) -> IntArray:
         """Return the pending rows of each group that were worked on."""
         return self._borders.counted(self._view.hashes_inside(remaining(self._work.done, self._cells)))
 
@@ -107,7 +109,7 @@ class Telling:
         hashes = self._storage.hashes_here(piece)
         return None if hashes is None else without(hashes, self._cells)
 
-    def _summed(self, slices: Iterable[Slice], counts: Mapping[Slice, Counts]) -> tuple[Counts, Counts]:
+    def _summed(self, slices: Iterable[Slice], counts: Mapping[Slice, IntArray]) -> tuple[IntArray, IntArray]:
         """Return the rows of some slices, and their approximate bytes, by group."""
         rows, size = np.zeros((2, len(self._borders)), np.int64)
         for piece in slices:
@@ -116,7 +118,7 @@ class Telling:
             size += counted * (piece.run.size // piece.run.rows)
         return rows, size
 
-    def _spread_evenly(self, piece: Slice) -> Counts:
+    def _spread_evenly(self, piece: Slice) -> IntArray:
         """Estimate the rows of each group in a slice that has not been fetched yet."""
         mine = self._borders.overlap(piece.range)
         return np.where(mine, about(piece, self._directory.sites) // max(1, int(mine.sum())), 0)
@@ -130,7 +132,7 @@ def round_of(
     capacity: int,
     memory: int = 0,
     rest: float = 0.0,
-) -> Round:
+) -> RoundStats:
     """Return the statistics of a subquery for one epoch of `seconds`, of which `rest` seconds were idle. All its site
     reports must have statistics."""
     directory = job.directories[subquery]
@@ -139,7 +141,7 @@ def round_of(
     told = [report.told for report in own if report.told is not None]
     loads = [site.load for site in told]
     busy = np.asarray([report.time.seconds for report in own])
-    return Round(
+    return RoundStats(
         directory=directory,
         epochs=1,
         seconds=seconds,
@@ -177,14 +179,14 @@ class Borders:
         """Return whether the borders are equal."""
         return np.array_equal(self.first, other.first) and np.array_equal(self.last, other.last)
 
-    def counted(self, columns: Iterable[Hashes]) -> Counts:
+    def counted(self, columns: Iterable[Hashes]) -> IntArray:
         """Return how many rows of some sorted columns each group has."""
         total = np.zeros(len(self), np.int64)
         for hashes in columns:
             total += np.searchsorted(hashes, self.last, side="right") - np.searchsorted(hashes, self.first)
         return total
 
-    def tallied(self, columns: Iterable[KeyCounts]) -> tuple[Counts, Counts]:
+    def tallied(self, columns: Iterable[KeyCounts]) -> tuple[IntArray, IntArray]:
         """Return the rows of each group, and the most rows that one hash of the group has in a column. The columns must
         only have rows of these groups."""
         total, most = np.zeros((2, len(self)), np.int64)
@@ -196,7 +198,7 @@ class Borders:
                 most[filled] = np.maximum(most[filled], np.maximum.reduceat(counts.rows, begin[filled]))
         return total, most
 
-    def estimated(self, columns: Sequence[Hashes]) -> tuple[Counts, Counts]:
+    def estimated(self, columns: Sequence[Hashes]) -> tuple[IntArray, IntArray]:
         """Return the same as `tallied`, but look only at the longest column for the most rows of one hash."""
         total = np.zeros(len(self), np.int64)
         for hashes in columns:
@@ -221,11 +223,11 @@ class Counted:
 
     def __init__(self) -> None:
         self._borders = Borders(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
-        self._counts: dict[Slice, Counts] = {}
+        self._counts: dict[Slice, IntArray] = {}
 
     def of(
         self, borders: Borders, slices: Iterable[Slice], read: Callable[[Slice], Hashes | None]
-    ) -> dict[Slice, Counts]:
+    ) -> dict[Slice, IntArray]:
         """Return the counts of the slices that are cached or can be read now (`read` returns None otherwise)."""
         known = self._counts if self._borders.same(borders) else {}
         self._borders, self._counts = borders, {}
@@ -252,7 +254,7 @@ def borders_of(directory: Directory, site: int) -> Borders:
     return Borders(directory.lows[own], directory.lasts[own])
 
 
-def shared_out(borders: Borders, worked: Sequence[Worked], weights: Counts) -> tuple[Figures, Figures]:
+def shared_out(borders: Borders, worked: Sequence[Worked], weights: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return the seconds and the output rows of work items by group: those of each item are divided among the groups in
     its range, by weight."""
     seconds, output = np.zeros((2, len(borders)))
@@ -276,7 +278,7 @@ class KeyCounts:
     `hashes`, which is the number of rows."""
 
     hashes: Hashes
-    starts: Counts
+    starts: IntArray
 
     @staticmethod
     def of(column: Hashes) -> KeyCounts:
@@ -285,11 +287,11 @@ class KeyCounts:
         return KeyCounts(column[starts], np.append(starts, len(column)))
 
     @cached_property
-    def rows(self) -> Counts:
+    def rows(self) -> IntArray:
         """Return the number of rows of each hash."""
         return np.diff(self.starts)
 
-    def rows_of(self, hashes: Hashes) -> Counts:
+    def rows_of(self, hashes: Hashes) -> IntArray:
         """Return the number of rows of the given hashes; 0 for a hash that is not in the column."""
         begin, end = (np.searchsorted(self.hashes, hashes, side=side) for side in ("left", "right"))
         return np.asarray(self.starts[end] - self.starts[begin])
@@ -322,7 +324,7 @@ def rows_of(columns: Sequence[Hashes], part: HashRange) -> int:
 
 
 def cell_loads(
-    directory: Directory, site: int, columns: Columns, done: Sequence[int], seconds: Figures, output: Figures
+    directory: Directory, site: int, columns: Columns, done: Sequence[int], seconds: FloatArray, output: FloatArray
 ) -> CellLoads:
     """Return the statistics of the cells of a site. `done`, `seconds` and `output` have one entry for each cell of the
     site."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from penstock.balance.stats import Told
+from penstock.balance.stats import SiteStatistics
 from penstock.checkpoint.manifest import SiteState
 from penstock.engine.marks import least
 from penstock.engine.stopwatch import Stopwatch
@@ -30,7 +30,7 @@ from penstock.progress.substreams import low_water_mark
 from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, remaining
 from penstock.state.runs import Slice, about, restrict
 from penstock.storage.faults import FaultPoint, reach
-from penstock.storage.syncing import Syncing
+from penstock.storage.syncing import BackgroundSync
 
 MOST_PENDING = 16  # slices of a port's pending rows: every item searches all of them for its rows
 
@@ -49,7 +49,7 @@ class _Step:
         self._operator = self._subquery.operator
         self._state, self._directory = job.sites[subquery][site], job.directories[subquery]
         self._producer, self._attempt = site_producer(subquery, site), uuid.uuid4().hex
-        self._syncing = Syncing()
+        self._syncing = BackgroundSync()
         self._branches = Branches(job, self._subquery.branches, self._producer, self._syncing.later)
         part = f"q{subquery}-s{site}"
         access = run_access(job, part, self._state.needed_slices())
@@ -165,7 +165,7 @@ class _Step:
         pieces = restrict(written, apart([EVERYTHING], cells))
         return [piece for piece in pieces if len(hashes[piece.range.rows(hashes)])]
 
-    def _told(self, view: StateView, state: SiteState, upto: Marks) -> Told:
+    def _told(self, view: StateView, state: SiteState, upto: Marks) -> SiteStatistics:
         """Return the statistics of the site's groups, keys and cells."""
         telling = Telling(self._job, self._subquery, self._site, self._storage, view, self._work)
         return telling.told(state, upto)

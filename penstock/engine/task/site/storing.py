@@ -23,7 +23,7 @@ from penstock.operators.protocol import Gridded, Stored
 from penstock.plan.program import ROW_NUMBER, Feed, Program, Subquery
 from penstock.state.compaction import MOST_SLICES, choose
 from penstock.state.hash_ranges import Hashes, HashRange
-from penstock.state.runs import Run, Slice
+from penstock.state.runs import RunFile, Slice
 from penstock.storage.durable import Sync, sync_file
 from penstock.storage.run_files import corrupt, write_run
 
@@ -41,7 +41,7 @@ class Storage:
         part: str,
         access: RunAccess | None = None,
         sync: Sync = sync_file,
-        schema_of: Callable[[Run], pa.Schema | None] = lambda run: None,
+        schema_of: Callable[[RunFile], pa.Schema | None] = lambda run: None,
     ) -> None:
         self._folder, self._epoch, self._part, self._sync = folder, epoch, part, sync
         self._access = access or InPlace(folder)
@@ -56,7 +56,7 @@ class Storage:
             self._checked.add(piece.run.name)
         return rows
 
-    def _check(self, run: Run, found: pa.Schema) -> None:
+    def _check(self, run: RunFile, found: pa.Schema) -> None:
         wanted = self._schema_of(run)
         if wanted is not None and not found.equals(wanted):
             raise corrupt(self._folder / run.name, f"its columns are {_columns(found)}, not {_columns(wanted)}")
@@ -169,7 +169,7 @@ class RunSchemas:
         self._held_runs = {piece.run.name for piece in state.held}
         self._travelled: dict[int, pa.Schema] = {}  # by port
 
-    def of(self, run: Run) -> pa.Schema | None:
+    def of(self, run: RunFile) -> pa.Schema | None:
         """Return the schema of a run; None if the site did not begin the epoch with it."""
         if run.name in self._state_runs:
             return self._subquery.operator.state_schema(run.port)

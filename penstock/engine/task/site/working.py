@@ -16,7 +16,7 @@ from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.task.exchange.branches import Branches
 from penstock.engine.task.site.storing import Storage
 from penstock.engine.task.site.view import StateView
-from penstock.engine.wire.job import Limits
+from penstock.engine.wire.job import WorkLimits
 from penstock.operators.protocol import ClosesWindows, Exploding, Explosion, Marks, Operator, Portion
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, apart, common, remaining
 from penstock.state.runs import Slice, restrict, united
@@ -48,7 +48,7 @@ class Work:
     def __init__(
         self,
         operator: Operator,
-        limits: Limits,
+        limits: WorkLimits,
         branches: Branches,
         storage: Storage,
         watch: Stopwatch,
@@ -104,7 +104,7 @@ class Work:
         self._watch.lap("work")
         return marks, sorted(stretch.range for stretch in work if stretch.waits)
 
-    def _run_items(self, work: Iterable[Item], marks: AllMarks, view: StateView, upto: Marks) -> AllMarks:
+    def _run_items(self, work: Iterable[WorkItem], marks: AllMarks, view: StateView, upto: Marks) -> AllMarks:
         """Run items while the deadline allows it or the buffer is too full, and return the marks afterwards."""
         done = []
         for item in work:
@@ -133,7 +133,7 @@ class Work:
             self.explosions.append(found)
         return found is not None and not self._overfull
 
-    def _do(self, item: Item, portion: Portion) -> None:
+    def _do(self, item: WorkItem, portion: Portion) -> None:
         """Run the operator on one item, pass its results on, and record its cost."""
         began, output = time.perf_counter(), 0
         self._unworked -= portion.rows_to_do(True)
@@ -160,7 +160,12 @@ class _Flush:
 
 
 def flush(
-    work: list[Stretch], marks: Sequence[RangeMark], upto: Marks, view: StateView, operator: Operator, limits: Limits
+    work: list[Stretch],
+    marks: Sequence[RangeMark],
+    upto: Marks,
+    view: StateView,
+    operator: Operator,
+    limits: WorkLimits,
 ) -> _Flush:
     """Divide the work into what to do now and what may be deferred. At the end of the input nothing is deferred."""
     if not (limits.flushing.puts_off and work and isinstance(operator, ClosesWindows)) or upto[0].ended:
@@ -177,7 +182,7 @@ def flush(
     )
 
 
-def _in_idle_time(later: Iterable[Stretch], view: StateView, limits: Limits) -> Iterator[Item]:
+def _in_idle_time(later: Iterable[Stretch], view: StateView, limits: WorkLimits) -> Iterator[WorkItem]:
     """Yield deferred work in small items until the idle seconds have passed; nothing unless the site is lazy."""
     if limits.flushing.mode != LAZY:
         return
@@ -189,7 +194,7 @@ def _in_idle_time(later: Iterable[Stretch], view: StateView, limits: Limits) -> 
 
 
 @dataclass(frozen=True)
-class Item:
+class WorkItem:
     """A work item: a range of hashes with its pending rows, and the work due between `after` and the marks of the
     epoch."""
 
@@ -231,10 +236,10 @@ def stretches(
     return sorted(work, key=lambda s: (rank.get(s.range.low, len(rank)), s.after, s.range.low < turn, s.range))
 
 
-def items(work: Iterable[Stretch], view: StateView, rows: int) -> Iterator[Item]:
+def items(work: Iterable[Stretch], view: StateView, rows: int) -> Iterator[WorkItem]:
     """Yield the work in items of at most about `rows` rows. Lazily: with a backlog, most items are not reached."""
     ready = (stretch for stretch in work if not stretch.waits)
-    return (Item(part, stretch.after) for stretch in ready for part in view.cuts(stretch.range, rows))
+    return (WorkItem(part, stretch.after) for stretch in ready for part in view.cuts(stretch.range, rows))
 
 
 def _nothing_due(marks: Iterable[RangeMark], work: Iterable[Stretch], upto: Marks) -> list[HashRange]:
@@ -245,7 +250,7 @@ def _nothing_due(marks: Iterable[RangeMark], work: Iterable[Stretch], upto: Mark
 class Deadline:
     """Decides whether one more item may start. The first item always may."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: WorkLimits) -> None:
         self._limits = limits
         self._stop = None if limits.seconds is None else time.monotonic() + limits.seconds
         self.done = 0

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from penstock.expr.text import quoted
 from penstock.expr.tree import Case, Column, Expr, Literal, Named, substitute
-from penstock.operators.window.kinds import Moments, RowWindow, Session
+from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import (
     Aggregate,
     Aggregation,
+    AssignWindows,
     Distinct,
     Filter,
     Join,
@@ -19,10 +20,9 @@ from penstock.plan.logical import (
     Order,
     Project,
     Source,
-    Split,
+    SplitRows,
     TopN,
     Union,
-    Windows,
 )
 from penstock.plan.naming import unique_name
 from penstock.plan.schema import WINDOW_COLUMNS, columns_of_node
@@ -49,13 +49,13 @@ def select_of(node: Node) -> str:
             return f"SELECT * FROM {quoted(node.name)}"
         case Filter(below, predicate):
             return f"SELECT * FROM {_from(below)} WHERE {words(predicate)}"
-        case Split(below):
+        case SplitRows(below):
             return f"SELECT * FROM {_from(below)} WHERE {_output(node)} = {node.output}"
         case Project(below, columns):
             return f"SELECT {listed(map(item, columns))} FROM {_from(below)}"
         case Union(inputs):
             return "\nUNION ALL\n".join(map(select_of, inputs))
-        case Windows(below, window) if not set(WINDOW_COLUMNS) & set(columns_of_node(below)):
+        case AssignWindows(below, window) if not set(WINDOW_COLUMNS) & set(columns_of_node(below)):
             return f"SELECT * FROM {_hop(below, window)}"
         case Aggregate():
             return _aggregate(node)
@@ -73,7 +73,7 @@ def _from(node: Node) -> str:
     return quoted(node.name) if isinstance(node, Source) else f"(\n{textwrap.indent(select_of(node), '  ')}\n)"
 
 
-def _output(node: Split) -> str:
+def _output(node: SplitRows) -> str:
     """Return SQL for the number of the output that a row goes to."""
     return words(Case(tuple((p, Literal(n)) for n, p in enumerate(node.predicates)), Literal(len(node.predicates))))
 
@@ -84,12 +84,12 @@ def _hop(below: Node, window: Window) -> str:
 
 
 def _aggregate(node: Aggregate) -> str:
-    if isinstance(node.window, Moments):
+    if isinstance(node.window, EqualTimes):
         return _grouped(node, node.window.times)
     return _grouped(_without_borders(node), WINDOW_COLUMNS)
 
 
-def _windowed(below: Node, window: Window | Session | RowWindow | Moments) -> str:
+def _windowed(below: Node, window: Window | Session | RowWindow | EqualTimes) -> str:
     match window:
         case Window():
             return _hop(below, window)
@@ -97,7 +97,7 @@ def _windowed(below: Node, window: Window | Session | RowWindow | Moments) -> st
             return f"SESSION({_from(below)}, {quoted(time)}, {span(gap, has_timestamps(below, time))})"
         case RowWindow(size, slide):
             return f"{_from(below)} [ROWS {size} SLIDE {slide}]"
-        case Moments():
+        case EqualTimes():
             return _from(below)
 
 
@@ -133,8 +133,8 @@ def _without_borders(node: Aggregate) -> Aggregate:
 
 
 def _renamed(
-    window: Window | Session | RowWindow | Moments, names: dict[str, str]
-) -> Window | Session | RowWindow | Moments:
+    window: Window | Session | RowWindow | EqualTimes, names: dict[str, str]
+) -> Window | Session | RowWindow | EqualTimes:
     match window:
         case Window(time, size, slide, offset):
             return Window(names.get(time, time), size, slide, offset)
