@@ -234,7 +234,8 @@ class InOrder:
 
 
 Node = (
-    Source | Filter | SplitRows | Project | MapBatches | Union | AssignWindows | Aggregate | Distinct | TopN | Join | InOrder
+    Source | Filter | SplitRows | Project | MapBatches | Union | AssignWindows
+    | Aggregate | Distinct | TopN | Join | InOrder
 )  # fmt: skip
 
 

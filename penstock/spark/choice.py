@@ -1,4 +1,4 @@
-"""Which executor runs the epochs of a query: on a crew where there is one, and as jobs of Spark where not. And what
+"""The executor of a query: epochs run on the worker pool where there is one, and as jobs of Spark otherwise. And what
 becomes of an epoch when the JVM dies under it: an error that says so, whatever PySpark would have said."""
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from penstock.spark.failures import TRIES, spark_died, task_failed
 from penstock.spark.hosts import on_one_host
 from penstock.spark.jobs.executor import SparkExecutor
 from penstock.spark.session import jvm_is_dead, last_words, spark_folder
-from penstock.spark.workers import transport as parcels
-from penstock.spark.workers.pool import Crew, CrewLost
-from penstock.spark.workers.provider import quarters_of
-from penstock.spark.workers.scheduler import Shift
+from penstock.spark.workers import transport
+from penstock.spark.workers.pool import WorkerLost, WorkerPool
+from penstock.spark.workers.provider import pool_provider_of
+from penstock.spark.workers.scheduler import EpochScheduler
 
 _NOTICED_WITHIN = 2.0  # seconds: a connection breaks a little before its process ends
 _LOOK_EVERY = 0.02
@@ -32,8 +32,8 @@ def executor_on(context: SparkContext, direct: bool) -> Executor:
     """Return the executor for a context: on a pool of workers that exchange blobs in memory, if `direct` is set and
     that is possible; otherwise as jobs of Spark."""
     jobs = SparkExecutor(context)
-    if direct and parcels.available() and on_one_host(context):
-        return GuardedExecutor(CrewExecutor(quarters_of(context), jobs, spark_folder(context)), context)
+    if direct and transport.available() and on_one_host(context):
+        return GuardedExecutor(PooledExecutor(pool_provider_of(context), jobs, spark_folder(context)), context)
     return GuardedExecutor(jobs, context)
 
 
@@ -75,10 +75,10 @@ class GuardedExecutor:
         return jvm_is_dead(self._context) or isinstance(error, ConnectionError | Py4JNetworkError)
 
 
-class Housing(Protocol):
+class PoolProvider(Protocol):
     """Provides a worker pool."""
 
-    def shift(self) -> AbstractContextManager[Shift | None]:
+    def lease(self) -> AbstractContextManager[EpochScheduler | None]:
         """Lease the scheduler of the pool for one epoch, exclusively; yields None if there is no pool now."""
         ...
 
@@ -86,30 +86,30 @@ class Housing(Protocol):
         """Return whether another query waits for the pool, or another job for its cores."""
         ...
 
-    def lost(self, crew: Crew) -> None:
+    def lost(self, pool: WorkerPool) -> None:
         """Stop a pool that can no longer be used."""
         ...
 
 
-class CrewExecutor:
-    """Runs epochs on the pool of `quarters`, and by `jobs` while there is none. `folder` is where Spark keeps its
+class PooledExecutor:
+    """Runs epochs on the pool of `provider`, and by `jobs` while there is none. `folder` is where Spark keeps its
     files, if known; it is named in the error for a full disk."""
 
-    def __init__(self, quarters: Housing, jobs: Executor, folder: Path | None = None) -> None:
-        self._quarters, self._jobs, self._folder = quarters, jobs, folder
-        self._crew: Crew | None = None  # the pool on which an epoch of this query is running
+    def __init__(self, provider: PoolProvider, jobs: Executor, folder: Path | None = None) -> None:
+        self._provider, self._jobs, self._folder = provider, jobs, folder
+        self._pool: WorkerPool | None = None  # the pool on which an epoch of this query is running
         self._cancelled = False
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
         """Run an epoch, again on a new pool if one is lost; raise an error after `TRIES` attempts."""
         self._cancelled, told = False, ""
         for _ in range(TRIES):
-            with self._quarters.shift() as shift:
-                if shift is None:
+            with self._provider.lease() as scheduler:
+                if scheduler is None:
                     break
                 try:
-                    return self._on_crew(shift, job, routes, following)
-                except CrewLost as error:
+                    return self._run_on_pool(scheduler, job, routes, following)
+                except WorkerLost as error:
                     told = str(error)
             if self._cancelled:
                 raise PenstockError(f"epoch {job.epoch} was cancelled")
@@ -117,21 +117,23 @@ class CrewExecutor:
             raise task_failed(job.epoch, told, self._folder)
         return self._jobs.run(job, routes)
 
-    def _on_crew(self, shift: Shift, job: EpochJob, routes: Sequence[RouteTask], following: Following) -> list[Report]:
+    def _run_on_pool(
+        self, scheduler: EpochScheduler, job: EpochJob, routes: Sequence[RouteTask], following: Following
+    ) -> list[Report]:
         """Run an epoch on a leased pool. The next epoch is not started ahead if others wait for the pool."""
-        self._crew = shift.crew
+        self._pool = scheduler.pool
         try:
-            return shift.run(job, routes, lambda told: None if self._quarters.wanted() else following(told))
+            return scheduler.run(job, routes, lambda told: None if self._provider.wanted() else following(told))
         except BaseException:
-            self._quarters.lost(shift.crew)  # its workers may still be running tasks of this epoch
+            self._provider.lost(scheduler.pool)  # its workers may still be running tasks of this epoch
             raise
         finally:
-            self._crew = None
+            self._pool = None
 
     def cancel(self) -> None:
         self._cancelled = True
-        if (crew := self._crew) is not None:
-            self._quarters.lost(crew)
+        if (pool := self._pool) is not None:
+            self._provider.lost(pool)
         self._jobs.cancel()
 
     def close(self) -> None:

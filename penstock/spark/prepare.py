@@ -10,16 +10,16 @@ import os
 
 from penstock.spark.embedded.class_archive import SWITCH, WRITE
 from penstock.spark.session import spark_context
-from penstock.spark.workers.pool import hire
+from penstock.spark.workers.pool import start_pool
 
 
 def main() -> None:
     """Start and stop a worker pool; the JVM writes the archive at the end of this process."""
     os.environ[SWITCH] = WRITE
     context = spark_context("local[2]")
-    if (crew := hire(context, 2)) is not None:
-        crew.dismiss()
-        crew.wait_until_gone()
+    if (pool := start_pool(context, 2)) is not None:
+        pool.stop()
+        pool.join()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 from pyspark import SparkContext
 
 from penstock.spark.session import spark_context
-from penstock.spark.workers.provider import quarters_of
+from penstock.spark.workers.provider import pool_provider_of
 
 MASTER = "local[2,4]"  # a task may fail three times; plain local[2] never tries again
 
@@ -19,5 +19,5 @@ def spark() -> Iterator[SparkContext]:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     context = spark_context(MASTER)
     yield context
-    quarters_of(context).close()
+    pool_provider_of(context).close()
     context.stop()

@@ -1,4 +1,4 @@
-"""Messages on their way through a job of Spark: large blobs as parcels in files, all others as they are."""
+"""Messages on their way through a job of Spark: large blobs as blobs in files, all others as they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import CONTROL, EpochJob, Message, TaskFailure
 from penstock.errors import DiskFullError, PenstockError
-from penstock.spark.workers.transport import Addressed, Parcel, addressed, opened
+from penstock.spark.workers.transport import Addressed, BlobRef, addressed, opened
 
 JOB = cast(EpochJob, SimpleNamespace(width=3))
 LARGE, SMALL = pa.table({"n": range(20_000)}), pa.table({"n": [1, 2]})
@@ -30,13 +30,13 @@ def sent(folder: Path | None) -> list[Addressed]:
     return list(addressed(JOB, None if folder is None else str(folder), messages))
 
 
-@pytest.mark.parametrize(("with_folder", "parcels"), [(True, [True, False, True, False, False]), (False, [False] * 5)])
+@pytest.mark.parametrize(("with_folder", "blobs"), [(True, [True, False, True, False, False]), (False, [False] * 5)])
 def test_only_large_blobs_are_parcels_and_only_on_one_host(
-    with_folder: bool, parcels: list[bool], tmp_path: Path
+    with_folder: bool, blobs: list[bool], tmp_path: Path
 ) -> None:
     found = sent(tmp_path if with_folder else None)
     assert [partition for partition, _ in found] == [0, 1, 2, 1, 1]
-    assert [isinstance(message, Parcel) for _, message in found] == parcels
+    assert [isinstance(message, BlobRef) for _, message in found] == blobs
 
 
 def test_a_full_disk_is_the_answer_of_whoever_packs_parcels(tmp_path: Path) -> None:
@@ -55,12 +55,12 @@ def test_a_full_disk_is_the_answer_of_whoever_packs_parcels(tmp_path: Path) -> N
 
 
 def test_what_arrives_is_what_was_sent_and_parcels_for_later_levels_stay_closed(tmp_path: Path) -> None:
-    passing: list[Parcel] = []
+    passing: list[BlobRef] = []
     found: list[Any] = [m.content for m in opened(0, sent(tmp_path), passing)]
     assert [content.rows for content in found[:3]] == [LARGE, SMALL, None]
     assert [content.header.attempt for content in found[:3]] == ["to 0", "to 4", "to 1"]
     assert found[3] == REPORT.content
-    assert [(parcel.subquery, parcel.site) for parcel in passing] == [(1, 5)]
+    assert [(ref.subquery, ref.site) for ref in passing] == [(1, 5)]
     (later,) = opened(1, addressed(JOB, str(tmp_path), passing), [])
     assert isinstance(later.content, Blob)
     assert later.content.rows == LARGE

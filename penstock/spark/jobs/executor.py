@@ -41,7 +41,7 @@ from penstock.spark.hosts import on_one_host, tries_tasks_once
 from penstock.spark.session import jvm_is_dead, spark_folder
 from penstock.spark.source.adapter import BatchSplit
 from penstock.spark.workers.allocator import keep_freed_memory
-from penstock.spark.workers.transport import Addressed, Parcel, addressed, opened
+from penstock.spark.workers.transport import Addressed, BlobRef, addressed, opened
 from penstock.storage.disk_errors import explained, is_lasting
 from penstock.types import conform
 
@@ -58,7 +58,7 @@ class SparkExecutor:
         self._context = context
         self._group = f"penstock-{uuid.uuid4().hex}"
         self._pickled: Program | None = None  # the last program that was found to be picklable
-        self._scratch = scratch_folder("parcels")
+        self._scratch = scratch_folder("blobs")
         self._tries = TRIES if tries_tasks_once(context) else 1
         self._cancelled = False
         self._anchors = None if on_one_host(context) else Anchors(context)
@@ -164,7 +164,7 @@ def _run_partition(
 ) -> Iterator[Addressed]:
     """Run the site of a partition on one level, and forward the messages of other levels."""
     keep_freed_memory()
-    passing: list[Parcel] = []
+    passing: list[BlobRef] = []
     yield from addressed(job, folder, run_level(job, level, partition, opened(level, inbox, passing)))
     yield from addressed(job, folder, passing)
 

@@ -15,7 +15,7 @@ import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import penstock.engine.task.level  # noqa: F401
-from penstock.spark.workers.worker import Member  # noqa: F401
+from penstock.spark.workers.worker import Worker  # noqa: F401
 
 
 def fork_workers() -> None:

@@ -21,85 +21,85 @@ from pathlib import Path
 from pyspark import InheritableThread, SparkContext, cloudpickle
 
 from penstock.scratch import scratch_folder
-from penstock.spark.workers.worker import Broken, Done, Request, Settled, Shared, serve
+from penstock.spark.workers.worker import FilesDurable, Request, SharedPlan, TaskDone, WorkerFailed, serve
 
-NOBODY = -1
+NO_WORKER = -1
 _LONGEST_FOLDER = 95  # bytes: the path of a socket can have 107
 PATIENCE = 10.0  # seconds between checks whether other jobs have taken the cores while workers start
-STARTING = 60.0  # seconds to wait for all workers if there are no other jobs: a busy machine starts them slowly
+START_SECONDS = 60.0  # seconds to wait for all workers if there are no other jobs: a busy machine starts them slowly
 
 
-class CrewLost(Exception):
+class WorkerLost(Exception):
     """A worker has died or failed: discard the work of this pool on the running epoch."""
 
 
-class Crew:
+class WorkerPool:
     """The driver's side of a worker pool: a connection to every worker. Invariant: each connection has at most one
     request without an answer, and possibly answers whose files are not durable yet."""
 
-    def __init__(self, lines: Sequence[Connection], group: str, host: threading.Thread) -> None:
-        self._lines, self.group, self._host = list(lines), group, host
-        self.shared: Shared | None = None  # the program and directories that all workers have
+    def __init__(self, connections: Sequence[Connection], group: str, host: threading.Thread) -> None:
+        self._connections, self.group, self._job_thread = list(connections), group, host
+        self.shared: SharedPlan | None = None  # the program and directories that all workers have
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._connections)
 
-    def ask(self, member: int, request: Request) -> None:
+    def ask(self, worker: int, request: Request) -> None:
         """Send a request to a worker."""
-        self.ask_raw(member, cloudpickle.dumps(request))
+        self.ask_raw(worker, cloudpickle.dumps(request))
 
-    def ask_raw(self, member: int, request: bytes) -> None:
-        """Send a pickled request to a worker. Raise `CrewLost` if the connection is broken."""
+    def ask_raw(self, worker: int, request: bytes) -> None:
+        """Send a pickled request to a worker. Raise `WorkerLost` if the connection is broken."""
         try:
-            self._lines[member].send_bytes(request)
+            self._connections[worker].send_bytes(request)
         except OSError as error:
-            raise CrewLost(f"worker {member} cannot be reached: {error}") from error
+            raise WorkerLost(f"worker {worker} cannot be reached: {error}") from error
 
-    def answers(self) -> Iterator[tuple[int, Done | Settled]]:
+    def answers(self) -> Iterator[tuple[int, TaskDone | FilesDurable]]:
         """Yield (worker, answer) for all answers that have arrived; wait for the first."""
-        for line in wait(self._lines):
-            member = self._lines.index(line)  # type: ignore[arg-type]
-            yield member, self._answer(member)
+        for connection in wait(self._connections):
+            worker = self._connections.index(connection)  # type: ignore[arg-type]
+            yield worker, self._answer(worker)
 
-    def _answer(self, member: int) -> Done | Settled:
-        """Receive one answer. Raise `CrewLost` if the worker died or failed."""
+    def _answer(self, worker: int) -> TaskDone | FilesDurable:
+        """Receive one answer. Raise `WorkerLost` if the worker died or failed."""
         try:
-            answer: Done | Settled | Broken = self._lines[member].recv()
+            answer: TaskDone | FilesDurable | WorkerFailed = self._connections[worker].recv()
         except (EOFError, OSError) as error:
-            raise CrewLost(f"worker {member} died") from error
-        if isinstance(answer, Broken):
-            raise CrewLost(answer.trace)
+            raise WorkerLost(f"worker {worker} died") from error
+        if isinstance(answer, WorkerFailed):
+            raise WorkerLost(answer.trace)
         return answer
 
-    def dismiss(self) -> None:
+    def stop(self) -> None:
         """Shut down the connections: workers exit after their current task, and a thread that waits for answers gets
-        `CrewLost`. Safe at any time, from any thread."""
-        for line in self._lines:
+        `WorkerLost`. Safe at any time, from any thread."""
+        for connection in self._connections:
             # Closing the connection would not wake a thread that waits on it.
-            with suppress(OSError), socket.socket(fileno=os.dup(line.fileno())) as end:
+            with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as end:
                 end.shutdown(socket.SHUT_RDWR)
 
-    def wait_until_gone(self) -> None:
-        """Wait until the job of the pool has ended; call `dismiss` first. Takes long only if a worker is in the middle
+    def join(self) -> None:
+        """Wait until the job of the pool has ended; call `stop` first. Takes long only if a worker is in the middle
         of a task."""
-        self._host.join(PATIENCE)
+        self._job_thread.join(PATIENCE)
 
 
-def hire(context: SparkContext, members: int) -> Crew | None:
-    """Start a pool of `members` workers; return None if they do not start in time because the cores are in use."""
-    group, key = f"penstock-crew-{secrets.token_hex(8)}", secrets.token_bytes(32)
+def start_pool(context: SparkContext, workers: int) -> WorkerPool | None:
+    """Start a pool of `workers` workers; return None if they do not start in time because the cores are in use."""
+    group, key = f"penstock-pool-{secrets.token_hex(8)}", secrets.token_bytes(32)
     with (
         _socket_folder() as folder,
-        Listener(str(folder / "line"), authkey=key, backlog=members) as listener,
+        Listener(str(folder / "line"), authkey=key, backlog=workers) as listener,
     ):
-        job = partial(_host, context, group, listener.address, key, members)
-        host = _HostThread(target=job, name="penstock-crew", daemon=True)
+        job = partial(_run_job, context, group, listener.address, key, workers)
+        host = _JobThread(target=job, name="penstock-pool", daemon=True)
         host.start()
-        lines = _arrived(listener, key, members, partial(_has_other_jobs, context, group))
-    crew = Crew([lines[number] for number in sorted(lines)], group, host)
-    if len(lines) == members:
-        return crew
-    crew.dismiss()
+        connections = _accept_workers(listener, key, workers, partial(_has_other_jobs, context, group))
+    pool = WorkerPool([connections[number] for number in sorted(connections)], group, host)
+    if len(connections) == workers:
+        return pool
+    pool.stop()
     context.cancelJobGroup(group)
     return None
 
@@ -107,16 +107,16 @@ def hire(context: SparkContext, members: int) -> Crew | None:
 @contextmanager
 def _socket_folder() -> Iterator[Path]:
     """Create a temporary folder that only this user can open, with a path short enough for a socket."""
-    folder = scratch_folder("crew")
+    folder = scratch_folder("pool")
     if len(os.fsencode(folder)) > _LONGEST_FOLDER:
-        folder = scratch_folder("crew", "/tmp")
+        folder = scratch_folder("pool", "/tmp")
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class _HostThread(InheritableThread):  # type: ignore[misc]
+class _JobThread(InheritableThread):  # type: ignore[misc]
     """A PySpark thread that ignores errors when Spark dies: the thread that waits for the workers notices."""
 
     def run(self) -> None:
@@ -124,18 +124,18 @@ class _HostThread(InheritableThread):  # type: ignore[misc]
             super().run()
 
 
-def _host(context: SparkContext, group: str, address: str, key: bytes, members: int) -> None:
+def _run_job(context: SparkContext, group: str, address: str, key: bytes, workers: int) -> None:
     """Run the Spark job of the pool; it ends with the last worker."""
     with suppress(Exception):  # the thread that waits for a worker notices that the worker has died
         context.setJobGroup(group, "long-lived workers that run epochs", interruptOnCancel=False)
-        serving = partial(_hosted, address, key, members)
-        context.parallelize(range(members), members).mapPartitionsWithIndex(serving).collect()
-    _ring(address, key)  # wakes the accepting thread if no worker has started
+        serving = partial(_run_worker, address, key, workers)
+        context.parallelize(range(workers), workers).mapPartitionsWithIndex(serving).collect()
+    _wake_listener(address, key)  # wakes the accepting thread if no worker has started
 
 
-def _hosted(address: str, key: bytes, members: int, number: int, _: object) -> Iterator[object]:
+def _run_worker(address: str, key: bytes, workers: int, number: int, _: object) -> Iterator[object]:
     """Run one worker as the task of a Spark job; yields no results."""
-    serve(address, key, number, members)
+    serve(address, key, number, workers)
     return iter(())
 
 
@@ -145,38 +145,38 @@ def _has_other_jobs(context: SparkContext, group: str) -> bool:
     return not set(tracker.getJobIdsForGroup(group)).issuperset(tracker.getActiveJobsIds())
 
 
-def _arrived(
-    listener: Listener, key: bytes, members: int, cores_are_taken: Callable[[], bool]
+def _accept_workers(
+    listener: Listener, key: bytes, workers: int, cores_are_taken: Callable[[], bool]
 ) -> dict[int, Connection]:
     """Return the connections of the workers that connect in time, by their numbers."""
-    lines: dict[int, Connection] = {}
+    connections: dict[int, Connection] = {}
     arrived = threading.Event()
     address = listener.address
-    threading.Thread(target=_give_up, args=(arrived, cores_are_taken, address, key), daemon=True).start()
-    while len(lines) < members:
+    threading.Thread(target=_wake_when_late, args=(arrived, cores_are_taken, address, key), daemon=True).start()
+    while len(connections) < workers:
         with suppress(EOFError):  # a worker that connected and then died
-            line = listener.accept()
-            number = line.recv()
-            if number == NOBODY:
+            connection = listener.accept()
+            number = connection.recv()
+            if number == NO_WORKER:
                 break
-            lines[number] = line
+            connections[number] = connection
     arrived.set()
-    return lines
+    return connections
 
 
-def _give_up(arrived: threading.Event, cores_are_taken: Callable[[], bool], address: str, key: bytes) -> None:
+def _wake_when_late(arrived: threading.Event, cores_are_taken: Callable[[], bool], address: str, key: bytes) -> None:
     """Wake the accepting thread if workers do not connect in time, or other jobs have taken the cores."""
     waited = 0.0
     with suppress(Exception):  # a dead JVM starts no workers either
-        while waited < STARTING and not arrived.wait(PATIENCE):
+        while waited < START_SECONDS and not arrived.wait(PATIENCE):
             waited += PATIENCE
             if cores_are_taken():
                 break
     if not arrived.is_set():
-        _ring(address, key)
+        _wake_listener(address, key)
 
 
-def _ring(address: str, key: bytes) -> None:
-    """Wake the accepting thread by connecting with the number `NOBODY`: no more workers will connect."""
-    with suppress(OSError, EOFError), Client(address, authkey=key) as line:
-        line.send(NOBODY)
+def _wake_listener(address: str, key: bytes) -> None:
+    """Wake the accepting thread by connecting with the number `NO_WORKER`: no more workers will connect."""
+    with suppress(OSError, EOFError), Client(address, authkey=key) as connection:
+        connection.send(NO_WORKER)

@@ -1,6 +1,6 @@
-"""Where the crew of a context lives, between epochs and between queries.
+"""The worker pool of a Spark context, shared by all its queries, epoch after epoch.
 
-A crew holds all cores of its context. It steps aside as soon as another job wants them, and is hired again later.
+A pool holds all cores of its context. It steps aside as soon as another job wants them, and is started again later.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextlib import contextmanager
 
 from pyspark import SparkContext
 
-from penstock.spark.workers.pool import Crew, hire
-from penstock.spark.workers.scheduler import Shift
+from penstock.spark.workers.pool import WorkerPool, start_pool
+from penstock.spark.workers.scheduler import EpochScheduler
 
-LOOK_AROUND = 0.1  # seconds between two checks for other jobs
-ASIDE = 3.0  # seconds without a pool after another job needed the cores
+WATCH_SECONDS = 0.1  # seconds between two checks for other jobs
+BACKOFF_SECONDS = 3.0  # seconds without a pool after another job needed the cores
 
 
-class Quarters:
+class SparkPoolProvider:
     """The worker pool of a Spark context. Invariant: the pool is used or replaced only while holding the lock, so
     epochs of several queries take turns; `lost` may also be called without it."""
 
@@ -29,68 +29,68 @@ class Quarters:
         self._context = context
         self._lock = threading.Lock()
         self._queue: deque[None] = deque()  # one entry per query that waits for the lock
-        self._shift: Shift | None = None
-        self._equipment: object = None
+        self._scheduler: EpochScheduler | None = None
+        self._worker_setup: object = None
         self._wanted = False  # whether other jobs need the cores, as far as the watcher knows
-        self._away_until = 0.0
+        self._no_pool_until = 0.0
         self._jobs: set[int] = set()  # the ids of the jobs of our pools
         self._watcher: threading.Thread | None = None
 
     @contextmanager
-    def shift(self) -> Iterator[Shift | None]:
+    def lease(self) -> Iterator[EpochScheduler | None]:
         """Lease the scheduler of the pool for one epoch; start a pool if there is none. Yields None if other jobs need
         the cores."""
         self._queue.append(None)
         with self._lock:
             self._queue.pop()
-            if self._crew is not None and (self._wanted or self._equipment != self._wanted_equipment()):
-                self._dismiss()
-            if self._crew is None and time.monotonic() >= self._away_until and not self._others_wait():
-                self._hire()
-            yield self._shift
+            if self._pool is not None and (self._wanted or self._worker_setup != self._current_setup()):
+                self._stop_pool()
+            if self._pool is None and time.monotonic() >= self._no_pool_until and not self._others_wait():
+                self._start_pool()
+            yield self._scheduler
 
     @property
-    def _crew(self) -> Crew | None:
-        return None if (shift := self._shift) is None else shift.crew
+    def _pool(self) -> WorkerPool | None:
+        return None if (scheduler := self._scheduler) is None else scheduler.pool
 
     def wanted(self) -> bool:
         """Return whether another job needs the cores, or another query waits for the pool."""
         return self._wanted or bool(self._queue)
 
-    def lost(self, crew: Crew) -> None:
+    def lost(self, pool: WorkerPool) -> None:
         """Stop a pool that can no longer be used; the next epoch gets another one. May be called without the lock."""
-        crew.dismiss()
-        if self._crew is crew:
-            self._shift = None
+        pool.stop()
+        if self._pool is pool:
+            self._scheduler = None
 
     def close(self) -> None:
         """Stop the pool and wait for its threads, at the end of the process."""
-        if (crew := self._crew) is not None:
-            self.lost(crew)
-            crew.wait_until_gone()
+        if (pool := self._pool) is not None:
+            self.lost(pool)
+            pool.join()
         if self._watcher is not None:
             self._watcher.join()
 
-    def _hire(self) -> None:
+    def _start_pool(self) -> None:
         """Start a pool on all cores, with a thread that watches for other jobs; if it does not start, retry only after
-        `ASIDE` seconds."""
-        self._equipment, self._wanted = self._wanted_equipment(), False
-        crew = hire(self._context, self._context.defaultParallelism)
-        if crew is None:
-            self._away_until = time.monotonic() + ASIDE
+        `BACKOFF_SECONDS` seconds."""
+        self._worker_setup, self._wanted = self._current_setup(), False
+        pool = start_pool(self._context, self._context.defaultParallelism)
+        if pool is None:
+            self._no_pool_until = time.monotonic() + BACKOFF_SECONDS
             return
-        self._shift = Shift(crew)
-        self._jobs.update(self._context.statusTracker().getJobIdsForGroup(crew.group))
-        self._watcher = threading.Thread(target=self._watch, args=(crew,), name="penstock-watch", daemon=True)
+        self._scheduler = EpochScheduler(pool)
+        self._jobs.update(self._context.statusTracker().getJobIdsForGroup(pool.group))
+        self._watcher = threading.Thread(target=self._watch, args=(pool,), name="penstock-watch", daemon=True)
         self._watcher.start()
 
-    def _dismiss(self) -> None:
-        """Stop the pool; if other jobs need the cores, do not start one for `ASIDE` seconds."""
-        if self._crew is not None:
-            self.lost(self._crew)
-        self._away_until = time.monotonic() + ASIDE if self._others_wait() else 0.0
+    def _stop_pool(self) -> None:
+        """Stop the pool; if other jobs need the cores, do not start one for `BACKOFF_SECONDS` seconds."""
+        if self._pool is not None:
+            self.lost(self._pool)
+        self._no_pool_until = time.monotonic() + BACKOFF_SECONDS if self._others_wait() else 0.0
 
-    def _wanted_equipment(self) -> object:
+    def _current_setup(self) -> object:
         """Return the environment and files that workers start with: like Spark, start new workers when these change."""
         return dict(self._context.environment), tuple(self._context._python_includes)
 
@@ -98,30 +98,30 @@ class Quarters:
         """Return whether jobs other than those of our pools are active."""
         return not self._jobs.issuperset(self._context.statusTracker().getActiveJobsIds())
 
-    def _watch(self, crew: Crew) -> None:
+    def _watch(self, pool: WorkerPool) -> None:
         """Watch for other jobs while the pool exists. Stop the pool at once if no epoch is running, otherwise before
         the next one."""
-        while self._crew is crew:
-            time.sleep(LOOK_AROUND)
+        while self._pool is pool:
+            time.sleep(WATCH_SECONDS)
             try:
                 self._wanted = self._others_wait()
             except Exception:  # the context was stopped, or its JVM has died
-                self.lost(crew)
+                self.lost(pool)
             if self._wanted and self._lock.acquire(blocking=False):
                 try:
-                    if self._crew is crew:
-                        self._dismiss()
+                    if self._pool is pool:
+                        self._stop_pool()
                 finally:
                     self._lock.release()
 
 
-_quarters: dict[str, Quarters] = {}
+_providers: dict[str, SparkPoolProvider] = {}
 
 
-def quarters_of(context: SparkContext) -> Quarters:
+def pool_provider_of(context: SparkContext) -> SparkPoolProvider:
     """Return the pool provider of a context, shared by all its queries."""
     name = context.applicationId
-    if name not in _quarters:
-        _quarters[name] = Quarters(context)
-        atexit.register(_quarters[name].close)
-    return _quarters[name]
+    if name not in _providers:
+        _providers[name] = SparkPoolProvider(context)
+        atexit.register(_providers[name].close)
+    return _providers[name]

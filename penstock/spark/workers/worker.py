@@ -22,12 +22,12 @@ from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import EpochJob, Message, Report, RouteTask, SiteReport
 from penstock.plan.program import Program
 from penstock.spark.workers.allocator import keep_freed_memory
-from penstock.spark.workers.transport import Arena, Parcel
+from penstock.spark.workers.transport import BlobArena, BlobRef
 from penstock.state.directory import Directory
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedPlan:
     """The part of a job that seldom changes: it is sent to workers only when it has changed."""
 
     program: Program
@@ -47,89 +47,89 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Begin:
+class StartEpoch:
     """A request to start or update the context of an epoch. Drops all contexts except this one and `keep`. `shared` is
     None if unchanged. The only request that has no answer unless it fails."""
 
-    desk: str
+    context: str
     job: EpochJob
-    shared: Shared | None
+    shared: SharedPlan | None
     keep: str | None = None
 
 
 @dataclass(frozen=True)
-class Route:
+class RouteRequest:
     """A request to route one split."""
 
-    desk: str
+    context: str
     task: RouteTask
 
 
 @dataclass(frozen=True)
-class Level:
+class SiteRequest:
     """A request to run the site of a subquery in `partition`, on the blobs that other workers have sent to it."""
 
-    desk: str
+    context: str
     subquery: int
     partition: int
-    parcels: tuple[Parcel, ...]
+    blobs: tuple[BlobRef, ...]
 
 
-Request = Begin | Route | Level
+Request = StartEpoch | RouteRequest | SiteRequest
 
 
 @dataclass(frozen=True)
-class Done:
+class TaskDone:
     """The answer to a request: reports for the driver, and references to blobs for other workers. Unless `settled`, a
-    `Settled` answer follows when the files that the reports name are durable; meanwhile the worker takes other
+    `FilesDurable` answer follows when the files that the reports name are durable; meanwhile the worker takes other
     requests."""
 
     reports: tuple[Report, ...] = ()
-    parcels: tuple[Parcel, ...] = ()
+    blobs: tuple[BlobRef, ...] = ()
     settled: bool = True
 
 
 @dataclass(frozen=True)
-class Settled:
+class FilesDurable:
     """The message that the files of an earlier answer are durable. `reports` has failures, if any."""
 
     reports: tuple[Report, ...] = ()
 
 
 @dataclass(frozen=True)
-class Broken:
+class WorkerFailed:
     """The answer of a worker that failed with an unexpected exception."""
 
     trace: str
 
 
-def serve(address: str, key: bytes, number: int, members: int) -> None:
+def serve(address: str, key: bytes, number: int, workers: int) -> None:
     """Run requests of the driver until it closes the connection."""
     keep_freed_memory()
     try:
-        with Client(address, authkey=key) as line:
-            line.send(number)
-            _answer_all(line, Member(number, members))
+        with Client(address, authkey=key) as connection:
+            connection.send(number)
+            _answer_all(connection, Worker(number, workers))
     except (EOFError, OSError):
         return  # the driver has ended, or has stopped this pool
 
 
-def _answer_all(connection: Connection, member: Member) -> None:
+def _answer_all(connection: Connection, worker: Worker) -> None:
     """Receive and answer requests until the connection is closed; answers about durable files are sent by another
     thread."""
-    line = _Line(connection)
+    driver = _DriverConnection(connection)
     while True:
         request = connection.recv_bytes()
-        line.send(partial(_answer, member, request))
-        if rest := member.unsettled():
-            line.send_later(partial(_settled, rest))
+        driver.send(partial(_answer, worker, request))
+        if rest := worker.unsettled():
+            driver.send_later(partial(_settled, rest))
 
 
-def _answer(member: Member, request: bytes) -> Done | None:
-    return member.answer(CPickleSerializer().loads(request))
+def _answer(worker: Worker, request: bytes) -> TaskDone | None:
+    return worker.answer(CPickleSerializer().loads(request))
 
 
-class _Line:
+class _DriverConnection:
     """The worker's side of a connection. Invariant: the answers of two threads are not interleaved, and an answer sent
     later comes after the one sent at once."""
 
@@ -137,39 +137,39 @@ class _Line:
         self._connection, self._lock = connection, threading.Lock()
         self._later = ThreadPoolExecutor(1, thread_name_prefix="penstock-settle")
 
-    def send(self, work: Callable[[], Done | Settled | None]) -> None:
+    def send(self, work: Callable[[], TaskDone | FilesDurable | None]) -> None:
         """Send the result of `work` unless it is None; if it fails, send the traceback, and the driver decides what to
         do."""
         try:
-            answer: Done | Settled | Broken | None = work()
+            answer: TaskDone | FilesDurable | WorkerFailed | None = work()
         except Exception:
-            answer = Broken(traceback.format_exc())
+            answer = WorkerFailed(traceback.format_exc())
         if answer is not None:
             with self._lock:
                 self._connection.send(answer)
 
-    def send_later(self, work: Callable[[], Settled]) -> None:
+    def send_later(self, work: Callable[[], FilesDurable]) -> None:
         """Run `work` on another thread and send its result."""
         self._later.submit(self.send, work)
 
 
-def _settled(rest: Iterator[Message]) -> Settled:
+def _settled(rest: Iterator[Message]) -> FilesDurable:
     """Exhaust the messages of a site, which makes its files durable, and return its last reports."""
-    return Settled(tuple(message.content for message in rest if not isinstance(message.content, Blob)))
+    return FilesDurable(tuple(message.content for message in rest if not isinstance(message.content, Blob)))
 
 
-class _Desk:
+class EpochContext:
     """The state of one epoch on a worker. Invariant: `inboxes` has the messages for partitions of this worker, by
     subquery and partition, until they are used."""
 
     def __init__(self, job: EpochJob) -> None:
         self.job = job
         self.inboxes: dict[tuple[int, int], list[Message]] = defaultdict(list)
-        self._arena: Arena | None = None
+        self._arena: BlobArena | None = None
 
-    def packed(self, message: Message, blob: Blob) -> Parcel:
+    def packed(self, message: Message, blob: Blob) -> BlobRef:
         """Write a blob to shared memory and return its reference."""
-        self._arena = self._arena or Arena()
+        self._arena = self._arena or BlobArena()
         return self._arena.pack(message.subquery, message.site, blob)
 
     def clear_away(self) -> None:
@@ -178,13 +178,13 @@ class _Desk:
             self._arena.close()
 
 
-class Member:
+class Worker:
     """A worker: the contexts of up to two epochs, and the tasks that run on them."""
 
-    def __init__(self, number: int, members: int) -> None:
-        self._number, self._members = number, members
-        self._shared: Shared | None = None
-        self._desks: dict[str, _Desk] = {}
+    def __init__(self, number: int, workers: int) -> None:
+        self._number, self._workers = number, workers
+        self._shared: SharedPlan | None = None
+        self._contexts: dict[str, EpochContext] = {}
         self._rest: Iterator[Message] | None = None
 
     def unsettled(self) -> Iterator[Message] | None:
@@ -193,50 +193,50 @@ class Member:
         rest, self._rest = self._rest, None
         return rest
 
-    def answer(self, request: Request) -> Done | None:
+    def answer(self, request: Request) -> TaskDone | None:
         """Run a request and return its answer."""
         match request:
-            case Begin():
+            case StartEpoch():
                 self._begin(request)
                 return None
-            case Route(desk, task):
-                return self._sent(here := self._desks[desk], run_route(here.job, task))
-            case Level(desk, subquery, partition, parcels):
-                here = self._desks[desk]
-                inbox = [*here.inboxes.pop((subquery, partition), []), *_opened(parcels)]
+            case RouteRequest(context, task):
+                return self._sent(here := self._contexts[context], run_route(here.job, task))
+            case SiteRequest(context, subquery, partition, blobs):
+                here = self._contexts[context]
+                inbox = [*here.inboxes.pop((subquery, partition), []), *_opened(blobs)]
                 return self._sent(here, run_level(here.job, subquery, partition, inbox))
 
-    def _begin(self, begin: Begin) -> None:
+    def _begin(self, begin: StartEpoch) -> None:
         """Start or update the context of an epoch, and drop contexts that are no longer needed."""
         self._shared = begin.shared or self._shared
         assert self._shared is not None, "the first request includes the shared part"
         job = self._shared.into(begin.job)
-        for name in self._desks.keys() - {begin.desk, begin.keep}:
-            self._desks.pop(name).clear_away()
-        self._desks.setdefault(begin.desk, _Desk(job)).job = job
+        for name in self._contexts.keys() - {begin.context, begin.keep}:
+            self._contexts.pop(name).clear_away()
+        self._contexts.setdefault(begin.context, EpochContext(job)).job = job
 
-    def _sent(self, desk: _Desk, messages: Iterator[Message]) -> Done:
+    def _sent(self, context: EpochContext, messages: Iterator[Message]) -> TaskDone:
         """Run a task and return its answer. Blobs for partitions of this worker are kept here."""
         reports: list[Report] = []
-        parcels: list[Parcel] = []
+        blobs: list[BlobRef] = []
         for message in messages:
             if not isinstance(message.content, Blob):
                 reports.append(message.content)
                 if isinstance(message.content, SiteReport):  # the last message; the rest waits for durable files
                     self._rest = messages
                     break
-            elif member_of(partition := partition_of(message.site, desk.job.width), self._members) == self._number:
-                desk.inboxes[message.subquery, partition].append(message)
+            elif worker_of(partition := partition_of(message.site, context.job.width), self._workers) == self._number:
+                context.inboxes[message.subquery, partition].append(message)
             else:
-                parcels.append(desk.packed(message, message.content))
-        return Done(tuple(reports), tuple(parcels), settled=self._rest is None)
+                blobs.append(context.packed(message, message.content))
+        return TaskDone(tuple(reports), tuple(blobs), settled=self._rest is None)
 
 
-def member_of(partition: int, members: int) -> int:
+def worker_of(partition: int, workers: int) -> int:
     """Return the worker that a partition belongs to."""
-    return partition % members
+    return partition % workers
 
 
-def _opened(parcels: Iterable[Parcel]) -> Iterator[Message]:
+def _opened(blobs: Iterable[BlobRef]) -> Iterator[Message]:
     """Yield the messages with the blobs that the references point to."""
-    return (Message(parcel.subquery, parcel.site, parcel.open()) for parcel in parcels)
+    return (Message(ref.subquery, ref.site, ref.open()) for ref in blobs)

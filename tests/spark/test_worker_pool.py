@@ -1,0 +1,252 @@
+"""Epochs on a pool, with workers that are threads of this process: what they are asked, and what becomes of their loss.
+
+That Spark hosts a pool, and that it steps aside, is tested with Spark.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from penstock.engine.driver.executor import InlineExecutor
+from penstock.engine.wire.blob import Blob, Header
+from penstock.engine.wire.job import EpochJob, Report, RouteReport
+from penstock.errors import PenstockError
+from penstock.events import DirectoryChanged, EpochCommitted, EpochDropped
+from penstock.spark.choice import PooledExecutor
+from penstock.spark.failures import TRIES
+from penstock.spark.workers import transport
+from penstock.spark.workers.pool import WorkerLost, WorkerPool
+from penstock.spark.workers.scheduler import EpochScheduler
+from penstock.spark.workers.transport import BlobArena
+from penstock.spark.workers.worker import Request, TaskDone, Worker, _answer_all
+from penstock.testing.ways import Way, random_way
+from tests.support.crashes import (
+    MixingExecutor,
+    Place,
+    Scenario,
+    assert_exact,
+    operator_scenario,
+    random_scenario,
+)
+from tests.support.looping import step_to_end
+from tests.support.queries.data import SECOND
+from tests.support.queries.operators import operator_queries
+from tests.support.schedules import step_with_changes
+
+pytestmark = pytest.mark.skipif(not transport.available(), reason="this system has no files in memory")
+
+Answer = Callable[[Request], TaskDone | None]
+StartPool = Callable[..., "Threads"]
+
+
+class Threads:
+    """A pool provider whose workers are threads. `dies(n)`: the worker that gets the n-th request hangs up."""
+
+    def __init__(self, workers: int, dies: Callable[[int], bool] = lambda number: False) -> None:
+        self._workers, self._dies = workers, dies
+        self._scheduler: EpochScheduler | None = None
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self.started = self.requests = self.ahead = 0
+
+    @contextmanager
+    def lease(self) -> Iterator[EpochScheduler | None]:
+        with self._lock:
+            if self._scheduler is None and self._workers:
+                self.started += 1
+                lines = [self._worker(number) for number in range(self._workers)]
+                self._scheduler = EpochScheduler(WorkerPool(lines, "pool", threading.current_thread()))
+            yield self._scheduler
+            self.ahead += self._scheduler is not None and self._scheduler._ahead is not None
+
+    def wanted(self) -> bool:
+        return False
+
+    def lost(self, pool: WorkerPool) -> None:
+        pool.stop()
+        self._scheduler = None
+
+    def _worker(self, number: int) -> Connection:
+        ours, theirs = Pipe()
+        worker = Worker(number, self._workers)
+        self._threads.append(threading.Thread(target=self._serve, args=(theirs, worker), daemon=True))
+        self._threads[-1].start()
+        return ours
+
+    def close(self) -> None:
+        if self._scheduler is not None:
+            self._scheduler.pool.stop()
+        for thread in self._threads:
+            thread.join(10)
+
+    def _serve(self, line: Connection, worker: Worker) -> None:
+        answer = worker.answer
+        worker.answer = lambda request: self._counted(line, answer, request)  # type: ignore[method-assign]
+        with pytest.raises((EOFError, OSError)):
+            _answer_all(line, worker)
+
+    def _counted(self, line: Connection, answer: Answer, request: Request) -> TaskDone | None:
+        self.requests += 1
+        if self._dies(self.requests):
+            line.close()
+        return answer(request)
+
+
+@pytest.fixture
+def start_pool() -> Iterator[StartPool]:
+    """Makes provider, whose threads end with the test."""
+    made: list[Threads] = []
+
+    def make(workers: int, dies: Callable[[int], bool] = lambda number: False) -> Threads:
+        made.append(Threads(workers, dies))
+        return made[-1]
+
+    yield make
+    for provider in made:
+        provider.close()
+
+
+class NeverRun:
+    """Jobs that are not asked for, as long as there is a pool."""
+
+    def run(self, job: EpochJob, routes: object, following: object = None) -> list[Report]:
+        raise AssertionError("the pool should have run this epoch")
+
+    def cancel(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("case", range(8))
+def test_a_crew_of_any_size_gives_the_batch_answer(
+    case: int, random: Random, place: Place, start_pool: StartPool
+) -> None:
+    scenario = random_scenario(random, batches=4)
+    way, workers = Way(sites=random.choice([1, 2, 3, 7])), random.choice([1, 2, 3])
+    step_to_end(scenario, place, way, PooledExecutor(start_pool(workers), NeverRun()))
+    assert_exact(scenario, place, f"{workers} workers, {way}\n{scenario.stream.explain()}")
+
+
+@pytest.mark.parametrize("query", ["full join with a condition", "left join"])
+def test_joins(query: str, random: Random, place: Place, start_pool: StartPool) -> None:
+    scenario = operator_scenario(random, operator_queries(SECOND)[query])
+    step_to_end(scenario, place, Way(sites=3), PooledExecutor(start_pool(2), NeverRun()))
+    assert_exact(scenario, place, scenario.stream.explain())
+
+
+@pytest.mark.parametrize("case", range(8))
+def test_splits_of_the_next_epoch_are_read_before_its_turn(
+    case: int, random: Random, place: Place, start_pool: StartPool
+) -> None:
+    scenario, provider = random_scenario(random, batches=6), start_pool(2)
+    way = replace(random_way(random), rows_per_epoch=random.choice([1, 7, 20]))
+    told = step_to_end(scenario, place, way, PooledExecutor(provider, NeverRun()))
+    epochs = [event for event in told if isinstance(event, EpochCommitted)]
+    assert 0 < provider.ahead <= sum(event.waiting > 0 for event in epochs)
+    assert_exact(scenario, place, f"{way}\n{scenario.stream.explain()}")
+
+
+@pytest.mark.parametrize("case", range(8))
+def test_groups_move_while_splits_are_read_ahead(
+    case: int, random: Random, place: Place, start_pool: StartPool
+) -> None:
+    scenario, provider = random_scenario(random, batches=6), start_pool(2)
+    way = replace(random_way(random), rows_per_epoch=random.choice([7, 20]))
+    told = step_with_changes(scenario, place, way, PooledExecutor(provider, NeverRun()), random, chance=0.3)
+    changes = [event.what for event in told if isinstance(event, DirectoryChanged)]
+    assert provider.ahead > 0
+    assert_exact(scenario, place, f"{way}\n{changes}\n{scenario.stream.explain()}")
+
+
+def test_queries_take_turns_and_what_they_read_ahead_is_void(
+    random: Random, tmp_path: Path, start_pool: StartPool
+) -> None:
+    provider, way = start_pool(2), Way(sites=2, rows_per_epoch=20)
+    queries = [(random_scenario(random, batches=6), Place(tmp_path / str(number))) for number in range(3)]
+    with ThreadPoolExecutor(len(queries)) as pool:
+        runs = [
+            pool.submit(step_to_end, scenario, place, way, PooledExecutor(provider, NeverRun()))
+            for scenario, place in queries
+        ]
+        assert all(run.result() for run in runs)
+    assert provider.ahead > 0
+    for scenario, place in queries:
+        assert_exact(scenario, place, scenario.stream.explain())
+
+
+@pytest.mark.parametrize("case", range(5))
+def test_an_epoch_that_is_run_twice_reads_its_splits_again(
+    case: int, random: Random, place: Place, start_pool: StartPool
+) -> None:
+    scenario, way = random_scenario(random, batches=6), Way(sites=2, rows_per_epoch=20)
+    mixing = MixingExecutor(
+        PooledExecutor(start_pool(2), NeverRun()), 2, lambda report: isinstance(report, RouteReport)
+    )
+    told = step_to_end(scenario, place, way, mixing)
+    assert sum(isinstance(event, EpochDropped) for event in told) == 2
+    assert_exact(scenario, place, scenario.stream.explain())
+
+
+def test_what_a_member_leaves_undone_is_done_by_another_crew(
+    scenario: Scenario, place: Place, random: Random, start_pool: StartPool
+) -> None:
+    way = Way(sites=2, rows_per_epoch=random.choice([None, 20]))
+    provider = start_pool(2, dies=lambda number: number in deaths)
+    deaths = set(random.sample(range(1, 40), TRIES - 1))
+    step_to_end(scenario, place, way, PooledExecutor(provider, NeverRun()))
+    assert provider.started > 1, "no worker died"
+    assert_exact(scenario, place)
+
+
+def test_members_that_die_every_time_end_the_run(scenario: Scenario, place: Place, start_pool: StartPool) -> None:
+    provider = start_pool(2, dies=lambda number: True)
+    with pytest.raises(PenstockError, match="failed repeatedly") as caught:
+        step_to_end(scenario, place, Way(sites=2), PooledExecutor(provider, NeverRun()))
+    assert provider.started == TRIES
+    assert "checkpoint is intact" in caught.value.hint
+
+
+def test_without_a_crew_epochs_are_jobs(scenario: Scenario, place: Place, start_pool: StartPool) -> None:
+    step_to_end(scenario, place, Way(sites=2), PooledExecutor(start_pool(0), InlineExecutor()))
+    assert_exact(scenario, place)
+
+
+def test_an_error_that_is_not_ours_is_told_with_its_trace(start_pool: StartPool) -> None:
+    with start_pool(1).lease() as scheduler:
+        assert scheduler is not None
+        scheduler.pool.ask_raw(0, b"no request at all")
+        with pytest.raises(WorkerLost, match="Traceback"):
+            list(scheduler.pool.answers())
+
+
+def test_an_epoch_that_is_cancelled_is_given_up_and_not_run_again(
+    scenario: Scenario, place: Place, start_pool: StartPool
+) -> None:
+    provider = start_pool(2, dies=lambda number: number == 5 and executor.cancel() is None)
+    executor = PooledExecutor(provider, NeverRun())
+    with pytest.raises(PenstockError, match="was cancelled"):
+        step_to_end(scenario, place, Way(sites=2), executor)
+    assert provider.started == 1
+
+
+def test_parcels_are_read_without_a_copy_also_when_their_arena_is_closed() -> None:
+    arena, rows = BlobArena(), pa.table({"n": range(5000), "text": [f"row {n}" for n in range(5000)]})
+    parts = [rows.slice(0, 1), rows.slice(7, 4000), None, rows]
+    packed = [arena.pack(0, n, Blob(Header("split-0", f"attempt {n}"), part)) for n, part in enumerate(parts)]
+    allocated = pa.total_allocated_bytes()
+    opened = [ref.open() for ref in packed]
+    arena.close()
+    assert pa.total_allocated_bytes() - allocated < rows.nbytes / 10
+    assert [blob.header.attempt for blob in opened] == [f"attempt {n}" for n in range(4)]
+    assert [blob.rows for blob in opened] == parts
