@@ -70,8 +70,9 @@ clean:  ## removes what tests, demos and builds leave behind, but not .venv
 	find penstock bench tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: docs
-docs: setup  ## rewrites docs/reference.md from the code
+docs: setup  ## rewrites docs/reference.md from the code, and the pictures from their texts
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/pictures.py
 
 .PHONY: flink
 flink:  ## Apache Flink, a peer of the benchmark, in an environment of its own; needs a JDK, downloads 500 MB

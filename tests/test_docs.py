@@ -30,7 +30,7 @@ from penstock.storage.faults import FaultPoint
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 MEASURED = {DOCS / "benchmarks.md"}  # written when the benchmarks are run
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SAVED = re.compile(r"(?:#|--) (\w+\.(?:py|sql))\n")
@@ -133,15 +133,15 @@ def test_every_fault_point_is_in_the_life_of_an_epoch() -> None:
 
 TERMS = (
     "stream", "row", "schema", "punctuation", "low-water mark", "split", "query", "operator", "subquery", "site",
-    "epoch", "reorganisation epoch", "partition group", "directory", "run", "slice", "generation", "pending",
-    "balancer", "merger", "controller", "policy", "decision", "move", "split (of a group)", "merge", "park",
+    "epoch", "round", "partition group", "directory", "run", "slice", "generation", "pending",
+    "exchange", "merger", "controller", "policy", "decision", "move", "split (of a group)", "merge", "park",
     "clean up", "manifest", "late row", "joint punctuation", "floor", "branch", "port", "track", "lane", "cell",
     "fresh", "stored", "held",
 )  # fmt: skip
 
 
 def test_every_word_is_in_the_glossary() -> None:
-    defined = re.findall(r"^\*\*(.+?)\*\*", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+    defined = re.findall(r"^\*{1,2}(.+?)\*{1,2}:", (DOCS / "glossary.md").read_text(), re.MULTILINE)
     known = {word.strip() for entry in defined for word in entry.split(",")}
     assert set(TERMS) - known == set()
 

@@ -1,10 +1,10 @@
 """References to blobs that one worker hands to another on the same host, in memory that both can see.
 
 A worker sends others references to the blobs it makes; they map what they need and copy nothing. Workers of a pool
-write blobs to an anonymous file in memory. No clean-up is needed: the kernel frees the file when its worker has closed it
-and no reader maps it any more, also when one of them dies. Tasks of a Spark job outlive their workers, so their blobs are
-files in a folder that is removed after the epoch. On one host only references go through Spark, each with its partition:
-rows would pass through the JVM several times.
+write blobs to an anonymous file in memory. No clean-up is needed: the kernel frees the file when its worker has closed
+it and no reader maps it any more, also when one of them dies. Tasks of a Spark job outlive their workers, so their
+blobs are files in a folder that is removed after the epoch. On one host only references go through Spark, each with its
+partition: rows would pass through the JVM several times.
 """
 
 from __future__ import annotations
