@@ -1,4 +1,5 @@
-"""Durable writes: a crash leaves a file either complete or absent. The only place that syncs files and folders."""
+"""Durable writes: a crash leaves a file either complete or absent. The only place that syncs files and folders,
+at once or in background threads."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import errno
 import os
 import uuid
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -82,3 +85,30 @@ def make_private_folder(path: Path) -> None:
     """Create a folder and its parents, accessible by the owner only; an existing folder is left as it is."""
     with writing(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+_THREADS = 4
+
+
+class BackgroundSync:
+    """The files that are being synced. Invariant: a file passed to `later` is durable once `settle` has returned."""
+
+    def __init__(self) -> None:
+        self._under_way: list[Future[None]] = []
+
+    def later(self, path: Path) -> None:
+        """Start to make a finished file durable."""
+        self._under_way.append(_threads().submit(sync_file, path))
+
+    def settle(self) -> None:
+        """Wait until all files are durable. Raises the error of a file that could not be synced."""
+        while self._under_way:
+            self._under_way.pop().result()
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="penstock-sync")
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # a child has none of its parent's threads

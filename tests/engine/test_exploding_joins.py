@@ -14,7 +14,7 @@ import penstock as ps
 from penstock.api.streams import Stream
 from penstock.cli.main import app
 from penstock.events import EpochCommitted, JoinExplodes
-from penstock.operators.band_join import explosion as join_explosion
+from penstock.operators.band_join import join as join_explosion
 from penstock.operators.protocol import Portion, Stored
 from penstock.plan.compile.subqueries import compile_query
 

@@ -16,7 +16,7 @@ from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.errors import CorruptCheckpointError
 from penstock.events import EpochCommitted, EpochTimed
 from penstock.state.runs import restrict
-from penstock.storage.cache.fetch import Bring
+from penstock.storage.cache.host import Bring
 from penstock.testing.ways import Way, random_way
 from tests.support.crashes import (
     Place,

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.expr.evaluate import connection as duck
 from penstock.expr.evaluate.duckdb_tree import build
-from penstock.expr.evaluate.fast_paths import plain
-from penstock.expr.evaluate.scalar import evaluate, keep, result_schema
+from penstock.expr.evaluate.scalar import evaluate, keep, plain, result_schema
 from penstock.expr.tree import Call, Column, Expr, Literal, Named
 
 ROWS = pa.schema([("n", pa.int64()), ("i", pa.int32()), ("f", pa.float64())])

@@ -22,8 +22,7 @@ from penstock.state.runs import HASH, TIME, RunFile, Slice
 from penstock.storage import blocks
 from penstock.storage.cache import cached_run
 from penstock.storage.cache import host as host_cache
-from penstock.storage.cache.fetch import Fetching
-from penstock.storage.cache.host import HostCache, cache_root
+from penstock.storage.cache.host import Fetching, HostCache, cache_root
 from penstock.storage.run_files import OpenRuns, write_run
 
 ROWS = 16_000

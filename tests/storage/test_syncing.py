@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.storage import syncing
-from penstock.storage.syncing import BackgroundSync
+from penstock.storage import durable as durable_files
+from penstock.storage.durable import BackgroundSync
 
 
 def test_nothing_is_settled_before_every_file_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +18,7 @@ def test_nothing_is_settled_before_every_file_is_durable(tmp_path: Path, monkeyp
         assert go_on.wait(30)
         durable.append(path.name)
 
-    monkeypatch.setattr(syncing, "sync_file", sync)
+    monkeypatch.setattr(durable_files, "sync_file", sync)
     files = BackgroundSync()
     for name in "abc":
         files.later(tmp_path / name)

@@ -14,8 +14,7 @@ from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
 from penstock.errors import PenstockError
 from penstock.state.runs import Slice
-from penstock.storage.cache.fetch import Bring, Fetcher, Fetching
-from penstock.storage.cache.host import HostCache
+from penstock.storage.cache.host import Bring, Fetcher, Fetching, HostCache
 
 CACHE_BYTES = 1 << 30
 

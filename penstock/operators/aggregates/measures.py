@@ -14,18 +14,20 @@ from penstock.kernels.arrays import Indices
 from penstock.kernels.codes import NARROW_DECIMAL
 from penstock.kernels.hash import as_array
 from penstock.kernels.segments import Segments
-from penstock.operators.aggregates.distinct import DistinctValues
-from penstock.operators.aggregates.extremes import Edge, Extreme
-from penstock.operators.aggregates.sums import (
+from penstock.operators.aggregates.summaries import (
     Count,
+    DistinctValues,
+    Edge,
+    Extreme,
     FloatSum,
     RowCount,
+    VarianceParts,
     WholeSum,
     decimal_sum,
+    variance,
     whole_average,
     whole_sum,
 )
-from penstock.operators.aggregates.variance import VarianceParts, variance
 from penstock.type_names import sql_type
 from penstock.types import require_column
 

@@ -33,10 +33,8 @@ from penstock.operators.arrange import arranged, times_of
 from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
 from penstock.operators.result_blocks import in_blocks
 from penstock.operators.shapes import OnePort
-from penstock.operators.window.apart import apart, chosen
-from penstock.operators.window.lateness import MISSED
-from penstock.operators.window.panes import closing_starts, in_some_window, windows_over
-from penstock.operators.window.uneven import Missing, in_words, of_same_hash, windows_of_each, with_missed
+from penstock.operators.window.lateness import MISSED, Missing, in_words, of_same_hash, windows_of_each, with_missed
+from penstock.operators.window.panes import apart, chosen, closing_starts, in_some_window, windows_over
 from penstock.operators.window.windows import Window
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, at, saturate
 from penstock.state.runs import HASH, TIME

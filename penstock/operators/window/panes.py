@@ -1,16 +1,21 @@
-"""From the panes of each key to its windows: the windows that hold a row, and the panes of each window."""
+"""From the panes of each key to its windows: the windows that hold a row, the panes of each window, and the panes that
+occur in only one of several tables and so need no merge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
+import pyarrow as pa
 
 from penstock.kernels.arrays import Flags, Indices, Times
 from penstock.kernels.segments import Segments
+from penstock.operators.arrange import times_of
+from penstock.operators.protocol import Stored
 from penstock.operators.window.windows import Window
-from penstock.progress.mark import Mark, saturate
+from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, saturate
 
 BLOCK = 1 << 18  # windows that are materialised at a time
 
@@ -144,3 +149,29 @@ class _PaneNumbers:
         if self.distinct is not None:
             return np.searchsorted(self.distinct, ends)
         return np.minimum((ends - self.least) // self.width, self.many - 1)
+
+
+def apart(parts: Sequence[Stored]) -> tuple[list[pa.Table], list[pa.Table]]:
+    """Return the rows of panes that no other table overlaps, and the remaining rows, both table by table."""
+    ordered = sorted(parts, key=lambda part: part.least)
+    reached = accumulate((part.largest for part in ordered), max, initial=MIN_TIME - 1)
+    begins = [*(part.least for part in ordered[1:]), MAX_TIME + 1]
+    cut = [_cut(part, before + 1, behind) for part, before, behind in zip(ordered, reached, begins, strict=False)]
+    return [alone for alone, _ in cut if alone.num_rows], [shared for _, shared in cut if shared.num_rows]
+
+
+def _cut(part: Stored, low: int, high: int) -> tuple[pa.Table, pa.Table]:
+    """Return the rows with `low` <= #time < `high`, and the others."""
+    nothing = part.rows.slice(0, 0)
+    if low <= part.least and part.largest < high:
+        return part.rows, nothing
+    if part.largest < low or part.least >= high or low >= high:
+        return nothing, part.rows
+    times = times_of(part.rows)
+    inside = (times >= low) & (times < high)
+    return chosen(part.rows, inside), chosen(part.rows, ~inside)
+
+
+def chosen(rows: pa.Table, which: Flags) -> pa.Table:
+    """Return the flagged rows of a table. For scattered rows `take` is faster than `filter`."""
+    return rows.take(pa.array(np.flatnonzero(which)))

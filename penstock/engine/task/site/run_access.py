@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from penstock.engine.wire.job import EpochJob
 from penstock.state.runs import Slice
-from penstock.storage.cache.fetch import Fetcher, Fetching
-from penstock.storage.cache.host import HostCache, cache_root
+from penstock.storage.cache.host import Fetcher, Fetching, HostCache, cache_root
 from penstock.storage.run_files import Copy, OpenRuns
 
 OPEN_RUNS = OpenRuns()  # one per process: a reused worker keeps its runs open

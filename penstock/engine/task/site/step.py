@@ -29,8 +29,8 @@ from penstock.operators.protocol import Gridded, Marks
 from penstock.progress.substreams import low_water_mark
 from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, remaining
 from penstock.state.runs import Slice, about, restrict
+from penstock.storage.durable import BackgroundSync
 from penstock.storage.faults import FaultPoint, reach
-from penstock.storage.syncing import BackgroundSync
 
 MOST_PENDING = 16  # slices of a port's pending rows: every item searches all of them for its rows
 
