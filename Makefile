@@ -9,7 +9,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-unit test-spark test-slow demo lint soak bench kernels fuzz damage chaos-moves cases clean
+.PHONY: help setup test test-unit test-spark test-all test-slow demo lint soak bench kernels fuzz damage chaos-moves cases clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -26,6 +26,9 @@ test-unit: setup  ## the tests without Spark
 
 test-spark: setup  ## the tests with Spark
 	@tools/timed.sh "Spark tests" $(BIN)/python -m pytest -m "spark and not slow" --durations=15
+
+test-all: setup  ## the tests without Spark, with all of their random cases
+	@PENSTOCK_ALL=1 tools/timed.sh "unit and property tests, all cases" $(BIN)/python -m pytest -m "not spark and not slow" -n auto --dist worksteal --durations=15
 
 test-slow: setup  ## the tests that take long, with Spark and, where it is installed, Flink
 	@tools/timed.sh "slow tests" $(BIN)/python -m pytest -m slow --durations=15

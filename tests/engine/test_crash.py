@@ -15,6 +15,7 @@ import penstock as ps
 from penstock.engine.task.site.storing import Storage
 from penstock.storage.faults import FaultPoint, arm
 from penstock.testing.ways import Way
+from tests.support.amounts import random_cases
 from tests.support.crashes import (
     Fault,
     Place,
@@ -46,7 +47,7 @@ def test_one_death(point: FaultPoint, nth: int, random: Random, scenario: Scenar
     assert_exact(scenario, place, f"{fault}, {way}, then {after}\n{scenario.stream.explain()}")
 
 
-@pytest.mark.parametrize("case", range(90))
+@pytest.mark.parametrize("case", random_cases(90))
 def test_deaths_in_a_row(case: int, random: Random, scenario: Scenario, place: Place, way: Way) -> None:
     way, story = die_again_and_again(scenario, place, way, random, random.choice([2, 2, 3, 5]))
     finish(scenario, place, way)
@@ -95,7 +96,7 @@ def test_death_in_a_compaction(
     assert_exact(scenario, place)
 
 
-@pytest.mark.parametrize("case", range(12))
+@pytest.mark.parametrize("case", random_cases(12))
 def test_start_again_and_again(case: int, random: Random, scenario: Scenario, place: Place, way: Way) -> None:
     """A crash loop still makes progress, one epoch at a time, and a finished checkpoint stays as it is."""
     point = random.choice([FaultPoint.COMMITTED, FaultPoint.PUBLISHED, FaultPoint.COLLECTED])

@@ -10,10 +10,11 @@ import pytest
 
 import penstock as ps
 from penstock.testing import assert_same_rows, batch_answer, cut, disordered, random_way
+from tests.support.amounts import random_cases
 from tests.support.queries.data import MICROSECOND, SECOND, random_query, random_rows
 
 
-@pytest.mark.parametrize("case", range(250))
+@pytest.mark.parametrize("case", random_cases(250))
 def test_any_query_run_in_any_way_gives_the_batch_answer(case: int, random: Random, tmp_path: Path) -> None:
     slack = random.choice([0, SECOND, 15 * SECOND])
     rows = disordered(random, random_rows(random), slack)

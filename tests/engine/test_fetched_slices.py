@@ -18,6 +18,7 @@ from penstock.events import EpochCommitted, EpochTimed
 from penstock.state.runs import restrict
 from penstock.storage.cache.host import Bring
 from penstock.testing.ways import Way, random_way
+from tests.support.amounts import random_cases
 from tests.support.crashes import (
     Place,
     Scenario,
@@ -66,7 +67,7 @@ def run_with_late_fetches(random: Random, scenario: Scenario, place: Place, way:
     return sum(one.late for one in made), executor.fetched
 
 
-@pytest.mark.parametrize("case", range(8))
+@pytest.mark.parametrize("case", random_cases(8))
 def test_any_order_of_arrival_gives_the_batch_answer(case: int, random: Random, tmp_path: Path) -> None:
     """Runs are fetched late, by random numbers of epochs, while groups move."""
     for number in range(EACH):
@@ -81,7 +82,7 @@ def test_such_runs_do_have_late_fetches(random: Random, tmp_path: Path) -> None:
     assert any(late and fetched for late, fetched in runs)
 
 
-@pytest.mark.parametrize("case", range(6))
+@pytest.mark.parametrize("case", random_cases(6))
 def test_caches_that_are_lost_or_spoilt_lose_nothing(case: int, random: Random, tmp_path: Path) -> None:
     """Also with a cache that is far too small, and with runs that die."""
     for number in range(EACH):

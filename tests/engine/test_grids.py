@@ -34,6 +34,7 @@ from penstock.state.grid import cell_hashes, grid_for
 from penstock.state.hash_ranges import EVERYTHING
 from penstock.state.runs import RunFile, Slice
 from penstock.testing.rows import assert_same_rows
+from tests.support.amounts import random_cases
 
 KINDS = ("within", "last rows", "in order")
 
@@ -119,7 +120,7 @@ def test_the_answer_is_the_same_on_any_number_of_sites(kind: str, sites: int, ra
     assert_same_rows(pq.read_table(tmp_path / "out"), answer(query))
 
 
-@pytest.mark.parametrize("case", range(6))
+@pytest.mark.parametrize("case", random_cases(6))
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_grid_follows_while_the_query_runs(kind: str, case: int, random: Random, tmp_path: Path) -> None:
     query = joined(kind, random)

@@ -23,6 +23,7 @@ from penstock.state.hot_keys import Cells
 from penstock.state.runs import restrict
 from penstock.storage.faults import InjectedCrash, arm, disarm
 from penstock.testing.ways import Way, random_way
+from tests.support.amounts import random_cases
 from tests.support.crashes import Place, Scenario, assert_exact, random_fault
 from tests.support.looping import looping
 from tests.support.queries.data import SECOND
@@ -38,7 +39,7 @@ HASH = hash_of(HOT, 64)
 
 
 @pytest.mark.parametrize("executor", [InlineExecutor, ReadingAhead])
-@pytest.mark.parametrize("case", range(8))
+@pytest.mark.parametrize("case", random_cases(8))
 def test_any_schedule_gives_the_batch_answer(
     case: int, executor: type[InlineExecutor], random: Random, tmp_path: Path
 ) -> None:
@@ -57,7 +58,7 @@ def _way(random: Random) -> Way:
     return random.choice([random_way(random), slow, slow])
 
 
-@pytest.mark.parametrize("case", range(12))
+@pytest.mark.parametrize("case", random_cases(12))
 def test_crashes_between_changes(case: int, random: Random, place: Place) -> None:
     """Also where a run goes on with fewer sites than a key is spread over."""
     name, way, story = random.choice(SPREADABLE), _way(random), []

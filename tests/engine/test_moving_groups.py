@@ -14,6 +14,7 @@ from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.events import ChangeRefused, DirectoryChanged
 from penstock.state.directory import Group
 from penstock.testing.ways import Way, random_way
+from tests.support.amounts import random_cases
 from tests.support.crashes import (
     Place,
     Scenario,
@@ -32,7 +33,7 @@ QUERIES = operator_queries(SECOND)
 EACH = 10  # schedules in one test
 
 
-@pytest.mark.parametrize("case", range(26))
+@pytest.mark.parametrize("case", random_cases(26))
 def test_any_schedule_gives_the_batch_answer(case: int, random: Random, tmp_path: Path) -> None:
     for number in range(EACH):
         scenario, place, way = random_scenario(random), Place(tmp_path / str(number)), random_way(random)
@@ -41,7 +42,7 @@ def test_any_schedule_gives_the_batch_answer(case: int, random: Random, tmp_path
         assert_exact(scenario, place, f"{way}\n{changes}\n{scenario.stream.explain()}")
 
 
-@pytest.mark.parametrize("case", range(26))
+@pytest.mark.parametrize("case", random_cases(26))
 def test_any_schedule_of_any_operator_gives_the_batch_answer(case: int, random: Random, tmp_path: Path) -> None:
     for number in range(EACH):
         name = random.choice(sorted(QUERIES))
@@ -55,7 +56,7 @@ def test_any_schedule_of_any_operator_gives_the_batch_answer(case: int, random: 
         assert_exact(scenario, place, f"{name}, {way}\n{changes}\n{scenario.stream.explain()}")
 
 
-@pytest.mark.parametrize("case", range(10))
+@pytest.mark.parametrize("case", random_cases(10))
 def test_groups_that_are_scattered_over_all_sites(case: int, random: Random, tmp_path: Path) -> None:
     """Neighbours live apart from the first epoch on, and are scattered anew in the middle, with work pending."""
     for number in range(EACH // 2):
@@ -77,7 +78,7 @@ def _scatter(loop: EpochLoop, random: Random) -> None:
             loop.change(subquery, Move(group, directory.home(group), random.randrange(directory.sites)))
 
 
-@pytest.mark.parametrize("case", range(20))
+@pytest.mark.parametrize("case", random_cases(20))
 def test_crashes_between_changes(case: int, random: Random, place: Place) -> None:
     """A group that was to move when the driver died is in exactly one place: `assert_exact` looks at all homes."""
     scenario, way, story = random_scenario(random), random_way(random), []

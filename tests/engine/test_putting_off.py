@@ -30,6 +30,7 @@ from penstock.operators.protocol import ClosesWindows
 from penstock.plan.compile.subqueries import compile_query
 from penstock.settings import Settings
 from penstock.testing.ways import Way, random_way
+from tests.support.amounts import random_cases
 from tests.support.crashes import Place, Scenario, assert_exact, operator_scenario, random_scenario
 from tests.support.looping import looping, step_to_end
 from tests.support.queries.data import SECOND
@@ -64,7 +65,7 @@ def test_a_script_can_ask_for_it() -> None:
 
 
 @pytest.mark.parametrize("flush", MODES)
-@pytest.mark.parametrize("case", range(6))
+@pytest.mark.parametrize("case", random_cases(6))
 def test_what_is_put_off_changes_nothing_about_the_answer(
     case: int, flush: str, random: Random, tmp_path: Path
 ) -> None:
@@ -85,7 +86,7 @@ def test_any_operator_may_have_its_closings_put_off(name: str, flush: str, rando
         assert_exact(scenario, place, f"{name}, {way}")
 
 
-@pytest.mark.parametrize("case", range(6))
+@pytest.mark.parametrize("case", random_cases(6))
 def test_every_start_may_flush_in_another_way(case: int, random: Random, place: Place) -> None:
     """What one run has put off the next one closes, whatever its settings."""
     scenario, ways = random_scenario(random, batches=12), []
