@@ -26,8 +26,7 @@ from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, common, 
 EAGER, SLOW, LAZY = "eager", "slow", "lazy"
 LEAST_SHARE = 64  # an epoch closes at least one in so many of a site's hashes, if that many are due
 BLOCK_BITS = 7  # the sweep visits 2**7 blocks of hashes: more blocks are evener for each site, but make more items
-LEAST_BLOCK_BITS = 2  # a small state has fewer blocks: an item costs more than the few rows in it
-BLOCK_ROWS = 64  # a block has at least about so many rows
+FEW_ROWS, FEW_BLOCK_BITS = 128, 2  # a smaller state has 2**2 blocks: an item costs more than the few rows in it
 IDLE_SHARE = 8  # the same as LEAST_SHARE, for an epoch without rows for the site
 
 
@@ -106,9 +105,9 @@ class IdleBudget:
 
 
 def _block_bits(rows: int) -> int:
-    """Return the number of bits of a block's number for a state of `rows` rows: blocks have at least about `BLOCK_ROWS`
-    rows."""
-    return min(BLOCK_BITS, max(LEAST_BLOCK_BITS, (rows // BLOCK_ROWS).bit_length()))
+    """Return the bits of a block number for a site with so many rows. There are two sizes only: whenever the size
+    changes, the sweep visits blocks in another order, and some are closed early."""
+    return BLOCK_BITS if rows >= FEW_ROWS else FEW_BLOCK_BITS
 
 
 def _passed(since: int, upto: int, cycle: int, bits: int) -> list[HashRange]:

@@ -91,7 +91,7 @@ def test_a_name_is_given_once() -> None:
 @pytest.mark.parametrize(
     ("policy", "raised"),
     [
-        (Fails(), f"ValueError: no group is good enough ({__file__}, line 41: raise ValueError"),
+        (Fails(), f"ValueError: no group is good enough ({__file__}, line 45: raise ValueError"),
         (SaysNothing(), "TypeError: 'NoneType' object is not iterable"),
     ],
 )

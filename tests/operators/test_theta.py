@@ -242,7 +242,7 @@ def test_an_inequality_writes_down_few_pairs(monkeypatch: pytest.MonkeyPatch, ra
         ({"grid": (0, 2)}, "no cells"),
         ({"condition": call("+", "x", "y")}, "not BOOLEAN"),
         ({"condition": call("<", "x", "nowhere")}, "unknown column `nowhere`"),
-        ({"times": ("ta", "z")}, "within a band of `z`"),
+        ({"times": ("ta", "z")}, "cannot use `z` as a time"),
         ({"payload": (("ta", "v"), ())}, "unknown column `v`"),
         ({"schemas": (LEFT, RIGHT.append(LEFT.field("x")))}, "both inputs of a join have a column `x`"),
     ],
