@@ -19,6 +19,7 @@ import pytest
 
 from penstock.storage.faults import FaultPoint
 from penstock.testing.ways import Way
+from tests.support.amounts import random_cases
 from tests.support.crashes import (
     Fault,
     Place,
@@ -62,7 +63,7 @@ def test_kill(point: FaultPoint, nth: int, random: Random, tmp_path: Path, way: 
     assert_exact(random_scenario(Random(seed)), place, f"{fault}, {way}")
 
 
-@pytest.mark.parametrize("case", range(6))
+@pytest.mark.parametrize("case", random_cases(6))
 def test_kills_in_a_row(case: int, random: Random, tmp_path: Path, way: Way, server: ForkServerContext) -> None:
     place, seed = Place(tmp_path), str(random.random())
     for _ in range(4):
@@ -74,7 +75,7 @@ def test_kills_in_a_row(case: int, random: Random, tmp_path: Path, way: Way, ser
     assert_exact(scenario, place)
 
 
-@pytest.mark.parametrize("case", range(8))
+@pytest.mark.parametrize("case", random_cases(8))
 def test_kills_of_any_operator(case: int, random: Random, tmp_path: Path, way: Way, server: ForkServerContext) -> None:
     place, seed, operator = Place(tmp_path), str(random.random()), random.choice(list(operator_queries(SECOND)))
     for point in random.sample(list(FaultPoint), 2):

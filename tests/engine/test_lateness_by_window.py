@@ -14,12 +14,13 @@ from penstock.api.streams import Stream, Windowed
 from penstock.testing.oracle.relation import MARK
 from penstock.testing.source_rows import sources_of
 from penstock.testing.ways import random_ways
+from tests.support.amounts import random_cases
 from tests.support.cases.late import judged
 from tests.support.fuzz import report_of
 from tests.support.queries.data import MICROSECOND, SECOND, random_grain, random_origin
 from tests.support.trials.trial import Trial, epochs_of, random_late_source
 
-ROUNDS = 8  # of all queries and both rules
+ROUNDS = len(random_cases(8))  # of all queries and both rules
 
 Query = Callable[[Stream, Stream], Stream]
 MEASURES = {"n": ps.count(), "total": ps.sum("i"), "least": ps.min("f"), "last": ps.last("s")}

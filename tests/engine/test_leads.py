@@ -12,6 +12,7 @@ import penstock as ps
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
 from penstock.testing.ways import Way, random_way
+from tests.support.amounts import random_cases
 from tests.support.crashes import Place, Scenario, assert_exact, operator_scenario
 from tests.support.looping import looping, step_to_end
 from tests.support.queries.data import SECOND
@@ -20,7 +21,7 @@ from tests.support.queries.operators import operator_queries
 QUERIES = operator_queries(SECOND)
 
 
-@pytest.mark.parametrize("case", range(40))
+@pytest.mark.parametrize("case", random_cases(40))
 def test_any_lead_and_any_buffer_give_the_batch_answer(case: int, random: Random, place: Place) -> None:
     name = random.choice(sorted(QUERIES))
     settings = {"max_lead": random.choice([0, SECOND, 5 * SECOND]), "buffer_rows": random.choice([None, 1, 10])}
