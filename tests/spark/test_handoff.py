@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import CheckpointError, PenstockError
-from penstock.spark.source.adapter import AdapterReader, Batch, Handoff
+from penstock.spark.source.adapter import AdapterReader, MicroBatch, Handoff
 
 
 class Putting(threading.Thread):
@@ -17,7 +17,7 @@ class Putting(threading.Thread):
 
     def __init__(self, handoff: Handoff, number: int) -> None:
         super().__init__(daemon=True)
-        self.batch, self.error = Batch(None, number, partitions=3), None
+        self.batch, self.error = MicroBatch(None, number, partitions=3), None
         self._handoff = handoff
         self.start()
         while handoff.batch is None and self.is_alive():

@@ -30,7 +30,7 @@ BATCH_ROWS = 100_000  # rows per Arrow batch: ten times Spark's default, which c
 
 
 @dataclass
-class Batch:
+class MicroBatch:
     """A micro-batch on offer. `done` is set when the loop has committed the batch, or never will."""
 
     frame: Any
@@ -46,16 +46,16 @@ class Handoff:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._batch: Batch | None = None
+        self._batch: MicroBatch | None = None
         self._closed = False
         self.query: StreamingQuery | None = None  # the streaming query that makes the batches, once started
 
     @property
-    def batch(self) -> Batch | None:
+    def batch(self) -> MicroBatch | None:
         """Return the waiting batch, if there is one."""
         return self._batch
 
-    def put(self, batch: Batch) -> None:
+    def put(self, batch: MicroBatch) -> None:
         """Offer a batch and wait until it is committed. Raise an error if it is not: Spark will offer it again."""
         with self._lock:
             if not self._closed:
@@ -87,7 +87,7 @@ class Handoff:
 class BatchSplit:
     """One partition of a micro-batch, for planning an epoch; the job of the epoch reads its rows."""
 
-    batch: Batch
+    batch: MicroBatch
     substream: str = SUBSTREAM
     rows: int = 0
 
@@ -137,7 +137,7 @@ class SparkConnector:
         # The streaming query has its own copy of the session, so this setting affects no other query.
         frame.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH_ROWS))
         partitions = frame._jdf.queryExecution().toRdd().getNumPartitions()
-        self.handoff.put(Batch(frame, number, partitions))
+        self.handoff.put(MicroBatch(frame, number, partitions))
 
 
 @dataclass(frozen=True)
