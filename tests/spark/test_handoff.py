@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import CheckpointError, PenstockError
-from penstock.spark.source.adapter import AdapterReader, MicroBatch, Handoff
+from penstock.spark.source.adapter import AdapterReader, Handoff, MicroBatch
 
 
 class Putting(threading.Thread):
