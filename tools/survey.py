@@ -23,25 +23,35 @@ PARTS = {
 _NOUN_CLAUSE = re.compile(r"(The|A|An|What|Whether|How|Which|Where|When|Why|Who|Those|That|One|It|Of|In|All)\b")
 _CLOCK = re.compile(r"\btime\.(time|monotonic|perf_counter|process_time|time_ns|monotonic_ns)\b")
 
-# Runs a query in process and prints the files whose functions ran between the first row and the result.
+# Runs a query in process, and prints the files whose functions ran inside of functions with certain names.
 _TRACED = """
 import sys
+import threading
 import pyarrow as pa
 import penstock as ps
 rows = pa.table({"ts": list(range(400)), "k": [n % 7 for n in range(400)]})
 query = ps.read.batches([rows.slice(n, 40) for n in range(0, 400, 40)], time="ts").group_by("k")
 query = query.window(ps.tumbling(50)).agg(n=ps.count())
-seen = set()
+policy, *inside_of = sys.argv[1:]
+files, depth = set(), 0
 def watch(frame, event, argument):
-    seen.add(frame.f_code.co_filename)
-start = {start!r}
-sys.setprofile(watch)
-import threading
+    global depth
+    code = frame.f_code
+    if code.co_qualname in inside_of:
+        depth += (event == "call") - (event == "return")
+    if depth and event == "call" and code.co_name != "<module>" and "/penstock/" in code.co_filename:
+        files.add(code.co_filename)
 threading.setprofile(watch)
-query.to.memory().start(master="inline", policy=start, round_seconds=0.0).wait()
-sys.setprofile(None)
-print("\\n".join(sorted(file for file in seen if "/penstock/" in file)))
+query.to.memory().start(master="inline", policy=policy, round_seconds=0.0).wait()
+print("\\n".join(sorted(files)))
 """
+_ROW = ("static", "InlineExecutor.run", "Outputs.publish")  # from the source to the published result
+_DECISION = (
+    "even",
+    "Adaptation.heard",
+    "Adaptation.settle",
+    "Adaptation._change",
+)  # from statistics to a new directory
 
 
 def survey(root: Path) -> list[tuple[str, str]]:
@@ -53,8 +63,8 @@ def survey(root: Path) -> list[tuple[str, str]]:
     rows.append(("class names defined twice", _twice(trees)))
     rows.append(("docstrings that begin with a noun clause", _noun_clauses(trees)))
     rows.append(("places where the engine reads a clock", str(_clocks(root))))
-    rows.append(("files on the way of a row", str(len(_way(root, "static")))))
-    rows.append(("files of balance on the way of a decision", str(len(_way(root, "even") - _way(root, "static")))))
+    rows.append(("files on the way of a row", str(len(_way(root, *_ROW)))))
+    rows.append(("files on the way of a decision", str(len(_way(root, *_DECISION)))))
     return rows
 
 
@@ -116,12 +126,11 @@ def _clocks(root: Path) -> int:
     )
 
 
-def _way(root: Path, policy: str) -> set[str]:
-    """Return the files of the product that a small query passes through, from its start to its end."""
-    code = _TRACED.replace("{start!r}", repr(policy))
-    command = [sys.executable, "-c", code]
-    told = subprocess.run(command, cwd=root, env={"PYTHONPATH": str(root)}, capture_output=True, text=True, check=True)
-    return set(told.stdout.split())
+def _way(root: Path, *arguments: str) -> set[str]:
+    """Return the files of the product that a small query passes through, inside of the named functions."""
+    command = [sys.executable, "-c", _TRACED, *arguments]
+    run = subprocess.run(command, cwd=root, env={"PYTHONPATH": str(root)}, capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
 
 
 if __name__ == "__main__":
