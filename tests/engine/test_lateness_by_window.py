@@ -98,7 +98,7 @@ def test_late_rows_count_in_open_windows_and_say_which_windows_missed_them(name:
 def test_these_rows_come_late_in_every_way() -> None:
     """Behind the punctuation; late for some of their windows, and for all; on the very border of a closed window."""
     behind = late = wholly = border = 0
-    for case in range(4 * ROUNDS):
+    for case in range(32):
         trial = drawn("sliding", "window", case)
         source = sources_of(trial.node)["a"]
         rows = judged(epochs_of(trial.node)["a"], source).filter(pc.field(MARK).is_valid())
