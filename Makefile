@@ -3,6 +3,8 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
+UNIT := $(BIN)/python -m pytest -m "not spark and not slow" -n auto --dist worksteal --durations=15
+SPARK := $(BIN)/python -m pytest -m "spark and not slow" --durations=15
 export SPARK_LOCAL_IP := 127.0.0.1
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 # Without compiled modules on disk, every process that a test starts compiles all of them again: a second each.
@@ -18,17 +20,17 @@ setup:  ## a virtual environment with everything installed, and Java
 	@PYTHON=$(PYTHON) tools/setup.sh
 
 test: setup  ## all tests: first without Spark, then with it
-	@tools/timed.sh "unit and property tests" $(BIN)/python -m pytest -m "not spark and not slow" -n auto --dist worksteal --durations=15
-	@tools/timed.sh "Spark tests" $(BIN)/python -m pytest -m "spark and not slow" --durations=15
+	@tools/timed.sh "unit and property tests" $(UNIT)
+	@tools/timed.sh "Spark tests" $(SPARK)
 
 test-unit: setup  ## the tests without Spark
-	@tools/timed.sh "unit and property tests" $(BIN)/python -m pytest -m "not spark and not slow" -n auto --dist worksteal --durations=15
+	@tools/timed.sh "unit and property tests" $(UNIT)
 
 test-spark: setup  ## the tests with Spark
-	@tools/timed.sh "Spark tests" $(BIN)/python -m pytest -m "spark and not slow" --durations=15
+	@tools/timed.sh "Spark tests" $(SPARK)
 
 test-all: setup  ## the tests without Spark, with all of their random cases
-	@PENSTOCK_ALL=1 tools/timed.sh "unit and property tests, all cases" $(BIN)/python -m pytest -m "not spark and not slow" -n auto --dist worksteal --durations=15
+	@PENSTOCK_ALL=1 tools/timed.sh "unit and property tests, all cases" $(UNIT)
 
 test-slow: setup  ## the tests that take long, with Spark and, where it is installed, Flink
 	@tools/timed.sh "slow tests" $(BIN)/python -m pytest -m slow --durations=15
