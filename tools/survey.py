@@ -60,8 +60,11 @@ def survey(root: Path) -> list[tuple[str, str]]:
     trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in product.items()}
     rows = [(f"{part}: files, lines", _size(root, part)) for part in PARTS]
     rows.append(("modules with one importer", str(len(_with_one_importer(trees)))))
-    rows.append(("class names defined twice", _twice(trees)))
-    rows.append(("docstrings that begin with a noun clause", _noun_clauses(trees)))
+    twice = classes_defined_twice(trees)
+    rows.append(("class names defined twice", " ".join([str(len(twice)), *twice])))
+    clauses, texts = noun_clauses(trees), _docstrings(trees)
+    share = f"{len(clauses)} of {len(texts)}, {len(clauses) / len(texts):.0%}"
+    rows.append(("docstrings that begin with a noun clause", share))
     rows.append(("places where the engine reads a clock", str(_clocks(root))))
     rows.append(("files on the way of a row", str(len(_way(root, *_ROW)))))
     rows.append(("files on the way of a decision", str(len(_way(root, *_DECISION)))))
@@ -107,17 +110,20 @@ def _imported(tree: ast.Module, known: dict[str, ast.Module]) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
-def _twice(trees: dict[str, ast.Module]) -> str:
+def classes_defined_twice(trees: dict[str, ast.Module]) -> list[str]:
+    """Return the public class names that several modules define."""
     classes = Counter(n.name for tree in trees.values() for n in tree.body if isinstance(n, ast.ClassDef))
-    names = sorted(name for name, times in classes.items() if times > 1 and not name.startswith("_"))
-    return f"{len(names)} {' '.join(names)}".strip()
+    return sorted(name for name, times in classes.items() if times > 1 and not name.startswith("_"))
 
 
-def _noun_clauses(trees: dict[str, ast.Module]) -> str:
+def noun_clauses(trees: dict[str, ast.Module]) -> list[str]:
+    """Return the docstrings of functions that do not begin with a verb."""
+    return [text for text in _docstrings(trees) if _NOUN_CLAUSE.match(text)]
+
+
+def _docstrings(trees: dict[str, ast.Module]) -> list[str]:
     functions = [n for tree in trees.values() for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
-    texts = [text for function in functions if (text := ast.get_docstring(function))]
-    clauses = [text for text in texts if _NOUN_CLAUSE.match(text)]
-    return f"{len(clauses)} of {len(texts)}, {len(clauses) / len(texts):.0%}"
+    return [text for function in functions if (text := ast.get_docstring(function))]
 
 
 def _clocks(root: Path) -> int:
