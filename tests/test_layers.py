@@ -25,6 +25,7 @@ MOST_LINES = 350
 BASE: dict[str, set[str]] = {
     "errors": set(),
     "events": set(),
+    "clock": set(),
     "version": set(),
     "scratch": set(),
     "user_code": set(),
@@ -373,3 +374,32 @@ def test_data_never_becomes_code() -> None:
 )
 def test_a_danger_is_found(text: str) -> None:
     assert dangers(text)
+
+
+CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "sleep"}
+CLOCKS |= {f"{name}_ns" for name in CLOCKS - {"sleep"}}
+
+
+def clock_reads(text: str) -> list[str]:
+    """Places that read the system's clock or wait for it, instead of using the clock that they were given."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Attribute(value=ast.Name(id="time"), attr=str(name)) if name in CLOCKS:
+                found.append(f"time.{name}")
+            case ast.ImportFrom(module="time"):
+                found.append("from time import")
+            case ast.Attribute(value=ast.Name(id="datetime"), attr="now" | "utcnow" | "today" as name):
+                found.append(f"datetime.{name}")
+    return found
+
+
+def test_the_engine_reads_no_clock_but_the_one_it_is_given() -> None:
+    files = {name: path for name, path in modules().items() if name.startswith("penstock.engine")}
+    found = {name: clock_reads(path.read_text(encoding="utf-8")) for name, path in files.items()}
+    assert {name: what for name, what in found.items() if what} == {}
+
+
+@pytest.mark.parametrize("text", ["time.time()", "f(time.perf_counter)", "from time import sleep", "datetime.now()"])
+def test_a_clock_that_is_read_is_found(text: str) -> None:
+    assert clock_reads(text)

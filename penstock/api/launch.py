@@ -26,6 +26,7 @@ from penstock.api.waiting import shown_starting, wanted
 from penstock.balance.intake.pace import Pace
 from penstock.balance.policies import policy_named
 from penstock.checkpoint.store import Checkpoint, checkpoint_path, has_finished
+from penstock.clock import SYSTEM_CLOCK
 from penstock.connectors.sinks.collected import MemoryResults
 from penstock.connectors.source import AttachedConnector, ListingConnector
 from penstock.engine.driver.executor import Executor, InlineExecutor
@@ -74,11 +75,11 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
         else:
             with _starting(settings, ears, shows), using_disks(among_others=True):
                 executor = executor_for(settings, handed_over=bool(_attached(query)))
-        loop = EpochLoop(query, store, executor, settings, ears.hear)
+        loop = EpochLoop(query, store, executor, settings, ears.hear, SYSTEM_CLOCK)
         for source in _attached(query):
             source.attach(store.root)
         with using_disks():
-            steering = Steering(loop)
+            steering = Steering(loop, SYSTEM_CLOCK)
     except BaseException:
         _close(query, executor, store)
         raise

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Iterable
 
+from penstock.clock import Clock
 from penstock.engine.wire.job import RouteReport, SiteReport, TaskTime
 from penstock.events import EpochTimed, TaskTimed
 
@@ -17,21 +17,21 @@ class Stopwatch:
     Invariant: the values of `steps` add up to the time from the start to the last lap; no time is counted twice.
     """
 
-    def __init__(self) -> None:
-        self.started = time.time()
-        self._began = self._last = time.perf_counter()
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self.started = clock, clock.time()
+        self._began = self._last = clock.monotonic()
         self.steps: dict[str, float] = {}
 
     def lap(self, step: str) -> None:
         """Add the seconds since the last lap to this step."""
-        now = time.perf_counter()
+        now = self._clock.monotonic()
         self.steps[step] = self.steps.get(step, 0.0) + now - self._last
         self._last = now
 
     @property
     def seconds(self) -> float:
         """Return the seconds since the start."""
-        return time.perf_counter() - self._began
+        return self._clock.monotonic() - self._began
 
     def task_time(self) -> TaskTime:
         """Return the times of the task that ran in this process, with its host and process id as the worker."""

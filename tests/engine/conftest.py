@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from held_clock import Clock
 
-from penstock.engine.driver import intake
+from tests.support.clock import SimulatedClock
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The time of the loop, in the hands of the test."""
-    held = Clock()
-    monkeypatch.setattr(intake, "time", held)
-    return held
+def clock() -> SimulatedClock:
+    """The time of a loop, in the hands of the test that passes it to the loop."""
+    return SimulatedClock()

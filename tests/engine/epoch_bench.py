@@ -13,6 +13,7 @@ import pytest
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.checkpoint.store import Checkpoint
+from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.engine.driver.commit import source_marks
 from penstock.engine.driver.executor import Executor, InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
@@ -44,6 +45,7 @@ class Bench:
     folder: Path
     settings: dict[str, Any] = field(default_factory=dict)
     executor: Executor = field(default_factory=InlineExecutor)
+    clock: Clock = SYSTEM_CLOCK
 
     def __post_init__(self) -> None:
         self.restart()
@@ -53,7 +55,7 @@ class Bench:
             self.loop.checkpoint.close()
         settings = Settings(**self.settings)
         query = compile_query(self.stream.to.files(str(self.folder / "out")).sink, CompileOptions.of(settings))
-        self.loop = EpochLoop(query, Checkpoint.open(self.folder / "ck"), self.executor, settings)
+        self.loop = EpochLoop(query, Checkpoint.open(self.folder / "ck"), self.executor, settings, clock=self.clock)
 
     def step(self, epochs: int = 1) -> list[Mark]:
         for _ in range(epochs):

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from epoch_bench import Bench
-from held_clock import Clock
 from small_streams import Batch, stream
 
 import penstock as ps
@@ -24,6 +23,7 @@ from penstock.api.streams import Stream
 from penstock.progress.mark import END, Mark, at
 from penstock.testing import assert_same_rows, batch_answer
 from penstock.testing.source_rows import tables_of
+from tests.support.clock import SimulatedClock
 
 MARKS = (20, 50, 30)  # of the inputs after their first rows; windows end there, so a late row has missed all of them
 STATES = ("idle", "stalled", "finished", "resumed", "silent")
@@ -95,13 +95,15 @@ def decided(operator: str, inputs: list[Input]) -> set[int]:
 
 @pytest.mark.parametrize("mix", MIXES, ids="-".join)
 @pytest.mark.parametrize("operator", [union, join])
-def test_idle_inputs_in_every_combination(operator: object, mix: tuple[str, ...], clock: Clock, tmp_path: Path) -> None:
+def test_idle_inputs_in_every_combination(
+    operator: object, mix: tuple[str, ...], clock: SimulatedClock, tmp_path: Path
+) -> None:
     name = operator.__name__  # type: ignore[attr-defined]
     idle = [None if state == "silent" else "10s" for state in mix]
     streams = [stream(f"s{n}", *shown(n, state), idle=idle[n]) for n, state in enumerate(mix)]
     query: Stream = operator(streams)  # type: ignore[operator]
     inputs = [Input(MARKS[n], state) for n, state in enumerate(mix)]
-    bench = Bench(query, tmp_path, {"sites": 2})
+    bench = Bench(query, tmp_path, {"sites": 2}, clock=clock)
     bench.step(2)
     clock.now = 9.9
     assert bench.step() == [one.shown for one in inputs], "idle before its time"

@@ -100,6 +100,7 @@ class _Overtaken(InlineExecutor):
     """In its third epoch, loses the lock and is overtaken by another driver, which runs for `epochs` epochs."""
 
     def __init__(self, overtake: Callable[[], object]) -> None:
+        super().__init__()
         self._overtake = overtake
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:

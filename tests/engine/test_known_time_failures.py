@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from epoch_bench import Bench
-from held_clock import Clock
 from small_streams import Batch, answer, rows, stream
 
 import penstock as ps
@@ -25,6 +24,7 @@ from penstock.progress.mark import MAX_TIME, MIN_TIME
 from penstock.testing import assert_same_rows, batch_answer
 from penstock.testing.source_rows import tables_of
 from penstock.testing.ways import Way
+from tests.support.clock import SimulatedClock
 from tests.support.crashes import Place, Scenario, assert_exact, finish
 from tests.support.queries.data import SECOND
 from tests.support.queries.operators import OperatorQuery, operator_queries
@@ -185,12 +185,12 @@ DECIDES = ("left", "anti", "union", "in order")  # those that give a row of the 
 @pytest.mark.parametrize("silence", SILENCES)
 @pytest.mark.parametrize("operator", WITH_SILENT)
 def test_c12_a_source_that_is_idle_finished_stalled_or_resumed(
-    operator: str, silence: str, random: Random, clock: Clock, tmp_path: Path
+    operator: str, silence: str, random: Random, clock: SimulatedClock, tmp_path: Path
 ) -> None:
     silent, order = SILENCES[silence], random.choice(["any", "in"])
     busy = stream("busy", *([(t, 1)] for t in (10, 30, 50, 70, 90, 95)))
     query = WITH_SILENT[operator](busy, stream("silent", [(5, 1)], *silent.shows, idle=silent.idle))
-    bench = Bench(query, tmp_path, {"order": order})
+    bench = Bench(query, tmp_path, {"order": order}, clock=clock)
     for now in (0.0, 1.0, 9.0, 12.0):  # in the fourth epoch a source without rows since the first is idle
         clock.now = now
         bench.step()

@@ -82,13 +82,16 @@ class _Spoiling(InlineExecutor):
     """Spoils what a level of the job sends, the first `times` times that it has sent something."""
 
     def __init__(self, spoil: Spoil, level: int, times: int) -> None:
+        super().__init__()
         self._spoil, self._level, self._left = spoil, level, times
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
-        messages = self._sent(0, lambda: [m for task in routes for m in run_route(job, task)])
+        messages = self._sent(0, lambda: [m for task in routes for m in run_route(job, task, self._clock)])
         for level in range(len(job.program.subqueries)):
             inbox = messages
-            messages = self._sent(level + 1, lambda level=level, inbox=inbox: list(_one_level(job, level, inbox)))
+            messages = self._sent(
+                level + 1, lambda level=level, inbox=inbox: list(_one_level(job, level, inbox, self._clock))
+            )
         return [m.content for m in messages if not isinstance(m.content, Blob)]
 
     def _sent(self, level: int, send: Callable[[], Messages]) -> Messages:
@@ -127,9 +130,9 @@ def test_the_last_subquery_may_be_of_any_attempt_since_nobody_reads_it(random: R
         def run(
             self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows
         ) -> list[Report]:
-            messages = [m for task in routes for m in run_route(job, task)]
-            inbox = list(_one_level(job, 0, messages))
-            first, second = (list(_one_level(job, 1, inbox)) for _ in range(2))
+            messages = [m for task in routes for m in run_route(job, task, self._clock)]
+            inbox = list(_one_level(job, 0, messages, self._clock))
+            first, second = (list(_one_level(job, 1, inbox, self._clock)) for _ in range(2))
             last = [m.content for m in second if isinstance(m.content, SiteReport) and m.content.subquery == 1]
             again = {report.producer: report for report in last if report.site == 1}
             contents = [m.content for m in first if not isinstance(m.content, Blob)]

@@ -135,6 +135,7 @@ class OneSlowSite(InlineExecutor):
     """A row takes a millisecond, and three times as long at one site; at another one in each window."""
 
     def __init__(self, first: int) -> None:
+        super().__init__()
         self._first = first
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:

@@ -16,6 +16,7 @@ import pytest
 import penstock as ps
 from penstock.balance.stats import Loads, RoundStats
 from penstock.cli.asking import Watching, answer_to, ask, wait_for
+from penstock.clock import SYSTEM_CLOCK
 from penstock.control.folder import ControlFolder
 from penstock.control.requests import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest
 from penstock.control.status import Status
@@ -105,7 +106,7 @@ def test_who_asks_for_sites_to_be_evened_out_is_told_what_came_of_it(tmp_path: P
 def test_a_query_that_ends_first_says_so(tmp_path: Path) -> None:
     """As one that has nothing to read does."""
     with looping(evened(), Place(tmp_path), Way(sites=2), InlineExecutor()) as (loop, _):
-        steering = Steering(loop)
+        steering = Steering(loop, SYSTEM_CLOCK)
         folder = ControlFolder(loop.checkpoint.root)
         name = ask(folder, RebalanceRequest())
         steering.attend()

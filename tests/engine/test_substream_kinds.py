@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from epoch_bench import NOTHING, Bench, tens, times
-from held_clock import Clock
 
 import penstock as ps
 from penstock.api.streams import Stream
@@ -22,6 +21,7 @@ from penstock.progress.mark import BEGIN, END, MIN_TIME, at
 from penstock.testing import Way, assert_same_rows, batch_answer
 from penstock.testing.oracle import answer_and_late
 from penstock.testing.oracle.relation import MARK
+from tests.support.clock import SimulatedClock
 from tests.support.reading_ahead import ReadingAhead
 
 # -- substreams --------------------------------------------------------------------------------------------------------
@@ -127,10 +127,12 @@ def test_substreams_that_come_and_go_are_exact_for_what_they_have_not_closed(
 # -- idle sources ------------------------------------------------------------------------------------------------------
 
 
-def test_an_idle_substream_is_left_behind_and_its_rows_are_late_when_it_resumes(tmp_path: Path, clock: Clock) -> None:
+def test_an_idle_substream_is_left_behind_and_its_rows_are_late_when_it_resumes(
+    tmp_path: Path, clock: SimulatedClock
+) -> None:
     batches = [times(5), times(40), times(50), times(60), times(6, 55, 80), times(90), NOTHING]
     names = ("north", "south", "south", "south", "north", "south", "south")
-    bench = Bench(tens(ps.read.batches(batches, time="ts", substreams=names, idle="10s")), tmp_path)
+    bench = Bench(tens(ps.read.batches(batches, time="ts", substreams=names, idle="10s")), tmp_path, clock=clock)
     assert bench.step(2) == [at(5)]
     clock.now = 9.0
     assert bench.step() == [at(5)]  # stalled, not idle
@@ -151,10 +153,12 @@ def two(first: list[pa.Table], second: list[pa.Table], idle: str | None) -> Stre
 
 
 @pytest.mark.parametrize("idle", ["10s", None])
-def test_an_idle_source_follows_the_others_if_it_may_be_idle(tmp_path: Path, clock: Clock, idle: str | None) -> None:
+def test_an_idle_source_follows_the_others_if_it_may_be_idle(
+    tmp_path: Path, clock: SimulatedClock, idle: str | None
+) -> None:
     quiet = [times(5), NOTHING, NOTHING, NOTHING, times(20, 99), NOTHING]
     busy = [times(10), times(30), times(40), times(50), times(60), times(70)]
-    bench = Bench(two(quiet, busy, idle), tmp_path)
+    bench = Bench(two(quiet, busy, idle), tmp_path, clock=clock)
     bench.step(2)
     clock.now = 9.0
     assert bench.step() == [at(5), at(40)]
@@ -167,10 +171,12 @@ def test_an_idle_source_follows_the_others_if_it_may_be_idle(tmp_path: Path, clo
     assert sum(bench.counts.values()) == (8 if idle else 9)
 
 
-def test_a_source_that_is_slow_to_be_asked_is_not_idle(tmp_path: Path, clock: Clock) -> None:
+def test_a_source_that_is_slow_to_be_asked_is_not_idle(tmp_path: Path, clock: SimulatedClock) -> None:
     """A long epoch looks like silence to a clock; rows that wait say otherwise."""
     bench = Bench(
-        two([times(5), times(6), times(7), NOTHING], [times(50), times(60), times(70), NOTHING], "10s"), tmp_path
+        two([times(5), times(6), times(7), NOTHING], [times(50), times(60), times(70), NOTHING], "10s"),
+        tmp_path,
+        clock=clock,
     )
     for expected in (5, 6, 7):
         clock.now += 100.0
@@ -181,7 +187,7 @@ def test_a_source_that_is_slow_to_be_asked_is_not_idle(tmp_path: Path, clock: Cl
 class OneLongEpoch:
     """Epochs take a second by the clock, but one takes fifteen; meanwhile files appear."""
 
-    def __init__(self, executor: InlineExecutor, clock: Clock, appear: Callable[[float], None]) -> None:
+    def __init__(self, executor: InlineExecutor, clock: SimulatedClock, appear: Callable[[float], None]) -> None:
         self._executor, self._clock, self._appear = executor, clock, appear
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
@@ -196,7 +202,9 @@ class OneLongEpoch:
 
 
 @pytest.mark.parametrize("executor", [InlineExecutor(), ReadingAhead()])
-def test_a_source_that_was_asked_long_ago_is_not_idle(executor: InlineExecutor, tmp_path: Path, clock: Clock) -> None:
+def test_a_source_that_was_asked_long_ago_is_not_idle(
+    executor: InlineExecutor, tmp_path: Path, clock: SimulatedClock
+) -> None:
     """Where the next epoch is read ahead, its sources were asked before this one, however long it took."""
     folder, written = tmp_path / "in", [0]
     folder.mkdir()
@@ -211,17 +219,17 @@ def test_a_source_that_was_asked_long_ago_is_not_idle(executor: InlineExecutor, 
     follow = {"time": "ts", "follow": True, "schema": {"ts": "BIGINT", "kind": "VARCHAR"}, "idle": "10s"}
     backlog = ps.read.batches([times(t) for t in range(0, 400, 10)], time="ts", name="backlog")
     query = tens(backlog.union(ps.read.files(str(folder / "*.parquet"), name="live", **follow)))
-    bench = Bench(query, tmp_path, {"rows_per_epoch": 8}, OneLongEpoch(executor, clock, appear))
+    bench = Bench(query, tmp_path, {"rows_per_epoch": 8}, OneLongEpoch(executor, clock, appear), clock)
     bench.step(20)
     assert bench.late == 0
 
 
-def test_an_idle_source_catches_up_in_an_epoch_without_rows(tmp_path: Path, clock: Clock) -> None:
+def test_an_idle_source_catches_up_in_an_epoch_without_rows(tmp_path: Path, clock: SimulatedClock) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     follow = {"time": "ts", "follow": True, "schema": {"ts": "BIGINT"}, "idle": "10s"}
     sources = [ps.read.files(str(folder / f"{name}*.parquet"), name=name, **follow) for name in ("a", "b")]
-    bench = Bench(tens(sources[0].union(sources[1])), tmp_path)
+    bench = Bench(tens(sources[0].union(sources[1])), tmp_path, clock=clock)
     pq.write_table(times(5), folder / "a.parquet")
     pq.write_table(times(5, 50), folder / "b0.parquet")
     assert bench.step() == [at(5), at(50)]
@@ -236,11 +244,11 @@ def test_an_idle_source_catches_up_in_an_epoch_without_rows(tmp_path: Path, cloc
     assert bench.loop.step() is Outcome.IDLE
 
 
-def test_progress_goes_on_after_a_restart(tmp_path: Path, clock: Clock) -> None:
+def test_progress_goes_on_after_a_restart(tmp_path: Path, clock: SimulatedClock) -> None:
     """What idle sources were left behind by is committed; that they are idle is found out anew."""
     quiet = [times(5), NOTHING, NOTHING, NOTHING, times(20, 41), NOTHING]
     busy = [times(10), times(40), times(50), times(60), times(70), times(80)]
-    bench = Bench(two(quiet, busy, "10s"), tmp_path)
+    bench = Bench(two(quiet, busy, "10s"), tmp_path, clock=clock)
     bench.step(2)
     clock.now = 11.0
     assert bench.step() == [at(40), at(50)]
@@ -253,18 +261,20 @@ def test_progress_goes_on_after_a_restart(tmp_path: Path, clock: Clock) -> None:
     assert bench.counts == {0: 1, 10: 1, 40: 2, 50: 1, 60: 1, 70: 1, 80: 1}
 
 
-def test_sources_whose_times_are_of_different_types_do_not_follow_each_other(tmp_path: Path, clock: Clock) -> None:
+def test_sources_whose_times_are_of_different_types_do_not_follow_each_other(
+    tmp_path: Path, clock: SimulatedClock
+) -> None:
     by_number = ps.read.batches([times(5), NOTHING, NOTHING], time="ts", name="numbers", idle="10s")
     stamped = [pa.table({"at": pa.array([t], pa.timestamp("us"))}) for t in (100, 200, 300)]
     by_time = ps.read.batches(stamped, time="at", name="stamped").window(ps.tumbling("10us")).agg(n=ps.count())
-    bench = Bench(tens(by_number).select("n").union(by_time.select("n")), tmp_path)
+    bench = Bench(tens(by_number).select("n").union(by_time.select("n")), tmp_path, clock=clock)
     clock.now = 99.0
     assert bench.step(2) == [at(5), at(200)]
 
 
 @pytest.mark.parametrize("idle", ["10s", None])
-def test_a_source_that_ends_holds_nobody_back(tmp_path: Path, clock: Clock, idle: str | None) -> None:
-    bench = Bench(two([times(5)], [times(10), times(30), times(50)], idle), tmp_path)
+def test_a_source_that_ends_holds_nobody_back(tmp_path: Path, clock: SimulatedClock, idle: str | None) -> None:
+    bench = Bench(two([times(5)], [times(10), times(30), times(50)], idle), tmp_path, clock=clock)
     assert bench.step() == [END, at(10)]
     clock.now = 99.0
     assert bench.step() == [END, at(30)]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from penstock.clock import SYSTEM_CLOCK
 from penstock.engine.task.level import partition_of, run_level, run_route
 from penstock.engine.task.site.run_access import HOSTS, HostRuns
 from penstock.engine.wire.blob import Blob
@@ -67,12 +68,15 @@ class HostsExecutor:
         self.fetched = 0
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
-        messages = [m for task in routes for m in run_route(job, task)]
+        messages = [m for task in routes for m in run_route(job, task, SYSTEM_CLOCK)]
         for level in range(len(job.program.subqueries)):
             partitions: list[list[Message]] = [[] for _ in range(job.width)]
             for message in messages:
                 partitions[partition_of(message.site, job.width)].append(message)
-            steps = [run_level(self._at(job, site), level, site, inbox) for site, inbox in enumerate(partitions)]
+            steps = [
+                run_level(self._at(job, site), level, site, inbox, SYSTEM_CLOCK)
+                for site, inbox in enumerate(partitions)
+            ]
             messages = [message for step in steps for message in step]
         reports = [m.content for m in messages if not isinstance(m.content, Blob)]
         self.fetched += sum(getattr(report, "fetched", 0) for report in reports)

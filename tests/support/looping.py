@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock.checkpoint.store import Checkpoint
+from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.engine.driver.executor import Executor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.events import Event
@@ -18,7 +19,7 @@ from tests.support.crashes import Place, Scenario, forget_runs
 
 @contextmanager
 def looping(
-    scenario: Scenario, place: Place, way: Way, executor: Executor, **options: object
+    scenario: Scenario, place: Place, way: Way, executor: Executor, clock: Clock = SYSTEM_CLOCK, **options: object
 ) -> Iterator[tuple[EpochLoop, list[Event]]]:
     """Open a loop over the scenario; yield it with the list of its events."""
     told: list[Event] = []
@@ -29,7 +30,7 @@ def looping(
     checkpoint = Checkpoint.open(place.checkpoint)
     try:
         query = compile_query(scenario.into(place).sink, CompileOptions.of(settings))
-        yield EpochLoop(query, checkpoint, executor, settings, told.append), told
+        yield EpochLoop(query, checkpoint, executor, settings, told.append, clock), told
     finally:
         checkpoint.close()
 

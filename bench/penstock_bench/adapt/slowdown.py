@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
+from penstock.clock import Clock
 from penstock.engine.task import level
 from penstock.engine.task.site.step import site_step
 from penstock.engine.wire.blob import Blob
@@ -93,12 +94,12 @@ def make_sites_slowable() -> None:
     level.site_step = slowed_site_step  # type: ignore[attr-defined]
 
 
-def slowed_site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob]) -> Iterator[Message]:
+def slowed_site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob], clock: Clock) -> Iterator[Message]:
     """Run a site step as the engine does, with an operator that is as slow as the slowdown of now says."""
     slowdown = current_slowdown()
     if slowdown is not None:
         job = replace(job, program=_slowed_program(job.program, subquery, partial(_work_slowly, slowdown, site)))
-    return site_step(job, subquery, site, blobs)
+    return site_step(job, subquery, site, blobs, clock)
 
 
 def write_slowdown(slowdown: Slowdown, path: Path) -> None:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
+from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.engine.task.level import partition_of, run_level, run_route
 from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import (
@@ -55,11 +56,12 @@ class Executor(Protocol):
 class InlineExecutor:
     """Runs the tasks of an epoch one after another in this process, for tests, small data and the simulator."""
 
-    _cancelled = False
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock, self._cancelled = clock, False
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
-        routed = [m for task in routes for m in self._unless_cancelled(job, run_route(job, task))]
-        return through_levels(job, routed, self._unless_cancelled)
+        routed = [m for task in routes for m in self._unless_cancelled(job, run_route(job, task, self._clock))]
+        return through_levels(job, routed, self._clock, self._unless_cancelled)
 
     def _unless_cancelled(self, job: EpochJob, messages: Iterable[Message]) -> Iterator[Message]:
         """Yield the messages; raise an error when the epoch is cancelled."""
@@ -84,22 +86,23 @@ def _all_of(job: EpochJob, messages: Iterable[Message]) -> Iterable[Message]:
 def through_levels(
     job: EpochJob,
     messages: Sequence[Message],
+    clock: Clock,
     watched: Callable[[EpochJob, Iterable[Message]], Iterable[Message]] = _all_of,
 ) -> list[Report]:
     """Run all sites, level by level, on the messages of all splits and return the reports of all tasks. `watched` gets
     the messages of each level, and may raise."""
     for level in range(len(job.program.subqueries)):
-        messages = list(watched(job, _one_level(job, level, messages)))
+        messages = list(watched(job, _one_level(job, level, messages, clock)))
     return [m.content for m in messages if not isinstance(m.content, Blob)]
 
 
-def _one_level(job: EpochJob, level: int, messages: Iterable[Message]) -> Iterator[Message]:
+def _one_level(job: EpochJob, level: int, messages: Iterable[Message], clock: Clock) -> Iterator[Message]:
     """Run the sites of one level, and yield their messages and those that they forward."""
     partitions: list[list[Message]] = [[] for _ in range(job.width)]
     for message in messages:
         partitions[partition_of(message.site, job.width)].append(message)
     for partition, inbox in enumerate(partitions):
-        yield from run_level(job, level, partition, inbox)
+        yield from run_level(job, level, partition, inbox, clock)
 
 
 def successes(reports: Sequence[Report]) -> list[RouteReport | SiteReport]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from penstock.balance.intake.admission import EPOCH_SECONDS, Admission, FixedAdmission
 from penstock.balance.intake.lead import LeadOfSource, SourceLead, lowest_marks, shares, substream_shares
 from penstock.checkpoint.manifest import SourceState
+from penstock.clock import Clock
 from penstock.connectors.source import AcknowledgingReader, Offer, Reader, SubstreamReader
 from penstock.engine.driver.commit import source_marks
 from penstock.engine.driver.effort import Reports, fastest_seconds, held_seconds, largest_backlog
@@ -55,13 +55,13 @@ class Intake:
 class SourceIntake:
     """The readers of all sources, and the limits on their rows. Its state need not survive a crash."""
 
-    def __init__(self, sources: Sequence[Source], settings: Settings) -> None:
-        self._sources, self._settings = sources, settings
+    def __init__(self, sources: Sequence[Source], settings: Settings, clock: Clock) -> None:
+        self._sources, self._settings, self._clock = sources, settings, clock
         self._readers: tuple[Reader, ...] = tuple(s.connector.open(s.schema, s.time) for s in sources)  # type: ignore[attr-defined]
         self._clocks = [str(source.schema.field(source.time).type) for source in sources]
         fixed = settings.rows_per_epoch
         self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds or EPOCH_SECONDS)
-        self._activity = begun(len(sources), time.monotonic())
+        self._activity = begun(len(sources), clock.monotonic())
         self._backlog = 0
         self.standings: tuple[LeadOfSource, ...] = ()
 
@@ -82,7 +82,7 @@ class SourceIntake:
         """Return the input of the epoch after these states. Sources share the rows that the epoch may take, and no
         source leads the others too far. `on_the_way` are the rows of an epoch that is still running: they may end up in
         buffers."""
-        marks, asked_at, system_time = source_marks(states), time.monotonic(), time.time_ns() // 1000
+        marks, asked_at, system_time = source_marks(states), self._clock.monotonic(), int(self._clock.time() * 1e6)
         now = [self._reached(n, standings[n], marks[n], state) for n, state in enumerate(states)]
         parts = shares(self._admissible(directories, on_the_way), now, self._settings.max_lead)
         most = [self._shares_within(standing, part, now) for standing, part in zip(now, parts, strict=True)]

@@ -17,6 +17,7 @@ from penstock.balance.intake.lead import LeadOfSource
 from penstock.balance.stats import RoundStats
 from penstock.checkpoint.manifest import FORMAT, Manifest, SourceState, Totals
 from penstock.checkpoint.store import Checkpoint
+from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.connectors.source import Offer
 from penstock.engine.driver.adapt import Adaptation
 from penstock.engine.driver.commit import epoch_committed, has_pending, next_manifest, nothing_yet, source_states
@@ -73,19 +74,20 @@ class EpochLoop:
         executor: Executor,
         settings: Settings,
         tell: Callable[[Event], None] = lambda event: None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.query, self.checkpoint, self._executor, self._settings, self._tell = (
             query, checkpoint, executor, settings, tell,
         )  # fmt: skip
         self._fingerprint = fingerprint(query.sink, query.options)
         self.outputs = Outputs(query, settings, checkpoint.root)
-        self.abandoned = False
+        self._clock, self.abandoned = clock, False
         self._ahead: Intake | None = None
         self.watched, self.last = False, LastEpoch()
         self.figures, self.figures_epoch = tuple[RoundStats, ...](), -1  # newest statistics of sites and groups
         self._last_epoch: Stopwatch | None = None  # started at the end of the last epoch
         self._program = GriddedProgram(query.program)
-        self._inlet = SourceIntake(query.sources, settings)
+        self._inlet = SourceIntake(query.sources, settings, clock)
         self._explosions = Explosions(len(query.program.subqueries), tell)
         self._flushing = Flushing(settings.flush, settings.max_delay)
         self._leisure = IdleBudget(settings.epoch_seconds or EPOCH_SECONDS)
@@ -188,7 +190,7 @@ class EpochLoop:
     def _step(self) -> Outcome:
         if self.manifest.finished:
             return Outcome.FINISHED
-        watch = Stopwatch()
+        watch = Stopwatch(self._clock)
         if self._ahead is None:
             self._settle()
         intake, self._ahead = self._ahead or self._intake(self.manifest.sources, self._inlet.standings), None
@@ -227,7 +229,7 @@ class EpochLoop:
         """Pass the statistics of an epoch to the controllers if sites reported them. The idle time between two epochs
         counts as time, too: with little input, sites are busy for a small part of it."""
         passed = seconds if self._last_epoch is None else max(seconds, self._last_epoch.seconds)
-        self._last_epoch = Stopwatch()
+        self._last_epoch = Stopwatch(self._clock)
         sites = tuple(report for report in reports if isinstance(report, SiteReport))
         self.last = LastEpoch(sites, passed, passed - seconds)
         if not job.tell_loads:

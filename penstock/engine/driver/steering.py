@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections import deque
 from collections.abc import Collection, Sequence
@@ -12,6 +11,7 @@ from threading import Lock
 
 from penstock.balance.decisions import Change, Move, SplitGroup
 from penstock.balance.rules import MOST_DEPTH
+from penstock.clock import Clock
 from penstock.control.requests import (
     Answer,
     Control,
@@ -46,9 +46,9 @@ class Steering:
     these wait, by the name of the request; None after the run has ended.
     """
 
-    def __init__(self, loop: EpochLoop) -> None:
-        self._loop, self._began = loop, time.time()
-        self._control = Control(loop.checkpoint.root, self._began)
+    def __init__(self, loop: EpochLoop, clock: Clock) -> None:
+        self._loop, self._clock, self._began = loop, clock, clock.time()
+        self._control = Control(loop.checkpoint.root, self._began, clock.time)
         self._decisions: deque[DecisionStatus] = deque(maxlen=KEPT_DECISIONS)
         self._committed: deque[tuple[float, EpochCommitted]] = deque()
         self._asked: list[Asked] = []
@@ -60,7 +60,7 @@ class Steering:
         """Record an event that the status shows or a request waits for."""
         match event:
             case EpochCommitted():
-                self._committed.append((time.time(), event))
+                self._committed.append((self._clock.time(), event))
             case DirectoryChanged(epoch, subquery, what, why, gain):
                 self._decisions.append(DecisionStatus(epoch, subquery, what, why, gain))
             case ChangeRefused(epoch, subquery, what, why, rule):
@@ -141,14 +141,14 @@ class Steering:
             case RebalanceRequest():
                 for number in subqueries:
                     self._loop.rebalance(number)
-                self._asked.append(Asked(request, subqueries, time.time()))
+                self._asked.append(Asked(request, subqueries, self._clock.time()))
                 return None
 
     def _answer_asked(self) -> None:
         """Answer the requests for a rebalance whose outcome is known or that have waited long enough."""
         waiting = []
         for asked in self._asked:
-            if (answer := asked.answer(time.time())) is None:
+            if (answer := asked.answer(self._clock.time())) is None:
                 waiting.append(asked)
             else:
                 self._answer(asked.request, answer)
@@ -174,7 +174,7 @@ class Steering:
     # -- status --------------------------------------------------------------------------------------------------
 
     def _status(self) -> Status:
-        now, query = time.time(), self._loop.query
+        now, query = self._clock.time(), self._loop.query
         while self._committed and self._committed[0][0] < now - LATELY:
             self._committed.popleft()
         last = self._committed[-1][1] if self._committed else None

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.checkpoint.manifest import Staged
+from penstock.clock import Clock
 from penstock.connectors.bad_rows import as_text, bad_table
 from penstock.connectors.source import BAD_ROWS_SCHEMA
 from penstock.engine.stopwatch import Stopwatch
@@ -47,12 +48,14 @@ from penstock.types import time_values
 Mask = npt.NDArray[np.bool_]
 
 
-def run_route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
+def run_route(job: EpochJob, task: RouteTask, clock: Clock) -> Iterator[Message]:
     """Yield the messages of one split; an error of Penstock becomes a failure message."""
-    return _guarded(route_producer(task.ordinal), route(job, task))
+    return _guarded(route_producer(task.ordinal), route(job, task, clock))
 
 
-def run_level(job: EpochJob, level: int, partition: int, messages: Iterable[Message]) -> Iterator[Message]:
+def run_level(
+    job: EpochJob, level: int, partition: int, messages: Iterable[Message], clock: Clock
+) -> Iterator[Message]:
     """Run the site of a partition on its blobs, and forward messages for later levels and reports unchanged."""
     blobs: list[Blob] = []
     for message in messages:
@@ -61,7 +64,7 @@ def run_level(job: EpochJob, level: int, partition: int, messages: Iterable[Mess
         else:
             yield message
     if partition < job.directories[level].sites:
-        yield from _guarded(site_producer(level, partition), site_step(job, level, partition, blobs))
+        yield from _guarded(site_producer(level, partition), site_step(job, level, partition, blobs, clock))
 
 
 def partition_of(site: int, width: int) -> int:
@@ -78,9 +81,9 @@ def _guarded(producer: str, messages: Iterator[Message]) -> Iterator[Message]:
         yield Message(CONTROL, 0, TaskFailure(producer, error))
 
 
-def route(job: EpochJob, task: RouteTask) -> Iterator[Message]:
+def route(job: EpochJob, task: RouteTask, clock: Clock) -> Iterator[Message]:
     """Yield the messages of one split: a blob for every site of the subqueries that it feeds, and its report."""
-    watch = Stopwatch()
+    watch = Stopwatch(clock)
     producer, reading, late = route_producer(task.ordinal), SplitReading(job, task), LateRows(job, task)
     branches = Branches(job, job.program.inputs[task.input].branches, producer)
     for rows in reading.taken():

@@ -29,6 +29,7 @@ from pyspark.errors import PySparkException
 from pyspark.serializers import BatchedSerializer, CPickleSerializer, pack_long
 from pyspark.sql import Row
 
+from penstock.clock import SYSTEM_CLOCK
 from penstock.connectors.bad_rows import divert_malformed
 from penstock.connectors.source import ReadResult
 from penstock.engine.task.level import run_level, run_route
@@ -156,7 +157,7 @@ def _route_all(job: EpochJob, folder: str | None, tasks: Iterable[RouteTask]) ->
     """Yield the messages of some splits."""
     keep_freed_memory()
     for task in tasks:
-        yield from addressed(job, folder, run_route(job, task))
+        yield from addressed(job, folder, run_route(job, task, SYSTEM_CLOCK))
 
 
 def _run_partition(
@@ -165,7 +166,7 @@ def _run_partition(
     """Run the site of a partition on one level, and forward the messages of other levels."""
     keep_freed_memory()
     passing: list[BlobRef] = []
-    yield from addressed(job, folder, run_level(job, level, partition, opened(level, inbox, passing)))
+    yield from addressed(job, folder, run_level(job, level, partition, opened(level, inbox, passing), SYSTEM_CLOCK))
     yield from addressed(job, folder, passing)
 
 
@@ -221,7 +222,8 @@ def _route_partition(
     whole = pa.Table.from_batches(arrived) if arrived else source.schema.empty_table()
     split = _PartitionSplit(conform(whole, source.schema, "the Spark source"), source.time)
     ordinal = task.ordinal + (context.partitionId() if context else 0)
-    for partition, message in addressed(job, folder, run_route(job, replace(task, ordinal=ordinal, split=split))):
+    routed = run_route(job, replace(task, ordinal=ordinal, split=split), SYSTEM_CLOCK)
+    for partition, message in addressed(job, folder, routed):
         packed = CPickleSerializer().dumps(message)
         yield pa.record_batch([pa.array([partition], pa.int32()), pa.array([packed], pa.binary())], schema=_MESSAGES)
 

@@ -17,6 +17,7 @@ from multiprocessing.connection import Client, Connection
 
 from pyspark.serializers import CPickleSerializer
 
+from penstock.clock import SYSTEM_CLOCK
 from penstock.engine.task.level import partition_of, run_level, run_route
 from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import EpochJob, Message, Report, RouteTask, SiteReport
@@ -200,11 +201,11 @@ class Worker:
                 self._begin(request)
                 return None
             case RouteRequest(context, task):
-                return self._sent(here := self._contexts[context], run_route(here.job, task))
+                return self._sent(here := self._contexts[context], run_route(here.job, task, SYSTEM_CLOCK))
             case SiteRequest(context, subquery, partition, blobs):
                 here = self._contexts[context]
                 inbox = [*here.inboxes.pop((subquery, partition), []), *_opened(blobs)]
-                return self._sent(here, run_level(here.job, subquery, partition, inbox))
+                return self._sent(here, run_level(here.job, subquery, partition, inbox, SYSTEM_CLOCK))
 
     def _begin(self, begin: StartEpoch) -> None:
         """Start or update the context of an epoch, and drop contexts that are no longer needed."""

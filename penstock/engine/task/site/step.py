@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from penstock.balance.stats import SiteStatistics
 from penstock.checkpoint.manifest import SiteState
+from penstock.clock import Clock
 from penstock.engine.marks import least
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.task.exchange.branches import Branches
@@ -35,16 +36,16 @@ from penstock.storage.faults import FaultPoint, reach
 MOST_PENDING = 16  # slices of a port's pending rows: every item searches all of them for its rows
 
 
-def site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob]) -> Iterator[Message]:
+def site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob], clock: Clock) -> Iterator[Message]:
     """Yield the messages of one site: blobs for the subqueries that it feeds, and last its report. The files that the
     report names are durable only when the iterator is exhausted."""
-    return _Step(job, subquery, site).run(blobs)
+    return _Step(job, subquery, site, clock).run(blobs)
 
 
 class _Step:
     """The step of one site in one epoch; run it once."""
 
-    def __init__(self, job: EpochJob, subquery: int, site: int) -> None:
+    def __init__(self, job: EpochJob, subquery: int, site: int, clock: Clock) -> None:
         self._job, self._subquery, self._site = job, job.program.subqueries[subquery], site
         self._operator = self._subquery.operator
         self._state, self._directory = job.sites[subquery][site], job.directories[subquery]
@@ -55,13 +56,13 @@ class _Step:
         access = run_access(job, part, self._state.needed_slices())
         schemas = RunSchemas(job.program, self._subquery, self._state)
         self._storage = Storage(job.runs, job.epoch, part, access, self._syncing.later, schemas.of)
-        self._watch = Stopwatch()
+        self._watch = Stopwatch(clock)
         if subquery in job.regridded and isinstance(self._operator, Gridded):
             self._state = spread_anew(self._storage, self._operator, self._state, self._directory.ranges_of(site))
         urgent = self._directory.cells_of(site, gathering=True)
         self._work = Work(
             self._operator, job.limits, self._branches, self._storage, self._watch, urgent, self._state.turn,
-            job.told_keys[subquery] if job.told_keys else (),
+            job.told_keys[subquery] if job.told_keys else (), clock=clock,
         )  # fmt: skip
 
     def run(self, blobs: Iterable[Blob]) -> Iterator[Message]:

@@ -3,7 +3,6 @@ before the deadline, and which closings are deferred."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from penstock.balance.flushing import IDLE_SHARE, LAZY, LEAST_SHARE, Closing, at_least, pressing
 from penstock.checkpoint.manifest import RangeMark
+from penstock.clock import Clock
 from penstock.engine.marks import behind, moved_to, restricted
 from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.task.exchange.branches import Branches
@@ -55,10 +55,12 @@ class Work:
         urgent: Sequence[HashRange] = (),
         turn: int = 0,
         told_keys: Collection[int] = (),
+        *,
+        clock: Clock,
     ) -> None:
         self._operator, self._limits, self._urgent = operator, limits, urgent
         self._branches, self._storage, self._watch = branches, storage, watch
-        self.deadline = Deadline(limits)
+        self._clock, self.deadline = clock, Deadline(limits, clock)
         self.turn = turn
         self.done: list[HashRange] = []
         self.worked: list[Worked] = []
@@ -98,9 +100,9 @@ class Work:
         plan = flush(ready, marks, upto, view, self._operator, self._limits)
         self.put_off += [stretch.range for stretch in plan.later]
         marks = self._run_items(items(plan.now, view, self._limits.item_rows), marks, view, upto)
-        began = time.perf_counter()
-        marks = self._run_items(_in_idle_time(plan.later, view, self._limits), marks, view, upto)
-        self.flushed += time.perf_counter() - began
+        began = self._clock.monotonic()
+        marks = self._run_items(_in_idle_time(plan.later, view, self._limits, self._clock), marks, view, upto)
+        self.flushed += self._clock.monotonic() - began
         self._watch.lap("work")
         return marks, sorted(stretch.range for stretch in work if stretch.waits)
 
@@ -135,7 +137,7 @@ class Work:
 
     def _do(self, item: WorkItem, portion: Portion) -> None:
         """Run the operator on one item, pass its results on, and record its cost."""
-        began, output = time.perf_counter(), 0
+        began, output = self._clock.monotonic(), 0
         self._unworked -= portion.rows_to_do(True)
         done = self._operator.work(portion)
         for results in done.results:  # a generator: results are not all in memory at once
@@ -148,7 +150,7 @@ class Work:
         self.done.append(item.range)
         if item.range not in self._urgent:  # urgent items are out of turn: they must not move it
             self.turn = item.range.high % HASH_END
-        self.worked.append(Worked(item.range, time.perf_counter() - began, output))
+        self.worked.append(Worked(item.range, self._clock.monotonic() - began, output))
 
 
 @dataclass(frozen=True)
@@ -182,13 +184,13 @@ def flush(
     )
 
 
-def _in_idle_time(later: Iterable[Stretch], view: StateView, limits: WorkLimits) -> Iterator[WorkItem]:
+def _in_idle_time(later: Iterable[Stretch], view: StateView, limits: WorkLimits, clock: Clock) -> Iterator[WorkItem]:
     """Yield deferred work in small items until the idle seconds have passed; nothing unless the site is lazy."""
     if limits.flushing.mode != LAZY:
         return
-    stop = time.monotonic() + limits.idle_seconds
+    stop = clock.monotonic() + limits.idle_seconds
     for item in items(later, view, min(_IDLE_ITEM_ROWS, limits.item_rows)):
-        if time.monotonic() >= stop:
+        if clock.monotonic() >= stop:
             return
         yield item
 
@@ -250,16 +252,16 @@ def _nothing_due(marks: Iterable[RangeMark], work: Iterable[Stretch], upto: Mark
 class Deadline:
     """Decides whether one more item may start. The first item always may."""
 
-    def __init__(self, limits: WorkLimits) -> None:
-        self._limits = limits
-        self._stop = None if limits.seconds is None else time.monotonic() + limits.seconds
+    def __init__(self, limits: WorkLimits, clock: Clock) -> None:
+        self._limits, self._clock = limits, clock
+        self._stop = None if limits.seconds is None else clock.monotonic() + limits.seconds
         self.done = 0
 
     def allows(self) -> bool:
         """Return whether one more item may start."""
         if self.done == 0:
             return True
-        in_time = self._stop is None or time.monotonic() < self._stop
+        in_time = self._stop is None or self._clock.monotonic() < self._stop
         return in_time and (self._limits.items is None or self.done < self._limits.items)
 
     def patience(self, nothing_else: bool, overfull: bool = False) -> float | None:
@@ -270,4 +272,4 @@ class Deadline:
             return 0.0
         if self._stop is None or overfull:
             return None
-        return max(0.0, self._stop - time.monotonic()) if nothing_else else 0.0
+        return max(0.0, self._stop - self._clock.monotonic()) if nothing_else else 0.0
