@@ -27,6 +27,7 @@ from penstock.engine.driver.adapt import Adaptation
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop
 from penstock.engine.driver.move_state import rehomed
+from penstock.engine.driver.recovery import recover
 from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
 from penstock.settings import Settings
@@ -137,7 +138,7 @@ def loop_over(stream: Stream, directory: Directory) -> Iterator[EpochLoop]:
     with tempfile.TemporaryDirectory(prefix="penstock-directory-") as folder:
         query = compile_query(stream.to.files(f"{folder}/out").sink, CompileOptions.of(settings))
         checkpoint = Checkpoint.open(Path(folder) / "ck")
-        loop = EpochLoop(query, checkpoint, InlineExecutor(), settings)
+        loop = EpochLoop(recover(query, checkpoint, settings), InlineExecutor())
         loop._adaptation = Adaptation([directory] * len(loop.directories), [()] * len(loop.directories), [], print)
         yield loop
         checkpoint.close()

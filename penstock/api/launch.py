@@ -32,6 +32,7 @@ from penstock.connectors.source import AttachedConnector, ListingConnector
 from penstock.engine.driver.executor import Executor, InlineExecutor
 from penstock.engine.driver.loop import EpochLoop
 from penstock.engine.driver.outputs import Outputs
+from penstock.engine.driver.recovery import recover
 from penstock.engine.driver.standing import rows_of
 from penstock.engine.driver.steering import Steering
 from penstock.errors import ConfigError, PenstockError
@@ -75,7 +76,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
         else:
             with _starting(settings, ears, shows), using_disks(among_others=True):
                 executor = executor_for(settings, handed_over=bool(_attached(query)))
-        loop = EpochLoop(query, store, executor, settings, ears.hear, SYSTEM_CLOCK)
+        loop = EpochLoop(recover(query, store, settings, ears.hear), executor, ears.hear, SYSTEM_CLOCK)
         for source in _attached(query):
             source.attach(store.root)
         with using_disks():

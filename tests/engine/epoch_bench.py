@@ -17,6 +17,7 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.engine.driver.commit import source_marks
 from penstock.engine.driver.executor import Executor, InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.engine.driver.recovery import recover
 from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
 from penstock.progress.mark import Mark
@@ -55,7 +56,9 @@ class Bench:
             self.loop.checkpoint.close()
         settings = Settings(**self.settings)
         query = compile_query(self.stream.to.files(str(self.folder / "out")).sink, CompileOptions.of(settings))
-        self.loop = EpochLoop(query, Checkpoint.open(self.folder / "ck"), self.executor, settings, clock=self.clock)
+        self.loop = EpochLoop(
+            recover(query, Checkpoint.open(self.folder / "ck"), settings), self.executor, clock=self.clock
+        )
 
     def step(self, epochs: int = 1) -> list[Mark]:
         for _ in range(epochs):

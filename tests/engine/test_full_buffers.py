@@ -15,6 +15,7 @@ from penstock.api.streams import Stream
 from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.engine.driver.recovery import recover
 from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
 from penstock.settings import Settings
@@ -40,7 +41,7 @@ def test_a_buffer_is_never_overfull(kind: str, rows: int, random: Random, tmp_pa
     ready = query.to.files(str(tmp_path / "out"))
     settings = Settings(items=1, item_rows=1, buffer_rows=rows, sites=3, rows_per_epoch=200, grid="4x4")
     compiled = compile_query(ready.sink, CompileOptions.of(settings))
-    loop = EpochLoop(compiled, Checkpoint.open(tmp_path / "ck"), InlineExecutor(), settings)
+    loop = EpochLoop(recover(compiled, Checkpoint.open(tmp_path / "ck"), settings), InlineExecutor())
     waiting = [0]
     while loop.step() is not Outcome.FINISHED:
         waiting += [report.backlog for report in loop.last.reports]

@@ -22,6 +22,7 @@ from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.grids import may_regrid, regridded
 from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.engine.driver.recovery import recover
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.errors import StorageError
 from penstock.operators.protocol import Gridded
@@ -73,7 +74,7 @@ def opened(
 ) -> EpochLoop:
     chosen = replace(Settings(), order="in" if kind == "in order" else "any", **settings)  # type: ignore[arg-type]
     compiled = compile_query(query.to.files(str(folder / "out")).sink, CompileOptions.of(chosen))
-    return EpochLoop(compiled, Checkpoint.open(folder / "ck"), executor or InlineExecutor(), chosen)
+    return EpochLoop(recover(compiled, Checkpoint.open(folder / "ck"), chosen), executor or InlineExecutor())
 
 
 def cells_of_sites(loop: EpochLoop) -> Counter[int]:

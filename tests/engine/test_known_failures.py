@@ -26,6 +26,7 @@ from penstock.checkpoint.store import Checkpoint, epoch_of_name
 from penstock.connectors.sinks.sink import RowWriter
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop
+from penstock.engine.driver.recovery import recover
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.errors import CheckpointError, SourceError, StorageError
 from penstock.events import EpochCommitted, Event
@@ -126,7 +127,7 @@ def test_a1_a_driver_that_was_overtaken_commits_and_publishes_nothing(
         launch(scenario, place, Way(), until=lead).wait()
 
     settings = Settings(master="inline", on_bad_row="divert", rows_per_epoch=1)
-    loop = EpochLoop(compile_query(scenario.into(place).sink), checkpoint, _Overtaken(overtake), settings)
+    loop = EpochLoop(recover(compile_query(scenario.into(place).sink), checkpoint, settings), _Overtaken(overtake))
     loop.step()
     loop.step()
     if not noticed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ import penstock as ps
 from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.engine.driver.recovery import recover
+from penstock.events import Event
 from penstock.plan.compile.subqueries import compile_query
 from penstock.settings import Settings
 
@@ -24,7 +27,7 @@ def followed(folder: Path, levels: int) -> EpochLoop:
     for _ in range(levels):
         stream = stream.window(ps.sliding("10s", every="3s")).agg(n=ps.count())
     ready = stream.to.files(str(folder / "out"))
-    return EpochLoop(compile_query(ready.sink), Checkpoint.open(folder / "ck"), InlineExecutor(), Settings())
+    return EpochLoop(recover(compile_query(ready.sink), Checkpoint.open(folder / "ck"), Settings()), InlineExecutor())
 
 
 def add(folder: Path, name: str, *seconds: int) -> None:
@@ -49,10 +52,8 @@ def test_work_that_a_deadline_left_is_worth_an_epoch_without_news(tmp_path: Path
     stream = ps.read.table(rows, time="ts").group_by("k").window(ps.tumbling("10s")).agg(n=ps.count())
     settings = Settings(items=1, item_rows=1)
     loop = EpochLoop(
-        compile_query(stream.to.files(str(tmp_path / "out")).sink),
-        Checkpoint.open(tmp_path / "ck"),
+        recover(compile_query(stream.to.files(str(tmp_path / "out")).sink), Checkpoint.open(tmp_path / "ck"), settings),
         InlineExecutor(),
-        settings,
     )
     outcomes = [loop.step()]
     while outcomes[-1] is not Outcome.FINISHED:
@@ -60,3 +61,15 @@ def test_work_that_a_deadline_left_is_worth_an_epoch_without_news(tmp_path: Path
     assert set(outcomes[:-1]) == {Outcome.WORKED}
     assert len(outcomes) > 10
     assert pq.read_table(tmp_path / "out").num_rows == 51
+
+
+def test_a_loop_touches_no_file_before_its_first_step(tmp_path: Path) -> None:
+    add(tmp_path, "f0", 1, 50)
+    stream = ps.read.files(str(tmp_path / "*.parquet"), time="ts")
+    sink = stream.to.files(str(tmp_path / "out")).sink
+    recovered = recover(compile_query(sink), Checkpoint.open(tmp_path / "ck"), Settings())
+    for path in tmp_path.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    told: list[Event] = []
+    loop = EpochLoop(recovered, InlineExecutor(), told.append)
+    assert (loop.manifest, told, list(tmp_path.iterdir())) == (recovered.manifest, [], [])

@@ -24,6 +24,7 @@ from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.commit import has_pending, source_marks
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.engine.driver.recovery import recover
 from penstock.errors import ConfigError
 from penstock.events import EpochCommitted
 from penstock.operators.protocol import ClosesWindows
@@ -207,7 +208,7 @@ def followed(folder: Path, levels: int, **settings: object) -> EpochLoop:
         stream = stream.group_by("k").window(ps.tumbling(WINDOW)).agg(n=ps.count())
     ready = stream.to.files(str(folder / "out"))
     checkpoint = Checkpoint.open(folder / "ck")
-    return EpochLoop(compile_query(ready.sink), checkpoint, InlineExecutor(), Settings(**settings))  # type: ignore[arg-type]
+    return EpochLoop(recover(compile_query(ready.sink), checkpoint, Settings(**settings)), InlineExecutor())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("flush", MODES)

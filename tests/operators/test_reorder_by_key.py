@@ -17,6 +17,7 @@ from penstock.api.write import Ready
 from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.engine.driver.recovery import recover
 from penstock.errors import QueryError
 from penstock.operators.reorder import Reorder
 from penstock.plan.compile.subqueries import compile_query
@@ -55,7 +56,7 @@ def test_a_function_sees_each_key_in_order_on_several_sites(case: int, random: R
         sites=4, items=random.choice([None, 1]), item_rows=random.choice([1, 1000]), hash_bits=random.choice([2, 64])
     )
     compiled = compile_query(query.to.files(str(tmp_path / "out")).sink, CompileOptions.of(settings))
-    loop = EpochLoop(compiled, Checkpoint.open(tmp_path / "ck"), InlineExecutor(), settings)
+    loop = EpochLoop(recover(compiled, Checkpoint.open(tmp_path / "ck"), settings), InlineExecutor())
     busy: set[int] = set()
     while loop.step() is not Outcome.FINISHED:
         busy |= {report.site for report in loop.last.reports if report.rows_in}

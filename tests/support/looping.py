@@ -9,6 +9,7 @@ from penstock.checkpoint.store import Checkpoint
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.engine.driver.executor import Executor
 from penstock.engine.driver.loop import EpochLoop, Outcome
+from penstock.engine.driver.recovery import recover
 from penstock.events import Event
 from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
@@ -30,7 +31,7 @@ def looping(
     checkpoint = Checkpoint.open(place.checkpoint)
     try:
         query = compile_query(scenario.into(place).sink, CompileOptions.of(settings))
-        yield EpochLoop(query, checkpoint, executor, settings, told.append, clock), told
+        yield EpochLoop(recover(query, checkpoint, settings, told.append), executor, told.append, clock), told
     finally:
         checkpoint.close()
 

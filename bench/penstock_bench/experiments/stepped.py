@@ -11,6 +11,7 @@ from penstock.api.launch import executor_for, settings_from
 from penstock.api.write import Ready
 from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.loop import EpochLoop
+from penstock.engine.driver.recovery import recover
 from penstock.events import Event
 from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
@@ -27,7 +28,7 @@ def stepped(
     executor = None
     try:
         executor = executor_for(settings)
-        yield EpochLoop(query, store, executor, settings, tell)
+        yield EpochLoop(recover(query, store, settings, tell), executor, tell)
     finally:
         if executor is not None:
             executor.close()

@@ -53,20 +53,23 @@ class Intake:
 
 
 class SourceIntake:
-    """The readers of all sources, and the limits on their rows. Its state need not survive a crash."""
+    """The readers of all sources, and the limits on their rows. It starts from the `states` of the sources; its own
+    state need not survive a crash."""
 
-    def __init__(self, sources: Sequence[Source], settings: Settings, clock: Clock) -> None:
-        self._sources, self._settings, self._clock = sources, settings, clock
-        self._readers: tuple[Reader, ...] = tuple(s.connector.open(s.schema, s.time) for s in sources)  # type: ignore[attr-defined]
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        readers: tuple[Reader, ...],
+        states: Sequence[SourceState],
+        settings: Settings,
+        clock: Clock,
+    ) -> None:
+        self._sources, self._readers, self._settings, self._clock = sources, readers, settings, clock
         self._clocks = [str(source.schema.field(source.time).type) for source in sources]
         fixed = settings.rows_per_epoch
         self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds or EPOCH_SECONDS)
         self._activity = begun(len(sources), clock.monotonic())
         self._backlog = 0
-        self.standings: tuple[LeadOfSource, ...] = ()
-
-    def begin(self, states: Sequence[SourceState]) -> None:
-        """Start from these source states."""
         self.standings = tuple(
             LeadOfSource(mark, state.ended, clock=clock)
             for mark, state, clock in zip(source_marks(states), states, self._clocks, strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -11,24 +10,20 @@ from functools import partial
 
 from penstock.balance.controller import controllers
 from penstock.balance.decisions import Change
-from penstock.balance.flushing import Flushing, IdleBudget
+from penstock.balance.flushing import IdleBudget
 from penstock.balance.intake.admission import EPOCH_SECONDS
 from penstock.balance.intake.lead import LeadOfSource
 from penstock.balance.stats import RoundStats
-from penstock.checkpoint.manifest import FORMAT, Manifest, SourceState, Totals
-from penstock.checkpoint.store import Checkpoint
+from penstock.checkpoint.manifest import Manifest, SourceState
 from penstock.clock import SYSTEM_CLOCK, Clock
-from penstock.connectors.source import Offer
 from penstock.engine.driver.adapt import Adaptation
-from penstock.engine.driver.commit import epoch_committed, has_pending, next_manifest, nothing_yet, source_states
+from penstock.engine.driver.commit import epoch_committed, has_pending, next_manifest, source_states
 from penstock.engine.driver.effort import Explosions, flushed_seconds, only_put_off
 from penstock.engine.driver.executor import Executor, Room, disagreement, successes
-from penstock.engine.driver.gathering import fits
-from penstock.engine.driver.grids import GriddedProgram, first_directory, under
+from penstock.engine.driver.grids import GriddedProgram
 from penstock.engine.driver.intake import Intake, SourceIntake
-from penstock.engine.driver.move_state import rescaled
-from penstock.engine.driver.outputs import Outputs
-from penstock.engine.driver.query_file import another_query, describe_query, refuse_unfit
+from penstock.engine.driver.planner import EpochPlanner
+from penstock.engine.driver.recovery import Recovered, ignore
 from penstock.engine.stopwatch import Stopwatch, epoch_timed
 from penstock.engine.task.site.loads import round_of
 from penstock.engine.wire.job import (
@@ -38,15 +33,10 @@ from penstock.engine.wire.job import (
     RouteReport,
     RouteTask,
     SiteReport,
-    SourceProgress,
-    WorkLimits,
 )
 from penstock.errors import PenstockError
-from penstock.events import EpochDropped, Event, RunFinished, RunRecovered
-from penstock.plan.compile.subqueries import Query
-from penstock.plan.fingerprint import fingerprint
+from penstock.events import EpochDropped, Event, RunFinished
 from penstock.progress.mark import Mark
-from penstock.settings import Settings
 from penstock.state.directory import Directory
 from penstock.storage.faults import FaultPoint, reach
 
@@ -61,7 +51,7 @@ class Outcome(Enum):
 
 
 class EpochLoop:
-    """The epoch loop of one run.
+    """The epoch loop of one run. It starts from what `recover` returns, and does nothing before the first `step`.
 
     Invariant between calls: `manifest` is the newest one of the checkpoint, and all files that it names are published.
     `_ahead` is the input of the next epoch if the executor has started to read it.
@@ -69,32 +59,27 @@ class EpochLoop:
 
     def __init__(
         self,
-        query: Query,
-        checkpoint: Checkpoint,
+        recovered: Recovered,
         executor: Executor,
-        settings: Settings,
-        tell: Callable[[Event], None] = lambda event: None,
+        tell: Callable[[Event], None] = ignore,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self.query, self.checkpoint, self._executor, self._settings, self._tell = (
-            query, checkpoint, executor, settings, tell,
-        )  # fmt: skip
-        self._fingerprint = fingerprint(query.sink, query.options)
-        self.outputs = Outputs(query, settings, checkpoint.root)
-        self._clock, self.abandoned = clock, False
+        query, settings = recovered.query, recovered.settings
+        self.query, self.checkpoint, self.manifest = query, recovered.checkpoint, recovered.manifest
+        self.outputs, self._settings = recovered.outputs, settings
+        self._executor, self._tell, self._clock = executor, tell, clock
+        self.abandoned = False
         self._ahead: Intake | None = None
         self.watched, self.last = False, LastEpoch()
         self.figures, self.figures_epoch = tuple[RoundStats, ...](), -1  # newest statistics of sites and groups
         self._last_epoch: Stopwatch | None = None  # started at the end of the last epoch
-        self._program = GriddedProgram(query.program)
-        self._inlet = SourceIntake(query.sources, settings, clock)
+        self._planner = EpochPlanner(
+            GriddedProgram(query.program), settings, self.checkpoint.runs, self.outputs.places(), self.outputs.late
+        )
+        self._inlet = SourceIntake(query.sources, recovered.readers, self.manifest.sources, settings, clock)
         self._explosions = Explosions(len(query.program.subqueries), tell)
-        self._flushing = Flushing(settings.flush, settings.max_delay)
         self._leisure = IdleBudget(settings.epoch_seconds or EPOCH_SECONDS)
         self.room = Room(settings.on_full == "wait", tell)
-        with checkpoint.explaining():
-            self.manifest = self._recover()
-        self._inlet.begin(self.manifest.sources)
         self._adaptation = Adaptation(
             [state.directory for state in self.manifest.subqueries],
             [subquery.operator for subquery in query.program.subqueries],
@@ -132,54 +117,6 @@ class EpochLoop:
         self.abandoned = True
         self._executor.cancel()
 
-    # -- recovery ------------------------------------------------------------------------------------------------
-
-    def _recover(self) -> Manifest:
-        """Return the manifest to go on from, after publishing what it names and removing files of uncommitted
-        epochs."""
-        found = self.checkpoint.newest()
-        manifest = self._begin() if found is None else self._continue(found)
-        self.outputs.prepare(manifest)
-        self.outputs.publish(manifest)
-        staging = (*self.outputs.staging().values(), *self.outputs.left_staging(manifest))
-        self.checkpoint.collect(staging, recovering=True)
-        reach(FaultPoint.RECOVERED)
-        return replace(manifest, folders=self.outputs.folders())
-
-    def _begin(self) -> Manifest:
-        """Create a new checkpoint and return its first manifest."""
-        sites, groups = self._settings.sites, self._settings.groups_per_site
-        operators = [subquery.operator for subquery in self.query.program.subqueries]
-        manifest = Manifest(
-            format=FORMAT,
-            query_id=uuid.uuid4().hex,
-            fingerprint=self._fingerprint,
-            epoch=0,
-            sources=tuple(SourceState(None, {}, False) for _ in self.query.sources),
-            subqueries=tuple(nothing_yet(first_directory(o, sites, groups), o.tracks) for o in operators),
-            staged=(),
-            folders=self.outputs.folders(),
-            totals=Totals(),
-            finished=False,
-            asked_sites=self._settings.sites,
-        )
-        self.outputs.check()
-        describe_query(self.checkpoint.root, self.query)
-        self.checkpoint.commit(manifest)
-        return manifest
-
-    def _continue(self, found: Manifest) -> Manifest:
-        """Return the manifest found, if it belongs to this query, with the number of sites that the run asks for."""
-        if found.fingerprint != self._fingerprint:
-            raise another_query(self.checkpoint.root, self.query)
-        refuse_unfit(found, self.query.program, self.outputs.folders())
-        sites, asked = self._settings.sites, found.asked_sites
-        subqueries = found.subqueries
-        if sites != asked and all(fits(state, sites) for state in subqueries):
-            subqueries, asked = tuple(rescaled(state, sites) for state in subqueries), sites
-        self._tell(RunRecovered(found.epoch, subqueries != found.subqueries))
-        return replace(found, subqueries=subqueries, asked_sites=asked)
-
     # -- one epoch -----------------------------------------------------------------------------------------------
 
     def step(self) -> Outcome:
@@ -195,10 +132,10 @@ class EpochLoop:
             self._settle()
         intake, self._ahead = self._ahead or self._intake(self.manifest.sources, self._inlet.standings), None
         self._inlet.standings = intake.standings
-        bounds = self._inlet.floors(intake, self.manifest.sources)
-        if not self._worth_running(intake, bounds):
+        floors = self._inlet.floors(intake, self.manifest.sources)
+        if not self._planner.worth_running(self.manifest, intake, floors):
             return Outcome.IDLE
-        job = self._plan(intake, bounds)
+        job = self._job(intake, floors)
         watch.lap("plan")
         reach(FaultPoint.PLANNED)
         reports = self._run(job, intake)
@@ -208,7 +145,7 @@ class EpochLoop:
         self._make_true(after, watch)
         self._inlet.concluded(after.totals.rows_in - before.totals.rows_in, watch.seconds, reports)
         self._leisure = self._leisure.after(watch.seconds, flushed_seconds(reports))
-        pending = has_pending(after, self.query.program) and not only_put_off(self._flushing, reports)
+        pending = has_pending(after, self.query.program) and not only_put_off(self._planner.flushing, reports)
         self._tell(epoch_committed(before, after, intake.waiting, watch.seconds, pending, reports))
         self._explosions.hear(after.epoch, reports)
         self._hear_of(job, reports, watch.seconds)
@@ -266,55 +203,13 @@ class EpochLoop:
             return None
         with suppress(PenstockError):  # the next epoch will raise it again
             self._ahead = self._intake(source_states(job, intake.offers, routes), intake.standings, intake.rows)
-            inputs = tuple(task.input for task in self._ahead.routes)
-            program = self._program.under(self._ahead.directories)
-            following = replace(
-                job, epoch=job.epoch + 1, program=program, route_inputs=inputs, directories=self._ahead.directories
-            )
-            return following, self._ahead.routes
+            return self._planner.ahead(job, self._ahead), self._ahead.routes
         return None
 
-    def _worth_running(self, intake: Intake, bounds: Sequence[Mark]) -> bool:
-        """Return whether an epoch would do anything: there is input, a new mark, a changed directory, or pending
-        work."""
-        changed = any(
-            offer.splits or offer.ended != state.ended or _moved_on(state, offer) or floor > state.floor
-            for offer, state, floor in zip(intake.offers, self.manifest.sources, bounds, strict=True)
-        )
-        moved = any(s.directory != d for s, d in zip(self.manifest.subqueries, intake.directories, strict=True))
-        return changed or moved or has_pending(self.manifest, self.query.program)
-
-    def _plan(self, intake: Intake, bounds: Sequence[Mark]) -> EpochJob:
+    def _job(self, intake: Intake, floors: Sequence[Mark]) -> EpochJob:
         """Return the job of the next epoch."""
-        program, states = self._program.under(intake.directories), self.manifest.subqueries
-        operators = [subquery.operator for subquery in program.subqueries]
-        subqueries = list(map(under, states, intake.directories, operators))
-        changed = [n for n, state in enumerate(states) if state.directory.grid != intake.directories[n].grid]
-        return EpochJob(
-            epoch=self.manifest.epoch + 1,
-            program=program,
-            route_inputs=tuple(task.input for task in intake.routes),
-            sources=tuple(
-                SourceProgress(state.marks, offer.ended, offer.finished, floor, state.rows)
-                for state, offer, floor in zip(self.manifest.sources, intake.offers, bounds, strict=True)
-            ),
-            directories=intake.directories,
-            sites=tuple(state.sites for state in subqueries),
-            runs=self.checkpoint.runs,
-            outputs=self.outputs.places(),
-            late_outputs=self.outputs.late,
-            limits=self._limits(intake.waiting),
-            divert_bad_rows=self._settings.on_bad_row == "divert",
-            tell_loads=self._adaptation.listens or self.watched,
-            cache=self._settings.cache,
-            cache_bytes=self._settings.cache_bytes,
-            told_keys=self._explosions.known,
-            regridded=frozenset(changed),
-        )
-
-    def _limits(self, waiting: int) -> WorkLimits:
-        s, idle = self._settings, self._leisure.seconds(waiting)
-        return WorkLimits(s.item_rows, s.items, s.deadline_seconds, self._flushing, idle, s.buffer_rows)
+        idle, wants = self._leisure.seconds(intake.waiting), self._adaptation.listens or self.watched
+        return self._planner.job(self.manifest, intake, floors, idle, wants, self._explosions.known)
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
         """Run the job until its tasks agree, and return their reports; raise an error after too many attempts."""
@@ -335,9 +230,3 @@ class EpochLoop:
             detail=f"{self._settings.attempts_per_epoch} attempts: tasks disagreed each time; at last {reason}",
             hint="check for executors that are lost repeatedly; the checkpoint is intact, restart the query",
         )
-
-
-def _moved_on(state: SourceState, offer: Offer) -> bool:
-    """Return whether the progress of a source has changed, with or without rows. Before its first rows it may have
-    none."""
-    return offer.progress != (state.progress or {})
