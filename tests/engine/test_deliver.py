@@ -38,7 +38,7 @@ def test_a_row_of_a_theta_join_travels_once_per_site(port: int, sites: int, grid
     messages = blobs_for_sites(spread, directory, Subquery(0, join, ()), Header("p", "a", port=port))
     received = []
     for message in messages:
-        home, sent = directory.ranges_of(message.site), message.content.rows  # type: ignore[union-attr]
+        home, sent = directory.ranges_of(message.to.site), message.content.rows  # type: ignore[union-attr]
         if sent is not None:
             values = sent.column(f"v{port}").to_pylist()
             assert len(values) == len(set(values)), "a row travelled twice to one site"
@@ -58,9 +58,9 @@ def test_each_row_goes_to_the_home_of_its_hash_however_scattered_the_groups_are(
     names = uniform(1, groups).groups
     directory = Directory(sites, names, tuple(random.randrange(sites) for _ in names))
     messages = list(blobs_for_sites(rows, directory, Subquery(0, join, ()), Header("p", "a")))
-    assert [message.site for message in messages] == list(range(sites))
+    assert [message.to.site for message in messages] == list(range(sites))
     for message in messages:
-        home, sent = directory.ranges_of(message.site), message.content.rows  # type: ignore[union-attr]
+        home, sent = directory.ranges_of(message.to.site), message.content.rows  # type: ignore[union-attr]
         wanted = pa.concat_tables([rows.slice(0, 0), *(rows[part.rows(hashes_of(rows))] for part in home)])
         assert (rows.slice(0, 0) if sent is None else sent).equals(wanted)
 
@@ -83,13 +83,13 @@ def test_rows_of_spread_hashes_go_to_their_cells_however_scattered_the_groups_ar
     for message in blobs_for_sites(rows, directory, Subquery(0, join, ()), Header("p", "a", port=port)):
         sent = rows.slice(0, 0) if message.content.rows is None else message.content.rows  # type: ignore[union-attr]
         assert sorted(hashes_of(sent).tolist()) == hashes_of(sent).tolist()
-        for part in directory.stretches_of(message.site):
+        for part in directory.stretches_of(message.to.site):
             assert sent[part.rows(hashes_of(sent))].equals(rows[part.rows(hashes)])
         others = [sent[point(hash_).rows(hashes_of(sent))] for hash_ in spread]
-        in_groups = sum(len(hashes[part.rows(hashes)]) for part in directory.stretches_of(message.site))
+        in_groups = sum(len(hashes[part.rows(hashes)]) for part in directory.stretches_of(message.to.site))
         assert sent.num_rows == in_groups + sum(table.num_rows for table in others)
         for hash_, table in zip(spread, others, strict=True):
-            here = message.site in directory.cells_at(hash_).sites  # type: ignore[union-attr]
+            here = message.to.site in directory.cells_at(hash_).sites  # type: ignore[union-attr]
             if port == 1 or not here:
                 assert table.equals(rows[point(hash_).rows(hashes)].slice(0, None if here else 0))
             dealt += table.column(TIME).to_pylist()

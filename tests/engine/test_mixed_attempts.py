@@ -44,7 +44,7 @@ def _is_blob(message: Message) -> bool:
 
 def _some_blobs_of_another_attempt(first: Messages, again: Callable[[], Messages]) -> Messages:
     second = again()
-    return [b if _is_blob(a) and a.site == 1 else a for a, b in zip(first, second, strict=True)]
+    return [b if _is_blob(a) and a.to.site == 1 else a for a, b in zip(first, second, strict=True)]
 
 
 def _the_reports_of_another_attempt(first: Messages, again: Callable[[], Messages]) -> Messages:
@@ -52,7 +52,7 @@ def _the_reports_of_another_attempt(first: Messages, again: Callable[[], Message
 
 
 def _blobs_of_both_attempts(first: Messages, again: Callable[[], Messages]) -> Messages:
-    return first + [m for m in again() if _is_blob(m) and m.site == 0]
+    return first + [m for m in again() if _is_blob(m) and m.to.site == 0]
 
 
 def _one_blob_twice(first: Messages, again: Callable[[], Messages]) -> Messages:

@@ -149,7 +149,7 @@ def test_sites_tell_of_their_groups_while_somebody_watches(tmp_path: Path) -> No
     run = endless(tmp_path, policy="static")
     try:
         until(lambda: status_of(run).epoch > 3)
-        assert run._loop.figures_epoch == -1
+        assert run._loop.figures_epoch is None
         with watched(run) as status:
             until(lambda: status().groups_told)
             assert status().subqueries[0].hottest

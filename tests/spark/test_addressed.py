@@ -12,17 +12,17 @@ import pyarrow as pa
 import pytest
 
 from penstock.engine.wire.blob import Blob, Header
-from penstock.engine.wire.job import CONTROL, EpochJob, Message, TaskFailure
+from penstock.engine.wire.job import TO_DRIVER, EpochJob, Message, TaskFailure, ToSite
 from penstock.errors import DiskFullError, PenstockError
 from penstock.spark.workers.transport import Addressed, BlobRef, addressed, opened
 
 JOB = cast(EpochJob, SimpleNamespace(width=3))
 LARGE, SMALL = pa.table({"n": range(20_000)}), pa.table({"n": [1, 2]})
-REPORT = Message(CONTROL, 4, TaskFailure("split-0", PenstockError("no")))
+REPORT = Message(TO_DRIVER, TaskFailure("split-0", PenstockError("no")))
 
 
 def message(subquery: int, site: int, rows: pa.Table | None) -> Message:
-    return Message(subquery, site, Blob(Header("split-0", f"to {site}"), rows))
+    return Message(ToSite(subquery, site), Blob(Header("split-0", f"to {site}"), rows))
 
 
 def sent(folder: Path | None) -> list[Addressed]:
@@ -35,7 +35,7 @@ def test_only_large_blobs_are_parcels_and_only_on_one_host(
     with_folder: bool, blobs: list[bool], tmp_path: Path
 ) -> None:
     found = sent(tmp_path if with_folder else None)
-    assert [partition for partition, _ in found] == [0, 1, 2, 1, 1]
+    assert [partition for partition, _ in found] == [0, 1, 2, 1, 0]
     assert [isinstance(message, BlobRef) for _, message in found] == blobs
 
 
@@ -60,7 +60,7 @@ def test_what_arrives_is_what_was_sent_and_parcels_for_later_levels_stay_closed(
     assert [content.rows for content in found[:3]] == [LARGE, SMALL, None]
     assert [content.header.attempt for content in found[:3]] == ["to 0", "to 4", "to 1"]
     assert found[3] == REPORT.content
-    assert [(ref.subquery, ref.site) for ref in passing] == [(1, 5)]
+    assert [ref.to for ref in passing] == [ToSite(1, 5)]
     (later,) = opened(1, addressed(JOB, str(tmp_path), passing), [])
     assert isinstance(later.content, Blob)
     assert later.content.rows == LARGE

@@ -72,7 +72,7 @@ class HostsExecutor:
         for level in range(len(job.program.subqueries)):
             partitions: list[list[Message]] = [[] for _ in range(job.width)]
             for message in messages:
-                partitions[partition_of(message.site, job.width)].append(message)
+                partitions[partition_of(message.to, job.width)].append(message)
             steps = [
                 run_level(self._at(job, site), level, site, inbox, SYSTEM_CLOCK)
                 for site, inbox in enumerate(partitions)

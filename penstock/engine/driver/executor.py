@@ -100,7 +100,7 @@ def _one_level(job: EpochJob, level: int, messages: Iterable[Message], clock: Cl
     """Run the sites of one level, and yield their messages and those that they forward."""
     partitions: list[list[Message]] = [[] for _ in range(job.width)]
     for message in messages:
-        partitions[partition_of(message.site, job.width)].append(message)
+        partitions[partition_of(message.to, job.width)].append(message)
     for partition, inbox in enumerate(partitions):
         yield from run_level(job, level, partition, inbox, clock)
 

@@ -71,7 +71,8 @@ class EpochLoop:
         self.abandoned = False
         self._ahead: Intake | None = None
         self.watched, self.last = False, LastEpoch()
-        self.figures, self.figures_epoch = tuple[RoundStats, ...](), -1  # newest statistics of sites and groups
+        self.figures: tuple[RoundStats, ...] = ()  # newest statistics of sites and groups
+        self.figures_epoch: int | None = None  # the epoch of these
         self._last_epoch: Stopwatch | None = None  # started at the end of the last epoch
         self._planner = EpochPlanner(
             GriddedProgram(query.program), settings, self.checkpoint.runs, self.outputs.places(), self.outputs.late

@@ -54,7 +54,8 @@ class Steering:
         self._asked: list[Asked] = []
         self._lock, self._new = Lock(), list[Request]()
         self._here: dict[str, Future[Answer]] | None = {}
-        self._figures, self._figures_seen = -1, float("-inf")  # epoch of the newest statistics, and when they came
+        self._figures: int | None = None  # epoch of the newest statistics
+        self._figures_seen = float("-inf")  # when they came
 
     def hear(self, event: Event) -> None:
         """Record an event that the status shows or a request waits for."""

@@ -28,12 +28,14 @@ from penstock.engine.task.exchange.late_rows import LateRows
 from penstock.engine.task.site.step import site_step
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import (
-    CONTROL,
+    TO_DRIVER,
     EpochJob,
     Message,
     RouteReport,
     RouteTask,
     TaskFailure,
+    ToDriver,
+    ToSite,
     route_producer,
     site_producer,
 )
@@ -59,17 +61,19 @@ def run_level(
     """Run the site of a partition on its blobs, and forward messages for later levels and reports unchanged."""
     blobs: list[Blob] = []
     for message in messages:
-        if message.subquery == level and isinstance(message.content, Blob):
-            blobs.append(message.content)
-        else:
-            yield message
+        match message:
+            case Message(ToSite(subquery), Blob() as blob) if subquery == level:
+                blobs.append(blob)
+            case _:
+                yield message
     if partition < job.directories[level].sites:
         yield from _guarded(site_producer(level, partition), site_step(job, level, partition, blobs, clock))
 
 
-def partition_of(site: int, width: int) -> int:
-    """Return the partition in which a site runs, among `width` partitions."""
-    return site % width
+def partition_of(to: ToSite | ToDriver, width: int) -> int:
+    """Return the partition to which a message goes, among `width` partitions: the one in which its site runs. For a
+    report, which only passes through, any will do."""
+    return to.site % width if isinstance(to, ToSite) else 0
 
 
 def _guarded(producer: str, messages: Iterator[Message]) -> Iterator[Message]:
@@ -78,7 +82,7 @@ def _guarded(producer: str, messages: Iterator[Message]) -> Iterator[Message]:
     try:
         yield from messages
     except PenstockError as error:
-        yield Message(CONTROL, 0, TaskFailure(producer, error))
+        yield Message(TO_DRIVER, TaskFailure(producer, error))
 
 
 def route(job: EpochJob, task: RouteTask, clock: Clock) -> Iterator[Message]:
@@ -114,7 +118,7 @@ def route(job: EpochJob, task: RouteTask, clock: Clock) -> Iterator[Message]:
         staged=staged,
         time=watch.task_time(),
     )
-    yield Message(CONTROL, task.ordinal, report)
+    yield Message(TO_DRIVER, report)
 
 
 @dataclass(frozen=True)

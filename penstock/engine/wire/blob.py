@@ -28,14 +28,14 @@ class Header:
 
     `branch` is the number of the producer's branch, which ends at `port`. `seen` is the punctuation of a route task
     (None: it saw no rows), `marks` is that of a site, one per track that the branch feeds. `ordinal` is the ordinal of
-    the split (-1: a site sent the blob), and `numbered` is how many row numbers the split used, before any filter.
+    the split (None: a site sent the blob), and `numbered` is how many row numbers the split used, before any filter.
     """
 
     producer: str
     attempt: str
     branch: int = 0
     port: int = 0
-    ordinal: int = -1
+    ordinal: int | None = None
     seen: Seen | None = None
     marks: tuple[Mark, ...] = ()
     numbered: int = 0

@@ -18,8 +18,6 @@ from penstock.progress.mark import BEGIN, Mark
 from penstock.progress.rules import Seen
 from penstock.state.directory import Directory
 
-CONTROL = -1  # the destination of reports: the driver, at the end of the job
-
 
 @dataclass(frozen=True)
 class Output:
@@ -199,11 +197,26 @@ def nothing_follows(reports: Sequence[Report]) -> None:
 
 
 @dataclass(frozen=True)
-class Message:
-    """A message of a task: a blob for a site of a subquery, or a report for the driver."""
+class ToSite:
+    """The destination of a blob: a site of a subquery."""
 
     subquery: int
     site: int
+
+
+@dataclass(frozen=True)
+class ToDriver:
+    """The destination of reports: the driver, at the end of the job."""
+
+
+TO_DRIVER = ToDriver()
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message of a task: a blob for a site, or a report for the driver."""
+
+    to: ToSite | ToDriver
     content: Blob | Report
 
 

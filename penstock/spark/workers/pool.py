@@ -23,7 +23,6 @@ from pyspark import InheritableThread, SparkContext, cloudpickle
 from penstock.scratch import scratch_folder
 from penstock.spark.workers.worker import FilesDurable, Request, SharedPlan, TaskDone, WorkerFailed, serve
 
-NO_WORKER = -1
 _LONGEST_FOLDER = 95  # bytes: the path of a socket can have 107
 PATIENCE = 10.0  # seconds between checks whether other jobs have taken the cores while workers start
 START_SECONDS = 60.0  # seconds to wait for all workers if there are no other jobs: a busy machine starts them slowly
@@ -156,8 +155,8 @@ def _accept_workers(
     while len(connections) < workers:
         with suppress(EOFError):  # a worker that connected and then died
             connection = listener.accept()
-            number = connection.recv()
-            if number == NO_WORKER:
+            number: int | None = connection.recv()
+            if number is None:  # no more workers will connect
                 break
             connections[number] = connection
     arrived.set()
@@ -177,6 +176,6 @@ def _wake_when_late(arrived: threading.Event, cores_are_taken: Callable[[], bool
 
 
 def _wake_listener(address: str, key: bytes) -> None:
-    """Wake the accepting thread by connecting with the number `NO_WORKER`: no more workers will connect."""
+    """Wake the accepting thread by connecting without the number of a worker: no more workers will connect."""
     with suppress(OSError, EOFError), Client(address, authkey=key) as connection:
-        connection.send(NO_WORKER)
+        connection.send(None)

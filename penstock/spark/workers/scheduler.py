@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pyspark import cloudpickle
 
-from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask
+from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, ToSite
 from penstock.spark.failures import cannot_travel
 from penstock.spark.workers.pool import WorkerPool
 from penstock.spark.workers.transport import BlobRef
@@ -47,14 +47,14 @@ class ScheduledEpoch:
         self.splits: Queue = deque(TaskRequest(self, RouteRequest(self.context, route)) for route in largest_first)
         self.unanswered = 0
         self.reports: list[Report] = []
-        self._blobs: dict[tuple[int, int], list[BlobRef]] = {}
+        self._blobs: dict[ToSite, list[BlobRef]] = {}
 
     def take(self, done: TaskDone) -> None:
         """Record the answer to a request."""
         self.unanswered -= done.settled
         self.reports += done.reports
         for ref in done.blobs:
-            self._blobs.setdefault((ref.subquery, ref.site), []).append(ref)
+            self._blobs.setdefault(ref.to, []).append(ref)
 
     def settle(self, settled: FilesDurable) -> None:
         """Record that the files of an earlier answer are durable."""
@@ -66,7 +66,7 @@ class ScheduledEpoch:
         none."""
         own: list[Queue] = [deque() for _ in range(workers)]
         for site in range(self.job.directories[level].sites if self.job.directories else 0):
-            blobs = tuple(self._blobs.pop((level, site), ()))
+            blobs = tuple(self._blobs.pop(ToSite(level, site), ()))
             own[worker_of(site, workers)].append(TaskRequest(self, SiteRequest(self.context, level, site, blobs)))
         return own
 

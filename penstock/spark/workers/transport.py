@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from penstock.engine.task.level import partition_of
 from penstock.engine.wire.blob import Blob, decode
-from penstock.engine.wire.job import CONTROL, EpochJob, Message, TaskFailure
+from penstock.engine.wire.job import TO_DRIVER, EpochJob, Message, TaskFailure, ToSite
 from penstock.errors import StorageError
 from penstock.storage.disk_errors import writing
 
@@ -35,10 +35,9 @@ def available() -> bool:
 
 @dataclass(frozen=True)
 class BlobRef:
-    """A reference to a blob for a site of a subquery: the file, and the offset and length of the blob, in bytes."""
+    """A reference to a blob for a site: the file, and the offset and length of the blob, in bytes."""
 
-    subquery: int
-    site: int
+    to: ToSite
     path: str
     start: int
     length: int
@@ -53,13 +52,13 @@ class BlobRef:
         return decode(pa.py_buffer(mapped))
 
 
-def write_blob_file(folder: str, subquery: int, site: int, blob: Blob) -> BlobRef:
+def write_blob_file(folder: str, to: ToSite, blob: Blob) -> BlobRef:
     """Write a blob to a new file of a folder and return its reference."""
     path = Path(folder) / uuid.uuid4().hex
     with writing(path), pa.OSFile(str(path), "wb") as out:
         blob.write_to(out)
         length = out.tell()
-    return BlobRef(subquery, site, str(path), 0, length)
+    return BlobRef(to, str(path), 0, length)
 
 
 class BlobArena:
@@ -71,12 +70,12 @@ class BlobArena:
         self._path = f"/proc/{os.getpid()}/fd/{descriptor}"
         self._out = pa.PythonFile(os.fdopen(descriptor, "wb", buffering=0), "w")
 
-    def pack(self, subquery: int, site: int, blob: Blob) -> BlobRef:
+    def pack(self, to: ToSite, blob: Blob) -> BlobRef:
         """Append a blob and return its reference."""
         self._out.write(bytes(-self._out.tell() % mmap.ALLOCATIONGRANULARITY))  # offsets of mmap must be aligned
         start = self._out.tell()
         blob.write_to(self._out)
-        return BlobRef(subquery, site, self._path, start, self._out.tell() - start)
+        return BlobRef(to, self._path, start, self._out.tell() - start)
 
     def close(self) -> None:
         """Close the file; readers keep what they have mapped."""
@@ -93,18 +92,18 @@ def addressed(job: EpochJob, folder: str | None, messages: Iterable[Message | Bl
         try:
             packed = _packed(folder, message)
         except StorageError as error:
-            yield 0, Message(CONTROL, 0, TaskFailure("blob", error))
+            yield 0, Message(TO_DRIVER, TaskFailure("blob", error))
             return
-        yield partition_of(message.site, job.width), packed
+        yield partition_of(message.to, job.width), packed
 
 
 def _packed(folder: str | None, message: Message | BlobRef) -> Message | BlobRef:
     """Return a message, with a large blob written to a file and replaced by its reference."""
     match message:
-        case Message(subquery, site, Blob(_, rows) as blob) if (
+        case Message(ToSite() as to, Blob(_, rows) as blob) if (
             folder and rows is not None and rows.nbytes > _LEAST_BYTES
         ):
-            return write_blob_file(folder, subquery, site, blob)
+            return write_blob_file(folder, to, blob)
     return message
 
 
@@ -114,7 +113,7 @@ def opened(level: int, inbox: Iterable[Addressed], passing: list[BlobRef]) -> It
         match message:
             case Message():
                 yield message
-            case BlobRef(subquery, site) if subquery == level:
-                yield Message(subquery, site, message.open())
+            case BlobRef(to) if to.subquery == level:
+                yield Message(to, message.open())
             case _:
                 passing.append(message)

@@ -20,7 +20,7 @@ from pyspark.serializers import CPickleSerializer
 from penstock.clock import SYSTEM_CLOCK
 from penstock.engine.task.level import partition_of, run_level, run_route
 from penstock.engine.wire.blob import Blob
-from penstock.engine.wire.job import EpochJob, Message, Report, RouteTask, SiteReport
+from penstock.engine.wire.job import EpochJob, Message, Report, RouteReport, RouteTask, SiteReport, TaskFailure, ToSite
 from penstock.plan.program import Program
 from penstock.spark.workers.allocator import keep_freed_memory
 from penstock.spark.workers.transport import BlobArena, BlobRef
@@ -168,10 +168,10 @@ class EpochContext:
         self.inboxes: dict[tuple[int, int], list[Message]] = defaultdict(list)
         self._arena: BlobArena | None = None
 
-    def packed(self, message: Message, blob: Blob) -> BlobRef:
+    def packed(self, to: ToSite, blob: Blob) -> BlobRef:
         """Write a blob to shared memory and return its reference."""
         self._arena = self._arena or BlobArena()
-        return self._arena.pack(message.subquery, message.site, blob)
+        return self._arena.pack(to, blob)
 
     def clear_away(self) -> None:
         """Release the shared memory of this epoch."""
@@ -221,16 +221,22 @@ class Worker:
         reports: list[Report] = []
         blobs: list[BlobRef] = []
         for message in messages:
-            if not isinstance(message.content, Blob):
-                reports.append(message.content)
-                if isinstance(message.content, SiteReport):  # the last message; the rest waits for durable files
+            match message:
+                case Message(ToSite() as to, Blob() as blob):
+                    if self._runs(partition := partition_of(to, context.job.width)):
+                        context.inboxes[to.subquery, partition].append(message)
+                    else:
+                        blobs.append(context.packed(to, blob))
+                case Message(content=SiteReport() as report):  # the last message; the rest waits for durable files
+                    reports.append(report)
                     self._rest = messages
                     break
-            elif worker_of(partition := partition_of(message.site, context.job.width), self._workers) == self._number:
-                context.inboxes[message.subquery, partition].append(message)
-            else:
-                blobs.append(context.packed(message, message.content))
+                case Message(content=RouteReport() | TaskFailure() as report):
+                    reports.append(report)
         return TaskDone(tuple(reports), tuple(blobs), settled=self._rest is None)
+
+    def _runs(self, partition: int) -> bool:
+        return worker_of(partition, self._workers) == self._number
 
 
 def worker_of(partition: int, workers: int) -> int:
@@ -240,4 +246,4 @@ def worker_of(partition: int, workers: int) -> int:
 
 def _opened(blobs: Iterable[BlobRef]) -> Iterator[Message]:
     """Yield the messages with the blobs that the references point to."""
-    return (Message(ref.subquery, ref.site, ref.open()) for ref in blobs)
+    return (Message(ref.to, ref.open()) for ref in blobs)

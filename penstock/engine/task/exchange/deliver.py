@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from penstock.checkpoint.store import staged_name
 from penstock.connectors.sinks.sink import RowWriter
 from penstock.engine.wire.blob import Blob, Header
-from penstock.engine.wire.job import EpochJob, Message
+from penstock.engine.wire.job import EpochJob, Message, ToSite
 from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import Copying, Operator
 from penstock.plan.program import Subquery
@@ -43,7 +43,7 @@ def blobs_for_sites(
     if rows is not None and rows.num_rows:
         shares = _shares(rows, directory, subquery.operator, header.port, order)
     for site, share in enumerate(shares):
-        yield Message(subquery.number, site, Blob(header, share))
+        yield Message(ToSite(subquery.number, site), Blob(header, share))
 
 
 def _shares(

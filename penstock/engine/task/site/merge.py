@@ -73,6 +73,7 @@ def _tables_by_port(
         if blob.rows is not None:
             rows = blob.rows
             if subquery.numbers is not None:
+                assert blob.header.ordinal is not None, "only rows of splits are numbered"
                 rows = _renumbered(rows, subquery.numbers, first_numbers[blob.header.ordinal])
             tables[blob.header.port].append(rows)
     return tables
@@ -80,7 +81,7 @@ def _tables_by_port(
 
 def _first_numbers(job: EpochJob, headers: Iterable[Header]) -> dict[int, int]:
     """Return the number of the first row of each split: rows are numbered without gaps, in the order of the splits."""
-    used = {header.ordinal: header.numbered for header in headers if header.ordinal >= 0}
+    used = {header.ordinal: header.numbered for header in headers if header.ordinal is not None}
     following = [source.rows for source in job.sources]
     first: dict[int, int] = {}
     for ordinal in sorted(used):

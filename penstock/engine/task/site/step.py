@@ -24,7 +24,7 @@ from penstock.engine.task.site.storing import RunSchemas, Storage, alive, of_por
 from penstock.engine.task.site.view import StateView
 from penstock.engine.task.site.working import AllMarks, Work
 from penstock.engine.wire.blob import Blob, Header
-from penstock.engine.wire.job import CONTROL, EpochJob, Message, SiteReport, site_producer
+from penstock.engine.wire.job import TO_DRIVER, EpochJob, Message, SiteReport, site_producer
 from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import Gridded, Marks
 from penstock.progress.substreams import low_water_mark
@@ -107,7 +107,7 @@ class _Step:
             flushed=self._work.flushed,
             explosions=tuple(self._work.explosions),
         )
-        yield Message(CONTROL, self._site, report)
+        yield Message(TO_DRIVER, report)
         self._syncing.settle()
 
     def _let_through(self, arrived: Arrived, upto: Marks) -> tuple[Sequence[Sequence[pa.Table]], Held]:
