@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -91,7 +92,8 @@ _THREADS = 4
 
 
 class BackgroundSync:
-    """The files that are being synced. Invariant: a file passed to `later` is durable once `settle` has returned."""
+    """The files that are being synced. Invariant: files passed to `later` are durable when the future that `durable`
+    returns after it has a result."""
 
     def __init__(self) -> None:
         self._under_way: list[Future[None]] = []
@@ -100,10 +102,36 @@ class BackgroundSync:
         """Start to make a finished file durable."""
         self._under_way.append(_threads().submit(sync_file, path))
 
-    def settle(self) -> None:
-        """Wait until all files are durable. Raises the error of a file that could not be synced."""
-        while self._under_way:
-            self._under_way.pop().result()
+    def durable(self) -> Future[None]:
+        """Return a future that is done when all files so far are durable. It has the error of the first file that could
+        not be synced."""
+        every = Future[None]()
+        _Countdown(every, len(self._under_way)).follow(self._under_way)
+        return every
+
+
+class _Countdown:
+    """Completes the future `every` when `left` others have: with the first error, or after the last of them."""
+
+    def __init__(self, every: Future[None], left: int) -> None:
+        self._every, self._left, self._lock = every, left, threading.Lock()
+
+    def follow(self, futures: Sequence[Future[None]]) -> None:
+        """Count these futures, each when it is done."""
+        if not futures:
+            self._every.set_result(None)
+        for one in futures:
+            one.add_done_callback(self._count)
+
+    def _count(self, done: Future[None]) -> None:
+        with self._lock:
+            self._left -= 1
+            if self._every.done():
+                return
+            if (error := done.exception()) is not None:
+                self._every.set_exception(error)
+            elif self._left == 0:
+                self._every.set_result(None)
 
 
 @cache

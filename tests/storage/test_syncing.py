@@ -11,7 +11,7 @@ from penstock.storage import durable as durable_files
 from penstock.storage.durable import BackgroundSync
 
 
-def test_nothing_is_settled_before_every_file_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_durable_before_every_file_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     durable, go_on = [], threading.Event()
 
     def sync(path: Path) -> None:
@@ -24,7 +24,9 @@ def test_nothing_is_settled_before_every_file_is_durable(tmp_path: Path, monkeyp
         files.later(tmp_path / name)
     assert not durable
     threading.Timer(0.05, go_on.set).start()
-    files.settle()
+    every = files.durable()
+    assert not every.done()
+    every.result(30)
     assert sorted(durable) == ["a", "b", "c"]
 
 
@@ -32,4 +34,8 @@ def test_a_file_that_cannot_be_made_durable_is_an_error(tmp_path: Path) -> None:
     files = BackgroundSync()
     files.later(tmp_path / "absent")
     with pytest.raises(FileNotFoundError):
-        files.settle()
+        files.durable().result(30)
+
+
+def test_without_files_nothing_is_waited_for() -> None:
+    assert BackgroundSync().durable().done()

@@ -23,7 +23,7 @@ from penstock.clock import Clock
 from penstock.engine.task import level
 from penstock.engine.task.site.step import site_step
 from penstock.engine.wire.blob import Blob
-from penstock.engine.wire.job import EpochJob, Message
+from penstock.engine.wire.job import EpochJob, SiteResult
 from penstock.errors import PenstockError
 from penstock.operators.protocol import Operator, Portion, WorkResult
 from penstock.plan.program import Program
@@ -94,7 +94,7 @@ def make_sites_slowable() -> None:
     level.site_step = slowed_site_step  # type: ignore[attr-defined]
 
 
-def slowed_site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob], clock: Clock) -> Iterator[Message]:
+def slowed_site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob], clock: Clock) -> SiteResult:
     """Run a site step as the engine does, with an operator that is as slow as the slowdown of now says."""
     slowdown = current_slowdown()
     if slowdown is not None:

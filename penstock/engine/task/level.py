@@ -31,8 +31,10 @@ from penstock.engine.wire.job import (
     TO_DRIVER,
     EpochJob,
     Message,
+    Report,
     RouteReport,
     RouteTask,
+    SiteResult,
     TaskFailure,
     ToDriver,
     ToSite,
@@ -51,14 +53,19 @@ Mask = npt.NDArray[np.bool_]
 
 
 def run_route(job: EpochJob, task: RouteTask, clock: Clock) -> Iterator[Message]:
-    """Yield the messages of one split; an error of Penstock becomes a failure message."""
-    return _guarded(route_producer(task.ordinal), route(job, task, clock))
+    """Yield the messages of one split, or a failure message on an error of Penstock: a retry by the executor would only
+    repeat it."""
+    try:
+        yield from route(job, task, clock)
+    except PenstockError as error:
+        yield Message(TO_DRIVER, TaskFailure(route_producer(task.ordinal), error))
 
 
 def run_level(
     job: EpochJob, level: int, partition: int, messages: Iterable[Message], clock: Clock
 ) -> Iterator[Message]:
-    """Run the site of a partition on its blobs, and forward messages for later levels and reports unchanged."""
+    """Run the site of a partition on its blobs, and forward messages for later levels and reports unchanged. The report
+    of the site is the last message: then its files are durable."""
     blobs: list[Blob] = []
     for message in messages:
         match message:
@@ -67,22 +74,35 @@ def run_level(
             case _:
                 yield message
     if partition < job.directories[level].sites:
-        yield from _guarded(site_producer(level, partition), site_step(job, level, partition, blobs, clock))
+        match run_site(job, level, partition, blobs, clock):
+            case TaskFailure() as failure:
+                yield Message(TO_DRIVER, failure)
+            case SiteResult() as result:
+                yield from result.messages
+                yield Message(TO_DRIVER, once_durable(result))
+
+
+def run_site(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob], clock: Clock) -> SiteResult | TaskFailure:
+    """Run a site on its blobs. Its files may not be durable yet: see `once_durable`."""
+    try:
+        return site_step(job, subquery, site, blobs, clock)
+    except PenstockError as error:
+        return TaskFailure(site_producer(subquery, site), error)
+
+
+def once_durable(result: SiteResult) -> Report:
+    """Wait until the files of a site are durable and return its report, or the failure if they cannot be made so."""
+    try:
+        result.durable.result()
+    except PenstockError as error:
+        return TaskFailure(result.report.producer, error)
+    return result.report
 
 
 def partition_of(to: ToSite | ToDriver, width: int) -> int:
     """Return the partition to which a message goes, among `width` partitions: the one in which its site runs. For a
     report, which only passes through, any will do."""
     return to.site % width if isinstance(to, ToSite) else 0
-
-
-def _guarded(producer: str, messages: Iterator[Message]) -> Iterator[Message]:
-    """Yield the messages, or a failure message on an error of Penstock: a retry by the executor would only repeat
-    it."""
-    try:
-        yield from messages
-    except PenstockError as error:
-        yield Message(TO_DRIVER, TaskFailure(producer, error))
 
 
 def route(job: EpochJob, task: RouteTask, clock: Clock) -> Iterator[Message]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -218,6 +219,17 @@ class Message:
 
     to: ToSite | ToDriver
     content: Blob | Report
+
+
+@dataclass(frozen=True)
+class SiteResult:
+    """The result of a site step: blobs for the subqueries that the site feeds, its report, and a future that is done
+    when the files that the report names are durable. It has an error if they cannot be made so. A result stays in the
+    process of its site."""
+
+    messages: tuple[Message, ...]
+    report: SiteReport
+    durable: Future[None]
 
 
 def route_producer(ordinal: int) -> str:

@@ -51,15 +51,15 @@ class ScheduledEpoch:
 
     def take(self, done: TaskDone) -> None:
         """Record the answer to a request."""
-        self.unanswered -= done.settled
+        self.unanswered -= done.durable
         self.reports += done.reports
         for ref in done.blobs:
             self._blobs.setdefault(ref.to, []).append(ref)
 
-    def settle(self, settled: FilesDurable) -> None:
-        """Record that the files of an earlier answer are durable."""
+    def confirm(self, durable: FilesDurable) -> None:
+        """Record that the files of an earlier answer are durable, or could not be made so."""
         self.unanswered -= 1
-        self.reports += settled.reports
+        self.reports += [] if durable.failure is None else [durable.failure]
 
     def sites(self, level: int, workers: int) -> list[Queue]:
         """Return, for each worker, the requests for the sites of its partitions on a level. A query without state has
@@ -164,7 +164,7 @@ class EpochScheduler:
             match answer, self._at[worker]:
                 case FilesDurable(), _:
                     assert self._running is not None, "only sites have files, and only the running epoch has sites"
-                    self._running.settle(answer)
+                    self._running.confirm(answer)
                 case TaskDone(), ScheduledEpoch() as epoch:
                     epoch.take(answer)
                     self._at[worker] = None

@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Client, Connection
@@ -18,9 +18,19 @@ from multiprocessing.connection import Client, Connection
 from pyspark.serializers import CPickleSerializer
 
 from penstock.clock import SYSTEM_CLOCK
-from penstock.engine.task.level import partition_of, run_level, run_route
+from penstock.engine.task.level import once_durable, partition_of, run_route, run_site
 from penstock.engine.wire.blob import Blob
-from penstock.engine.wire.job import EpochJob, Message, Report, RouteReport, RouteTask, SiteReport, TaskFailure, ToSite
+from penstock.engine.wire.job import (
+    EpochJob,
+    Message,
+    Report,
+    RouteReport,
+    RouteTask,
+    SiteReport,
+    SiteResult,
+    TaskFailure,
+    ToSite,
+)
 from penstock.plan.program import Program
 from penstock.spark.workers.allocator import keep_freed_memory
 from penstock.spark.workers.transport import BlobArena, BlobRef
@@ -81,20 +91,20 @@ Request = StartEpoch | RouteRequest | SiteRequest
 
 @dataclass(frozen=True)
 class TaskDone:
-    """The answer to a request: reports for the driver, and references to blobs for other workers. Unless `settled`, a
+    """The answer to a request: reports for the driver, and references to blobs for other workers. Unless `durable`, a
     `FilesDurable` answer follows when the files that the reports name are durable; meanwhile the worker takes other
     requests."""
 
     reports: tuple[Report, ...] = ()
     blobs: tuple[BlobRef, ...] = ()
-    settled: bool = True
+    durable: bool = True
 
 
 @dataclass(frozen=True)
 class FilesDurable:
-    """The message that the files of an earlier answer are durable. `reports` has failures, if any."""
+    """The message that the files of an earlier answer are durable, unless there is a `failure`."""
 
-    reports: tuple[Report, ...] = ()
+    failure: TaskFailure | None = None
 
 
 @dataclass(frozen=True)
@@ -116,56 +126,58 @@ def serve(address: str, key: bytes, number: int, workers: int) -> None:
 
 
 def _answer_all(connection: Connection, worker: Worker) -> None:
-    """Receive and answer requests until the connection is closed; answers about durable files are sent by another
-    thread."""
+    """Receive and answer requests until the connection is closed. The thread that has synced the last file of a site
+    confirms that its files are durable."""
     driver = _DriverConnection(connection)
     while True:
         request = connection.recv_bytes()
-        driver.send(partial(_answer, worker, request))
-        if rest := worker.unsettled():
-            driver.send_later(partial(_settled, rest))
+        answer = _answer(worker, request)
+        if answer is not None:
+            driver.send(answer if isinstance(answer, WorkerFailed) else answer.done)
+        if isinstance(answer, TaskAnswer) and answer.site is not None:
+            answer.site.durable.add_done_callback(partial(driver.confirm, answer.site))
 
 
-def _answer(worker: Worker, request: bytes) -> TaskDone | None:
-    return worker.answer(CPickleSerializer().loads(request))
+def _answer(worker: Worker, request: bytes) -> TaskAnswer | WorkerFailed | None:
+    """Return the answer to a request, or the traceback if it fails: the driver decides what to do."""
+    try:
+        return worker.answer(CPickleSerializer().loads(request))
+    except Exception:
+        return WorkerFailed(traceback.format_exc())
 
 
 class _DriverConnection:
-    """The worker's side of a connection. Invariant: the answers of two threads are not interleaved, and an answer sent
-    later comes after the one sent at once."""
+    """The worker's side of a connection. Invariant: the answers of two threads are not interleaved."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._lock = connection, threading.Lock()
-        self._later = ThreadPoolExecutor(1, thread_name_prefix="penstock-settle")
 
-    def send(self, work: Callable[[], TaskDone | FilesDurable | None]) -> None:
-        """Send the result of `work` unless it is None; if it fails, send the traceback, and the driver decides what to
-        do."""
-        try:
-            answer: TaskDone | FilesDurable | WorkerFailed | None = work()
-        except Exception:
-            answer = WorkerFailed(traceback.format_exc())
-        if answer is not None:
-            with self._lock:
-                self._connection.send(answer)
+    def send(self, answer: TaskDone | FilesDurable | WorkerFailed) -> None:
+        """Send an answer."""
+        with self._lock:
+            self._connection.send(answer)
 
-    def send_later(self, work: Callable[[], FilesDurable]) -> None:
-        """Run `work` on another thread and send its result."""
-        self._later.submit(self.send, work)
+    def confirm(self, site: SiteResult, _: object) -> None:
+        """Send that the files of a site are durable, or why not."""
+        with suppress(OSError):  # the driver has closed the connection: the thread that receives requests notices
+            self.send(_confirmation(site))
 
 
-def _settled(rest: Iterator[Message]) -> FilesDurable:
-    """Exhaust the messages of a site, which makes its files durable, and return its last reports."""
-    return FilesDurable(tuple(message.content for message in rest if not isinstance(message.content, Blob)))
+def _confirmation(site: SiteResult) -> FilesDurable | WorkerFailed:
+    try:
+        report = once_durable(site)
+    except Exception:
+        return WorkerFailed(traceback.format_exc())
+    return FilesDurable(report if isinstance(report, TaskFailure) else None)
 
 
 class EpochContext:
-    """The state of one epoch on a worker. Invariant: `inboxes` has the messages for partitions of this worker, by
+    """The state of one epoch on a worker. Invariant: `inboxes` has the blobs for partitions of this worker, by
     subquery and partition, until they are used."""
 
     def __init__(self, job: EpochJob) -> None:
         self.job = job
-        self.inboxes: dict[tuple[int, int], list[Message]] = defaultdict(list)
+        self.inboxes: dict[tuple[int, int], list[Blob]] = defaultdict(list)
         self._arena: BlobArena | None = None
 
     def packed(self, to: ToSite, blob: Blob) -> BlobRef:
@@ -179,6 +191,15 @@ class EpochContext:
             self._arena.close()
 
 
+@dataclass(frozen=True)
+class TaskAnswer:
+    """What a worker answers: `done` at once, and about the files of a `site`, if it has run one, when they are
+    durable."""
+
+    done: TaskDone
+    site: SiteResult | None = None
+
+
 class Worker:
     """A worker: the contexts of up to two epochs, and the tasks that run on them."""
 
@@ -186,26 +207,26 @@ class Worker:
         self._number, self._workers = number, workers
         self._shared: SharedPlan | None = None
         self._contexts: dict[str, EpochContext] = {}
-        self._rest: Iterator[Message] | None = None
 
-    def unsettled(self) -> Iterator[Message] | None:
-        """Return the remaining messages of the last site, and forget them; None if there are none. Exhausting them
-        makes its files durable."""
-        rest, self._rest = self._rest, None
-        return rest
-
-    def answer(self, request: Request) -> TaskDone | None:
-        """Run a request and return its answer."""
+    def answer(self, request: Request) -> TaskAnswer | None:
+        """Run a request and return its answer; None if it has none."""
         match request:
             case StartEpoch():
                 self._begin(request)
                 return None
             case RouteRequest(context, task):
-                return self._sent(here := self._contexts[context], run_route(here.job, task, SYSTEM_CLOCK))
+                here = self._contexts[context]
+                return TaskAnswer(self._sent(here, run_route(here.job, task, SYSTEM_CLOCK)))
             case SiteRequest(context, subquery, partition, blobs):
                 here = self._contexts[context]
-                inbox = [*here.inboxes.pop((subquery, partition), []), *_opened(blobs)]
-                return self._sent(here, run_level(here.job, subquery, partition, inbox, SYSTEM_CLOCK))
+                inbox = [*here.inboxes.pop((subquery, partition), []), *(ref.open() for ref in blobs)]
+                return self._site_answer(here, run_site(here.job, subquery, partition, inbox, SYSTEM_CLOCK))
+
+    def _site_answer(self, context: EpochContext, result: SiteResult | TaskFailure) -> TaskAnswer:
+        if isinstance(result, TaskFailure):
+            return TaskAnswer(TaskDone((result,)))
+        sent = self._sent(context, result.messages)
+        return TaskAnswer(replace(sent, reports=(result.report,), durable=False), replace(result, messages=()))
 
     def _begin(self, begin: StartEpoch) -> None:
         """Start or update the context of an epoch, and drop contexts that are no longer needed."""
@@ -216,24 +237,20 @@ class Worker:
             self._contexts.pop(name).clear_away()
         self._contexts.setdefault(begin.context, EpochContext(job)).job = job
 
-    def _sent(self, context: EpochContext, messages: Iterator[Message]) -> TaskDone:
-        """Run a task and return its answer. Blobs for partitions of this worker are kept here."""
+    def _sent(self, context: EpochContext, messages: Iterable[Message]) -> TaskDone:
+        """Return the answer of a task with these messages. Blobs for partitions of this worker are kept here."""
         reports: list[Report] = []
         blobs: list[BlobRef] = []
         for message in messages:
             match message:
                 case Message(ToSite() as to, Blob() as blob):
                     if self._runs(partition := partition_of(to, context.job.width)):
-                        context.inboxes[to.subquery, partition].append(message)
+                        context.inboxes[to.subquery, partition].append(blob)
                     else:
                         blobs.append(context.packed(to, blob))
-                case Message(content=SiteReport() as report):  # the last message; the rest waits for durable files
+                case Message(content=RouteReport() | SiteReport() | TaskFailure() as report):
                     reports.append(report)
-                    self._rest = messages
-                    break
-                case Message(content=RouteReport() | TaskFailure() as report):
-                    reports.append(report)
-        return TaskDone(tuple(reports), tuple(blobs), settled=self._rest is None)
+        return TaskDone(tuple(reports), tuple(blobs))
 
     def _runs(self, partition: int) -> bool:
         return worker_of(partition, self._workers) == self._number
@@ -242,8 +259,3 @@ class Worker:
 def worker_of(partition: int, workers: int) -> int:
     """Return the worker that a partition belongs to."""
     return partition % workers
-
-
-def _opened(blobs: Iterable[BlobRef]) -> Iterator[Message]:
-    """Yield the messages with the blobs that the references point to."""
-    return (Message(ref.to, ref.open()) for ref in blobs)

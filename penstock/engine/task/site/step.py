@@ -7,7 +7,7 @@ later epochs.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from penstock.engine.task.site.storing import RunSchemas, Storage, alive, of_por
 from penstock.engine.task.site.view import StateView
 from penstock.engine.task.site.working import AllMarks, Work
 from penstock.engine.wire.blob import Blob, Header
-from penstock.engine.wire.job import TO_DRIVER, EpochJob, Message, SiteReport, site_producer
+from penstock.engine.wire.job import EpochJob, SiteReport, SiteResult, site_producer
 from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import Gridded, Marks
 from penstock.progress.substreams import low_water_mark
@@ -36,9 +36,8 @@ from penstock.storage.faults import FaultPoint, reach
 MOST_PENDING = 16  # slices of a port's pending rows: every item searches all of them for its rows
 
 
-def site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob], clock: Clock) -> Iterator[Message]:
-    """Yield the messages of one site: blobs for the subqueries that it feeds, and last its report. The files that the
-    report names are durable only when the iterator is exhausted."""
+def site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Blob], clock: Clock) -> SiteResult:
+    """Run one site on its blobs."""
     return _Step(job, subquery, site, clock).run(blobs)
 
 
@@ -65,8 +64,8 @@ class _Step:
             job.told_keys[subquery] if job.told_keys else (), clock=clock,
         )  # fmt: skip
 
-    def run(self, blobs: Iterable[Blob]) -> Iterator[Message]:
-        """Run the step and yield its messages; wait for the files to become durable after the last message."""
+    def run(self, blobs: Iterable[Blob]) -> SiteResult:
+        """Run the step. It does not wait until its files are durable."""
         watch = self._watch
         arrived = merge(self._job, self._subquery, self._site, blobs)
         upto = site_marks(self._job, self._subquery, arrived.headers)
@@ -85,7 +84,7 @@ class _Step:
         reached = least(marks, self._operator.tracks)
         rows_in, backlog = sum(t.num_rows for tables in fresh for t in tables), self._rows_of(state.pending)
         header = Header(self._producer, self._attempt, marks=self._operator.output_marks(reached))
-        yield from self._branches.messages(header)
+        messages = tuple(self._branches.messages(header))
         watch.lap("exchange")
         report = SiteReport(
             producer=self._producer,
@@ -107,8 +106,7 @@ class _Step:
             flushed=self._work.flushed,
             explosions=tuple(self._work.explosions),
         )
-        yield Message(TO_DRIVER, report)
-        self._syncing.settle()
+        return SiteResult(messages, report, self._syncing.durable())
 
     def _let_through(self, arrived: Arrived, upto: Marks) -> tuple[Sequence[Sequence[pa.Table]], Held]:
         """Return the rows for the operator, by port, and the rows that the ordered merger holds back."""
