@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from penstock.balance.decisions import Decision, Measured
 from penstock.balance.stats import RoundStats
@@ -22,20 +23,19 @@ class Policy(Protocol):
         ...
 
 
-@runtime_checkable
-class Learning(Protocol):
-    """A policy that carries knowledge from one round to the next."""
+class Learning(ABC):
+    """Base of policies that carry knowledge from one round to the next. A policy declares that by this base; a method
+    `after` alone means nothing."""
 
+    @abstractmethod
     def after(self, figures: RoundStats) -> Policy:
         """Return the policy for the next round, given the statistics of this one."""
-        ...
 
 
-@runtime_checkable
-class Paced(Protocol):
-    """A policy that also sets the length of rounds; with other policies the length is fixed."""
+class Paced(ABC):
+    """Base of policies that also set the length of rounds; with other policies the length is fixed."""
 
+    @abstractmethod
     def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:
         """Return the seconds of the next round, after a round of `length` seconds. `moved` is True if something was
         decided at its end; `measured` is the outcome of the decisions before it, None if there were none."""
-        ...

@@ -11,6 +11,7 @@ import pytest
 from penstock.balance.controller import Controller
 from penstock.balance.decisions import Change, Decision, Measured, Merge, Move, Scale, SplitGroup
 from penstock.balance.policies import policy_named, register
+from penstock.balance.policy import Learning
 from penstock.balance.rules import MEGABYTE, Rules
 from penstock.balance.stats import Loads, RoundStats
 from penstock.errors import ConfigError
@@ -225,3 +226,29 @@ def test_policies_have_names() -> None:
     assert policy_named("one of a user's") == Scripted((), name="one of a user's")
     with pytest.raises(ConfigError, match="already"):
         register(Scripted((), name="flux"))
+
+
+@dataclass(frozen=True)
+class WithOtherMethods(Scripted):
+    """A user's policy whose methods happen to have the names of those that learn and that set the pace."""
+
+    def after(self) -> str:
+        raise AssertionError("it has not declared that it learns")
+
+    def next_round(self) -> str:
+        raise AssertionError("it has not declared that it sets the pace")
+
+
+@dataclass(frozen=True)
+class Counting(Scripted, Learning):
+    rounds: int = 0
+
+    def after(self, figures: RoundStats) -> Counting:
+        return replace(self, rounds=self.rounds + 1)
+
+
+def test_a_policy_learns_only_if_it_declares_so() -> None:
+    policies = [WithOtherMethods(()), Counting(())]
+    unlearned, learned = (Controller(policy, FREE, 1.0).heard(epoch()).decide()[0].policy for policy in policies)
+    assert unlearned == policies[0]
+    assert learned == Counting((), rounds=1)

@@ -16,6 +16,7 @@ import penstock as ps
 from penstock.api.streams import Stream
 from penstock.balance.decisions import Change, Decision, Merge, Move, SplitGroup
 from penstock.balance.policies import register
+from penstock.balance.policy import Learning
 from penstock.balance.stats import RoundStats
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
@@ -106,7 +107,7 @@ def test_slow_closings_stay_spread_where_groups_are_moved_by_hand(seed: int, cal
 
 
 @dataclass(frozen=True)
-class Restless:
+class Restless(Learning):
     """Moves groups about for no reason at all, another one in every round."""
 
     name: str

@@ -11,13 +11,14 @@ import numpy as np
 from penstock.balance.decisions import Change, Decision, Merge, Move, SplitGroup
 from penstock.balance.declustering import BUSY, OCCUPANCY, Experience, Thresholds, degree, roles
 from penstock.balance.estimate import demand
+from penstock.balance.policy import Learning
 from penstock.balance.stats import FloatArray, RoundStats
 from penstock.balance.tuning import keeping_first, tuned
 from penstock.state.directory import Group
 
 
 @dataclass(frozen=True)
-class Diffusion:
+class Diffusion(Learning):
     """Sites are compared by the filled fraction of their buffers, under the thresholds `occupancy`; where buffers are
     unbounded, by their utilisation, under the thresholds `busy`. With `elastic` the number of sites also follows the
     load, and grows if there are more than `beta` suppliers per consumer. `theta` is the size of groups for fine tuning,

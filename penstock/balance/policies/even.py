@@ -19,6 +19,7 @@ from penstock.balance.decisions import Decision, Gather, SplitGroup, Spread
 from penstock.balance.estimate import NOISE_ROWS, Demand, demand
 from penstock.balance.keys import KeyLoad
 from penstock.balance.levelling import Leveller, MoveCosts, Pieces, PlanLimits, Step, unclear, worthwhile
+from penstock.balance.policy import Learning
 from penstock.balance.rules import MOST_DEPTH
 from penstock.balance.stats import FloatArray, RoundStats
 from penstock.balance.tuning import (
@@ -44,7 +45,7 @@ MOST_SPREAD = 16  # keys that are spread at the same time
 
 
 @dataclass(frozen=True)
-class Even:
+class Even(Learning):
     """`least_gain` is the fraction by which the slowest site must get faster for any change. `theta` limits the rows of
     state per group, so that a group can be moved in reasonable time; `moves` limits the steps of a round, per site.
     Small buddies are merged only above `crowded` groups per site. `speeds` is a moving average of the speed of sites

@@ -11,6 +11,7 @@ import numpy as np
 from penstock.balance.decisions import Decision, Measured
 from penstock.balance.policies.pacing import Pacing
 from penstock.balance.policies.pairing import Pick, decisions, largest, pairs
+from penstock.balance.policy import Paced
 from penstock.balance.stats import FloatArray, RoundStats
 
 # Moving a group that is nearly all the work of a pair would swap the two sites. Its apparent gain is chance, and the
@@ -19,7 +20,7 @@ SWAPPED = 0.95
 
 
 @dataclass(frozen=True)
-class Flux:
+class Flux(Paced):
     """A pair is considered if the donor is at least as busy as the mean and at least `imbalance` times as busy as the
     receiver, and the receiver is not busier than `busiest_receiver` (th_imb and th_util in the paper). The first pair
     that fails this ends the round. Of each pair at most one group moves: the one with the most rows among those that

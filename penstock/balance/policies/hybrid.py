@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from penstock.balance.decisions import Decision, Measured
 from penstock.balance.policies.flux import Flux
 from penstock.balance.policies.memory import Memory
+from penstock.balance.policy import Paced
 from penstock.balance.stats import RoundStats
 
 
 @dataclass(frozen=True)
-class Hybrid:
+class Hybrid(Paced):
     """Combines `flux` for work and `memory` for state. If memory is unlimited, only work counts."""
 
     work: Flux = field(default_factory=Flux)

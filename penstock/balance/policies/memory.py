@@ -11,13 +11,14 @@ import numpy as np
 from penstock.balance.decisions import Decision, Measured
 from penstock.balance.policies.pacing import Pacing
 from penstock.balance.policies.pairing import Pick, decisions, largest, pairs
+from penstock.balance.policy import Paced
 from penstock.balance.stats import FloatArray, RoundStats
 
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
-class Memory:
+class Memory(Paced):
     """A pair is considered if the donor holds at least the mean and at least `imbalance` times as much as the receiver,
     or if the donor exceeds its memory and the receiver does not. The first pair that fails this ends the round. Of each
     pair at most one group moves: the largest of those that bring the two sites closer together. How busy the receiver
