@@ -13,14 +13,14 @@ from penstock.kernels.hash import canonical_keys, check_key_type, hash_columns, 
 from penstock.kernels.order import group_by_pane
 from penstock.kernels.segments import Segments
 from penstock.operators.arrange import arranged, hashes_of, merged, times_of
-from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
+from penstock.operators.protocol import Marks, Portion, ProbingOperator, Stored, WorkResult
 from penstock.operators.shapes import WholeRows
 from penstock.progress.mark import Mark
 from penstock.types import time_values
 
 
 @dataclass(frozen=True)
-class DistinctRows(WholeRows):
+class DistinctRows(WholeRows, ProbingOperator):
     """Emits each distinct row of `input_schema` once. Nulls are equal to each other, and so are NaNs and both zeros.
 
     A row is stored until the mark passes its `time`; all rows equal to it have the same time. `hash_bits` below 64
@@ -34,10 +34,6 @@ class DistinctRows(WholeRows):
     def __post_init__(self) -> None:
         for field in self.input_schema:
             check_key_type(field.type, field.name)
-
-    @property
-    def probes(self) -> bool:
-        return True
 
     def prepare(self, port: int, rows: pa.Table) -> pa.Table:
         times = time_values(rows.column(self.time))

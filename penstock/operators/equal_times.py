@@ -20,14 +20,14 @@ from penstock.kernels.segments import Segments
 from penstock.operators.aggregates.measures import Measure
 from penstock.operators.aggregates.partials import Arrays, GroupPartials, check_time, hashes_and_words, take, words_of
 from penstock.operators.arrange import arranged, hashes_of, times_of
-from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
+from penstock.operators.protocol import ClosingOperator, Marks, Portion, Stored, WorkResult
 from penstock.progress.mark import BEGIN, END, Mark
 from penstock.state.runs import HASH, TIME
 from penstock.types import time_array, time_values
 
 
 @dataclass(frozen=True)
-class EqualTimesAggregate:
+class EqualTimesAggregate(ClosingOperator):
     """A group-by over keys and times of rows of `input_schema`. No time may be null. `latest[j]` bounds the amount by
     which times[j] may exceed times[0] (None: unknown).
 
@@ -57,14 +57,6 @@ class EqualTimesAggregate:
     @property
     def tracks(self) -> int:
         return len(self.times)
-
-    @property
-    def probes(self) -> bool:
-        return False
-
-    @property
-    def keeps_times_apart(self) -> bool:
-        return False
 
     @property
     def result_schema(self) -> pa.Schema:

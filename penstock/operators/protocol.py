@@ -49,10 +49,15 @@ class Portion:
     after: Marks
     upto: Marks
 
-    def rows_to_do(self, probes: bool) -> int:
-        """Return the number of rows to work on: the fresh rows if the operator probes, otherwise all stored rows."""
-        stored = [part.rows for port in self.stored for part in port]
-        return sum(rows.num_rows for rows in (self.fresh if probes else stored))
+    @property
+    def fresh_rows(self) -> int:
+        """Return the number of fresh rows."""
+        return sum(rows.num_rows for rows in self.fresh)
+
+    @property
+    def stored_rows(self) -> int:
+        """Return the number of stored rows."""
+        return sum(part.rows.num_rows for port in self.stored for part in port)
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,35 @@ class WorkResult:
 
     results: Iterable[pa.Table]
     keep: tuple[pa.Table, ...]
+
+
+class ProbingOperator:
+    """Base of operators whose fresh rows need work before they become state (a probe): joins and distinct. Rows that a
+    deadline leaves are pending."""
+
+    def rows_to_do(self, portion: Portion) -> int:
+        """Return the number of rows to work on in a portion."""
+        return portion.fresh_rows
+
+    def to_store(self, fresh: Sequence[pa.Table], kept: Sequence[pa.Table]) -> list[pa.Table]:
+        """Return the new state rows after an epoch: those that work has kept. Fresh rows without work are pending."""
+        return [*kept]
+
+
+class ClosingOperator:
+    """Base of operators that only close state by punctuation: fresh rows are state at once, and no rows are pending."""
+
+    def rows_to_do(self, portion: Portion) -> int:
+        """Return the number of rows to work on in a portion."""
+        return portion.stored_rows
+
+    def to_store(self, fresh: Sequence[pa.Table], kept: Sequence[pa.Table]) -> list[pa.Table]:
+        """Return the new state rows after an epoch: the fresh ones, and those that work has added."""
+        return [*fresh, *kept]
+
+
+class KeepsTimesApart(ClosingOperator):
+    """Base of operators whose `combine` only merges rows of equal #time, so that expired rows may be removed before."""
 
 
 @runtime_checkable
@@ -172,7 +206,8 @@ class ClosesWindows(Protocol):
 
 
 class Operator(Protocol):
-    """A stateful operator. Invariant: a frozen value, equal for equal queries, and picklable."""
+    """A stateful operator. Invariant: a frozen value, equal for equal queries, and picklable. It has one of the bases
+    `ProbingOperator` and `ClosingOperator`, which say what becomes of fresh rows."""
 
     @property
     def ports(self) -> int:
@@ -182,18 +217,6 @@ class Operator(Protocol):
     @property
     def tracks(self) -> int:
         """Return the number of marks that the operator's progress consists of."""
-        ...
-
-    @property
-    def probes(self) -> bool:
-        """Return whether fresh rows need work before they become state (a probe). Other operators only close state by
-        punctuation."""
-        ...
-
-    @property
-    def keeps_times_apart(self) -> bool:
-        """Return whether `combine` only merges rows of equal #time, so that expired rows may be removed before. False
-        for operators that probe."""
         ...
 
     @property
@@ -231,6 +254,15 @@ class Operator(Protocol):
 
     def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
         """Merge sorted tables of state rows into one."""
+        ...
+
+    def rows_to_do(self, portion: Portion) -> int:
+        """Return the number of rows to work on in a portion."""
+        ...
+
+    def to_store(self, fresh: Sequence[pa.Table], kept: Sequence[pa.Table]) -> list[pa.Table]:
+        """Return the new state rows of a port after an epoch, from those that have arrived and those that `work` has
+        returned."""
         ...
 
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:

@@ -12,7 +12,7 @@ from penstock.kernels.arrays import Indices, Times, Words
 from penstock.kernels.hash import as_array, check_key_type, hash_columns
 from penstock.operators.arrange import hashes_of, merged, sorted_with, times_of
 from penstock.operators.completed import completed, completes
-from penstock.operators.protocol import Marks, Portion, WorkResult
+from penstock.operators.protocol import ClosingOperator, Marks, Portion, WorkResult
 from penstock.operators.shapes import WholeRows
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
 from penstock.types import require_column, time_values
@@ -21,7 +21,7 @@ _PIECE = 1 << 20  # rows per table of the result
 
 
 @dataclass(frozen=True)
-class Reorder(WholeRows):
+class Reorder(WholeRows, ClosingOperator):
     """Emits the rows of `input_schema` in order of `time`, and rows of equal time in order of their values.
 
     With `keys`, only rows of equal keys are in order. Without keys the order is total, so all rows have the same hash
@@ -36,10 +36,6 @@ class Reorder(WholeRows):
     def __post_init__(self) -> None:
         for key in self.keys:
             check_key_type(require_column(self.input_schema, key, "the order").type, key)
-
-    @property
-    def probes(self) -> bool:
-        return False
 
     def prepare(self, port: int, rows: pa.Table) -> pa.Table:
         return self.prepare_arranged(port, self.arrange(port, rows))

@@ -20,10 +20,6 @@ class OnePort:
     def tracks(self) -> int:
         return 1
 
-    @property
-    def keeps_times_apart(self) -> bool:
-        return False
-
 
 class TwoPorts:
     """Base of operators with two ports and one track per port."""
@@ -35,10 +31,6 @@ class TwoPorts:
     @property
     def tracks(self) -> int:
         return 2
-
-    @property
-    def keeps_times_apart(self) -> bool:
-        return False
 
 
 class WholeRows(OnePort):

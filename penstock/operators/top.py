@@ -15,7 +15,7 @@ from penstock.kernels.order import group_by_pane
 from penstock.kernels.segments import Segments
 from penstock.operators.arrange import hashes_of, sorted_with, times_of
 from penstock.operators.completed import completed, completed_below, completes
-from penstock.operators.protocol import Marks, Portion, WorkResult
+from penstock.operators.protocol import ClosingOperator, Marks, Portion, WorkResult
 from penstock.operators.row_layout import RowLayout
 from penstock.operators.shapes import OnePort
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
@@ -36,7 +36,7 @@ class OrderColumn:
 
 
 @dataclass(frozen=True)
-class TopRows(OnePort):
+class TopRows(OnePort, ClosingOperator):
     """Emits the first `n` rows in `order` among the rows of `input_schema` with equal `keys` and `time` (None: equal
     keys).
 
@@ -66,10 +66,6 @@ class TopRows(OnePort):
         if self.number in self.columns:
             hint = "give one of them another name"
             raise QueryError(f"two columns of the result are called `{self.number}`", hint=hint)
-
-    @property
-    def probes(self) -> bool:
-        return False
 
     @property
     def result_schema(self) -> pa.Schema:

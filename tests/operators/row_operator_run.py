@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.operators.arrange import hashes_of, merged
-from penstock.operators.protocol import Operator, Portion, Stored
+from penstock.operators.protocol import Operator, Portion, ProbingOperator, Stored
 from penstock.progress.mark import BEGIN, END, Mark, at
 from penstock.state.hash_ranges import EVERYTHING, HashRange
 from penstock.types import time_values
@@ -102,7 +102,7 @@ class OperatorRun:
 
     def _epoch(self, piece: pa.Table, mark: Mark) -> None:
         fresh = self._prepared(piece)
-        (self._pending if self.operator.probes else self._runs).append(fresh)
+        (self._pending if isinstance(self.operator, ProbingOperator) else self._runs).append(fresh)
         self._change_ranges()
         for part in list(self._marks):
             if self._random.random() < 0.7:

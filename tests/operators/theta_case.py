@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.operators.arrange import hashes_of, order_of, times_of
-from penstock.operators.protocol import Marks, Operator, Portion, Stored
+from penstock.operators.protocol import ClosingOperator, Marks, Operator, Portion, Stored
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, at
 from penstock.state.hash_ranges import HASH_END, HashRange
 from penstock.types import time_values
@@ -109,7 +109,7 @@ class Driver:
 
     def _work(self, place: Place) -> None:
         operator, upto = self.operator, self.marks
-        if not operator.probes:
+        if isinstance(operator, ClosingOperator):
             for port in (0, 1):
                 place.stored[port] += place.fresh[port]
                 place.fresh[port] = []

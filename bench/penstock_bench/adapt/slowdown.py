@@ -137,7 +137,7 @@ def _slowed_program(program: Program, subquery: int, work: partial[WorkResult]) 
 
 def _work_slowly(slowdown: Slowdown, site: int, operator: Operator, portion: Portion) -> WorkResult:
     began, done = time.perf_counter(), operator.work(portion)
-    rows = portion.rows_to_do(operator.probes)
+    rows = operator.rows_to_do(portion)
 
     def results() -> Iterator[pa.Table]:
         yield from done.results

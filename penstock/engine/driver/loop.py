@@ -36,6 +36,7 @@ from penstock.engine.wire.job import (
 )
 from penstock.errors import PenstockError
 from penstock.events import EpochDropped, Event, RunFinished
+from penstock.operators.protocol import ProbingOperator
 from penstock.progress.mark import Mark
 from penstock.state.directory import Directory
 from penstock.storage.faults import FaultPoint, reach
@@ -105,8 +106,8 @@ class EpochLoop:
 
     def capacity(self, subquery: int) -> int:
         """Return the rows that may be pending at a site; 0: no bound, or the operator has no pending rows."""
-        probes = self.query.program.subqueries[subquery].operator.probes
-        return self._settings.buffer_rows or 0 if probes else 0
+        operator = self.query.program.subqueries[subquery].operator
+        return self._settings.buffer_rows or 0 if isinstance(operator, ProbingOperator) else 0
 
     @property
     def directories(self) -> tuple[Directory, ...]:

@@ -13,6 +13,7 @@ import msgspec
 
 from penstock.checkpoint.manifest import Manifest, SiteState, file_name
 from penstock.errors import CheckpointError, CorruptCheckpointError
+from penstock.operators.protocol import ProbingOperator
 from penstock.plan.compile.subqueries import Query
 from penstock.plan.explain.plan import explain
 from penstock.plan.fingerprint import describe
@@ -111,7 +112,7 @@ def _site_misfits(site: SiteState, subquery: Subquery) -> Iterator[str]:
             yield f"{piece.run.name} belongs to input {piece.run.port}, but the number of inputs is {ports}"
     for part in site.marks:
         yield from _counted("marks of a range of hashes", len(part.marks), tracks)
-    if site.pending and not subquery.operator.probes:
+    if site.pending and not isinstance(subquery.operator, ProbingOperator):
         yield "rows are pending at an operator that has no pending rows"
     if site.held and not subquery.ordered:
         yield "rows are held back, but the query does not order them"

@@ -23,7 +23,7 @@ from penstock.operators.band_join.match import Matcher
 from penstock.operators.band_join.pieces import Port, with_keys
 from penstock.operators.band_join.work import JoinWork
 from penstock.operators.bands import Band, Leads, leads
-from penstock.operators.protocol import Explosion, Marks, Portion, WorkResult
+from penstock.operators.protocol import Explosion, Marks, Portion, ProbingOperator, WorkResult
 from penstock.operators.theta_join.ranges import band_ranges
 from penstock.progress.mark import saturate
 from penstock.state.hash_ranges import point
@@ -34,7 +34,7 @@ Names = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
-class BandJoin:
+class BandJoin(ProbingOperator):
     """A join of m >= 2 inputs; port i has rows of `schemas[i]` with keys `keys[i]` and time `times[i]`, which is never
     null.
 
@@ -61,14 +61,6 @@ class BandJoin:
     @property
     def tracks(self) -> int:
         return len(self.schemas)
-
-    @property
-    def probes(self) -> bool:
-        return True
-
-    @property
-    def keeps_times_apart(self) -> bool:
-        return False
 
     @property
     def may_cut(self) -> tuple[int, ...]:

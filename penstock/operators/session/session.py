@@ -35,7 +35,7 @@ from penstock.operators.aggregates.partials import (
     words_of,
 )
 from penstock.operators.arrange import arranged, hashes_of, order_of, times_of
-from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
+from penstock.operators.protocol import ClosingOperator, Marks, Portion, Stored, WorkResult
 from penstock.operators.shapes import OnePort
 from penstock.operators.window.kinds import Session
 from penstock.operators.window.lateness import SINCE
@@ -62,7 +62,7 @@ class SessionBounds:
 
 
 @dataclass(frozen=True)
-class SessionAggregate(OnePort):
+class SessionAggregate(OnePort, ClosingOperator):
     """A group-by over sessions of rows of `input_schema`.
 
     Times must not be null and must be at least `reach` away from the limits of a 64-bit time. `takes_late`: rows may
@@ -80,10 +80,6 @@ class SessionAggregate(OnePort):
     def __post_init__(self) -> None:
         check_time(self.input_schema, self.window.time, "a session")
         self._partials.check([*self.keys, "window_start", "window_end", *(m.name for m in self.measures)])
-
-    @property
-    def probes(self) -> bool:
-        return False
 
     @property
     def result_schema(self) -> pa.Schema:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from penstock.expr.tree import Expr
 from penstock.operators.arrange import hashes_of, merged, order_of, times_of
 from penstock.operators.bands import Band, Leads, leads
-from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
+from penstock.operators.protocol import Marks, Portion, ProbingOperator, Stored, WorkResult
 from penstock.operators.shapes import TwoPorts
 from penstock.operators.theta_join.condition import Conjunct, check_condition, parts_of
 from penstock.operators.theta_join.grid import OnGrid, check_grid, codes_of, with_code
@@ -32,7 +32,7 @@ _TOGETHER = 1 << 16  # small tables are merged up to this number of rows
 
 
 @dataclass(frozen=True)
-class GridJoin(OnGrid, TwoPorts):
+class GridJoin(OnGrid, TwoPorts, ProbingOperator):
     """The inner join of two inputs on an arbitrary condition.
 
     The columns of the two schemas have different names, except helper columns that begin with #. `payload` are the
@@ -53,10 +53,6 @@ class GridJoin(OnGrid, TwoPorts):
         check_inputs(self.schemas, self.times, self.payload)
         check_condition(self.condition, self.schemas)
         check_grid(self.grid)
-
-    @property
-    def probes(self) -> bool:
-        return True
 
     @property
     def result_schema(self) -> pa.Schema:

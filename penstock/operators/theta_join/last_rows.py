@@ -18,7 +18,7 @@ from penstock.errors import QueryError
 from penstock.expr.tree import Expr
 from penstock.kernels.hash import as_array
 from penstock.operators.arrange import hashes_of, merged, order_of, times_of
-from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
+from penstock.operators.protocol import ClosingOperator, Marks, Portion, Stored, WorkResult
 from penstock.operators.shapes import TwoPorts
 from penstock.operators.theta_join.condition import Conjunct, check_condition, parts_of
 from penstock.operators.theta_join.grid import CODE, GridCells, OnGrid, codes_of, lanes_of, with_code
@@ -33,7 +33,7 @@ ROW = "#row"  # the row number within the input
 
 
 @dataclass(frozen=True)
-class LastRowsJoin(OnGrid, TwoPorts):
+class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
     """The inner join of two inputs on an arbitrary condition, where each row is joined with the last `last_rows` rows
     of the other input.
 
@@ -63,10 +63,6 @@ class LastRowsJoin(OnGrid, TwoPorts):
                 detail=f"{min(self.last_rows)} rows",
                 hint="use 0 rows or more, as in last_rows=100 or [ROWS 100]",
             )
-
-    @property
-    def probes(self) -> bool:
-        return False
 
     @property
     def result_schema(self) -> pa.Schema:

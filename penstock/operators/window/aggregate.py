@@ -30,7 +30,7 @@ from penstock.kernels.segments import Segments, one_by_one
 from penstock.kernels.tallies import group
 from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of
 from penstock.operators.arrange import arranged, times_of
-from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
+from penstock.operators.protocol import KeepsTimesApart, Marks, Portion, Stored, WorkResult
 from penstock.operators.result_blocks import in_blocks
 from penstock.operators.shapes import OnePort
 from penstock.operators.window.lateness import MISSED, Missing, in_words, of_same_hash, windows_of_each, with_missed
@@ -46,7 +46,7 @@ __all__ = ["Measure", "WindowAggregate"]
 
 
 @dataclass(frozen=True)
-class WindowAggregate(OnePort):
+class WindowAggregate(OnePort, KeepsTimesApart):
     """A windowed group-by over rows of `input_schema`.
 
     Times must not be null and must lie between `window.earliest` and `window.latest`. `takes_late`: rows may have a
@@ -97,14 +97,6 @@ class WindowAggregate(OnePort):
                 *(pa.field(m.name, m.result_type(self.input_schema)) for m in self.measures),
             ]
         )
-
-    @property
-    def probes(self) -> bool:
-        return False
-
-    @property
-    def keeps_times_apart(self) -> bool:
-        return True
 
     @property
     def reach(self) -> int:

@@ -20,7 +20,7 @@ from penstock.engine.wire.blob import Header
 from penstock.engine.wire.job import EpochJob, Message
 from penstock.expr.tree import Column, Named
 from penstock.operators.arrange import merged
-from penstock.operators.protocol import Orderable
+from penstock.operators.protocol import ClosingOperator, Orderable
 from penstock.operators.window.lateness import RowCloses, missed, told
 from penstock.plan.program import PLACE, SINK, AssignWindowsStep, Branch, ProjectStep, Step, Subquery
 from penstock.progress.mark import BEGIN, Mark
@@ -70,7 +70,7 @@ class Branches:
         gathered, subquery, order = self._travelling[number], self._subquery(branch), self._orders[number]
         gathered.append(travelling(subquery, branch.port, result, order))
         self._waiting[number] += gathered[-1].num_rows
-        reduces = not (subquery.takes_rows or subquery.operator.probes)
+        reduces = not subquery.takes_rows and isinstance(subquery.operator, ClosingOperator)
         if reduces and self._waiting[number] > _ROWS + gathered[0].num_rows:
             gathered[:] = [together(subquery, branch.port, gathered, order)]
             self._waiting[number] = 0

@@ -22,7 +22,7 @@ from penstock.engine.task.site.view import StateView
 from penstock.engine.task.site.working import Work, Worked
 from penstock.engine.wire.job import EpochJob, RouteReport, SiteReport
 from penstock.operators.arrange import hashes_of
-from penstock.operators.protocol import Marks, may_cut
+from penstock.operators.protocol import KeepsTimesApart, Marks, ProbingOperator, may_cut
 from penstock.plan.program import Subquery
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import Hashes, HashRange, common, point, remaining
@@ -61,10 +61,11 @@ class Telling:
         # Rows of cells are left out of the counts, so cached counts depend on the borders of groups and cells.
         counts = self._known.of(self._all_borders, (*state.slices, *state.pending), self._hashes_in_groups)
         (stored, size), (pending, _) = (self._summed(s, counts) for s in (state.slices, state.pending))
-        if not self._operator.probes:  # stored rows are pending in ranges where due work was not done
+        probing = isinstance(self._operator, ProbingOperator)
+        if not probing:  # stored rows are pending in ranges where due work was not done
             for left in self._work.left(state.marks, upto):
                 pending = np.where(self._borders.overlap(left), stored, pending)
-        (seconds, output), of_cells = self._came_to(fresh, rows if self._operator.probes else rows + stored)
+        (seconds, output), of_cells = self._came_to(fresh, rows if probing else rows + stored)
         load = Loads(
             rows=rows,
             heaviest=heaviest,
@@ -73,7 +74,7 @@ class Telling:
             state_bytes=size,
             pending=pending,
             last_used=np.where(rows > 0, 1, 0),
-            done=self._done() if self._operator.probes else rows,
+            done=self._done() if probing else rows,
             output=output,
         )
         return SiteStatistics(
@@ -82,7 +83,7 @@ class Telling:
 
     def _rows_and_keys(self, columns: Columns) -> tuple[IntArray, IntArray, tuple[KeyLoad, ...]]:
         """Return the rows of each group, the most rows of one key in each group, and the heaviest keys."""
-        if self._operator.keeps_times_apart:  # then there is one column per split, and they are alike
+        if isinstance(self._operator, KeepsTimesApart):  # then there is one column per split, and they are alike
             return *self._borders.estimated(columns[0]), ()
         ports = [[KeyCounts.of(hashes) for hashes in port] for port in columns]
         rows, heaviest = self._borders.tallied(counts for port in ports for counts in port)

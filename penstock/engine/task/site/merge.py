@@ -14,7 +14,7 @@ from penstock.engine.task.site.storing import Storage, of_port
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, branch_name, producers_of
 from penstock.operators.arrange import merged, times_of
-from penstock.operators.protocol import Copying, Marks
+from penstock.operators.protocol import Copying, KeepsTimesApart, Marks
 from penstock.plan.program import Feed, Subquery
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, at
 from penstock.progress.substreams import advance, low_water_mark, stream_mark
@@ -57,7 +57,7 @@ def _received(
     """Return the tables of a port combined into one, unless the operator keeps times apart. A copying operator adds the
     copies of rows that the site's hashes need."""
     operator = subquery.operator
-    if not tables or (operator.keeps_times_apart and not subquery.takes_rows):
+    if not tables or (isinstance(operator, KeepsTimesApart) and not subquery.takes_rows):
         return tuple(tables)
     rows = together(subquery, port, tables)
     return (operator.received(port, rows, directory.ranges_of(site)) if isinstance(operator, Copying) else rows,)

@@ -21,12 +21,12 @@ from penstock.engine.task.site.loads import Telling
 from penstock.engine.task.site.merge import Arrived, Held, merge, release, site_marks, state_rows
 from penstock.engine.task.site.run_access import run_access
 from penstock.engine.task.site.storing import RunSchemas, Storage, alive, of_port, spread_anew
-from penstock.engine.task.site.view import StateView
+from penstock.engine.task.site.view import StateView, state_view
 from penstock.engine.task.site.working import AllMarks, Work
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, SiteReport, SiteResult, site_producer
 from penstock.operators.arrange import hashes_of
-from penstock.operators.protocol import Gridded, Marks
+from penstock.operators.protocol import Gridded, KeepsTimesApart, Marks, ProbingOperator
 from penstock.progress.substreams import low_water_mark
 from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, remaining
 from penstock.state.runs import Slice, about, restrict
@@ -73,7 +73,7 @@ class _Step:
         rows, held = self._let_through(arrived, upto)
         watch.lap("merge")
         fresh = [state_rows(self._subquery, port, part) for port, part in enumerate(rows)]
-        view = StateView(self._storage, self._operator, self._state, fresh)
+        view = state_view(self._storage, self._operator, self._state, fresh)
         marks = self._work.run(view, self._state.marks, upto)
         staged = self._branches.staged()
         watch.lap("emit")
@@ -132,8 +132,8 @@ class _Step:
         """Return the stored slices of a port after the step: write the rows that are still needed as a run, and
         compact."""
         operator = self._operator
-        new = [*self._work.kept[port]] if operator.probes else [*fresh, *self._work.kept[port]]
-        if operator.keeps_times_apart:
+        new = operator.to_store(fresh, self._work.kept[port])
+        if isinstance(operator, KeepsTimesApart):
             new = [alive(rows, expired_below) for rows in new]
         rows = alive(operator.combine(port, new), expired_below)
         slices = of_port(self._state.slices, port) + self._storage.write(port, rows)
@@ -144,7 +144,7 @@ class _Step:
     def _unworked(self, port: int, view: StateView) -> list[Slice]:
         """Return the slices of the rows in ranges that were not worked on: those pending before, and those that have
         just arrived. Rewrites them as one run if there are too many slices."""
-        if not self._operator.probes:
+        if not isinstance(self._operator, ProbingOperator):
             return []
         cells = self._directory.cells_of(self._site)
         undone = apart(remaining([EVERYTHING], self._work.done), cells)

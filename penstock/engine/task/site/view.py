@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -11,14 +12,14 @@ import pyarrow.compute as pc
 from penstock.checkpoint.manifest import SiteState
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.operators.arrange import hashes_of
-from penstock.operators.protocol import Marks, Operator, Portion, Stored
+from penstock.operators.protocol import Marks, Operator, Portion, ProbingOperator, Stored
 from penstock.state.hash_ranges import Hashes, HashRange
 from penstock.state.runs import TIME, Slice, restrict
 
 
-class StateView:
+class StateView(ABC):
     """The state of a site during a step. `fresh[port]` are the state rows that have just arrived, in sorted tables; at
-    most one table if the operator probes.
+    most one table if the operator probes. What these rows are to the operator, the two kinds of views say.
 
     Invariant: `_arrived[port]` are these tables with their hashes; `_pending` has the pending slices that have been
     read so far, each read once.
@@ -37,10 +38,7 @@ class StateView:
         return tuple(self._least(port) for port in range(self._operator.ports))
 
     def _least(self, port: int) -> int | None:
-        times = [piece.run.min_time for piece in of_port(self._state.slices, port)]
-        if not self._operator.probes:
-            times += [pc.min(rows.column(TIME)).as_py() for rows in self.fresh[port] if rows.num_rows]
-        return min(times, default=None)
+        return min((piece.run.min_time for piece in of_port(self._state.slices, port)), default=None)
 
     def rows(self) -> int:
         """Return an upper bound on the rows of the site: all rows of its runs, and those that have just arrived."""
@@ -48,34 +46,23 @@ class StateView:
         fresh: int = sum(rows.num_rows for tables in self.fresh for rows in tables)
         return sum(run.rows for run in runs) + fresh
 
+    @abstractmethod
     def has_unworked(self, part: HashRange) -> bool:
         """Return whether rows of this range are pending work. A slice that has not been fetched yet counts as having
         some."""
-        if not self._operator.probes:
-            return False
-        return any(len(_inside(hashes, part)) for hashes in self._all_hashes()) or any(
-            not self._storage.is_here(piece) for piece in restrict(self._state.pending, [part])
-        )
 
+    @abstractmethod
     def unworked_rows(self) -> int:
         """Return how many rows are pending work; each slice that has not been fetched yet counts as one row."""
-        if not self._operator.probes:
-            return 0
-        away = sum(not self._storage.is_here(piece) for piece in self._state.pending)
-        return sum(map(len, self._all_hashes())) + away
 
     def on_their_way(self) -> list[Slice]:
         """Return the slices that have not been fetched yet, pending ones first."""
         return [p for p in (*self._state.pending, *self._state.slices) if not self._storage.is_here(p)]
 
     def cuts(self, part: HashRange, most_rows: int) -> Iterator[HashRange]:
-        """Yield the range cut into parts of at most `most_rows` rows, but never within one hash. Stored rows count only
-        if the operator does not probe: one that probes goes through its pending rows and looks up only a few stored
-        ones."""
-        columns = [_inside(hashes, part) for hashes in self._all_hashes()]
-        if not self._operator.probes:
-            columns += [hashes_of(self._storage.read(piece)) for piece in restrict(self._state.slices, [part])]
-        return cut(part, columns, most_rows)
+        """Yield the range cut into parts of at most `most_rows` rows that work goes through, but never within one
+        hash."""
+        return cut(part, [_inside(hashes, part) for hashes in self._all_hashes()], most_rows)
 
     @property
     def has_fresh(self) -> bool:
@@ -99,18 +86,12 @@ class StateView:
         """Return the hashes of pending rows in some ranges, as sorted columns."""
         return [_inside(hashes, part) for part in ranges for hashes in self._all_hashes()]
 
+    @abstractmethod
     def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:
         """Return the input of one work item: all state of the operator in a range of hashes."""
-        ports = range(self._operator.ports)
-        stored = [[self._storage.stored(p) for p in restrict(of_port(self._state.slices, n), [part])] for n in ports]
-        waiting = [self.unworked(n, [part]) for n in ports]
-        if self._operator.probes:
-            unworked = [self._operator.combine(n, waiting[n]) for n in ports]
-            return Portion(tuple(stored), tuple(unworked), after, upto)
-        for n in ports:
-            stored[n] += [_as_stored(rows) for rows in waiting[n] if rows.num_rows]
-        nothing = tuple(self._operator.state_schema(n).empty_table() for n in ports)
-        return Portion(tuple(stored), nothing, after, upto)
+
+    def _stored(self, port: int, part: HashRange) -> list[Stored]:
+        return [self._storage.stored(piece) for piece in restrict(of_port(self._state.slices, port), [part])]
 
     def unworked(self, port: int, ranges: Iterable[HashRange]) -> list[pa.Table]:
         """Return the rows of some ranges that are pending work, as sorted tables."""
@@ -121,6 +102,59 @@ class StateView:
         """Return the rows of some ranges that have just arrived, in the order of the ranges."""
         parts = [rows[part.rows(hashes)] for part in ranges for rows, hashes in self._arrived[port]]
         return pa.concat_tables([self._operator.state_schema(port).empty_table(), *parts])
+
+
+class _ProbingView(StateView):
+    """The view of an operator that probes: rows that have arrived, and those of earlier epochs, are pending. Work goes
+    through the pending rows and looks up only a few stored ones."""
+
+    def has_unworked(self, part: HashRange) -> bool:
+        return any(len(_inside(hashes, part)) for hashes in self._all_hashes()) or any(
+            not self._storage.is_here(piece) for piece in restrict(self._state.pending, [part])
+        )
+
+    def unworked_rows(self) -> int:
+        away = sum(not self._storage.is_here(piece) for piece in self._state.pending)
+        return sum(map(len, self._all_hashes())) + away
+
+    def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:
+        ports = range(self._operator.ports)
+        unworked = tuple(self._operator.combine(port, self.unworked(port, [part])) for port in ports)
+        return Portion(tuple(self._stored(port, part) for port in ports), unworked, after, upto)
+
+
+class _ClosingView(StateView):
+    """The view of an operator that closes state: rows that have arrived are stored rows, and nothing is pending."""
+
+    def _least(self, port: int) -> int | None:
+        times = [pc.min(rows.column(TIME)).as_py() for rows in self.fresh[port] if rows.num_rows]
+        stored = super()._least(port)
+        return min(times if stored is None else [stored, *times], default=None)
+
+    def has_unworked(self, part: HashRange) -> bool:
+        return False
+
+    def unworked_rows(self) -> int:
+        return 0
+
+    def cuts(self, part: HashRange, most_rows: int) -> Iterator[HashRange]:
+        columns = [_inside(hashes, part) for hashes in self._all_hashes()]
+        columns += [hashes_of(self._storage.read(piece)) for piece in restrict(self._state.slices, [part])]
+        return cut(part, columns, most_rows)
+
+    def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:
+        ports = range(self._operator.ports)
+        fresh = [[_as_stored(rows) for rows in self.unworked(port, [part]) if rows.num_rows] for port in ports]
+        stored = tuple([*self._stored(port, part), *fresh[port]] for port in ports)
+        return Portion(stored, tuple(self._operator.state_schema(port).empty_table() for port in ports), after, upto)
+
+
+def state_view(
+    storage: Storage, operator: Operator, state: SiteState, fresh: Sequence[Sequence[pa.Table]]
+) -> StateView:
+    """Return the view of a site's state that suits its operator."""
+    kind = _ProbingView if isinstance(operator, ProbingOperator) else _ClosingView
+    return kind(storage, operator, state, fresh)
 
 
 def _as_stored(rows: pa.Table) -> Stored:

@@ -138,7 +138,7 @@ class Work:
     def _do(self, item: WorkItem, portion: Portion) -> None:
         """Run the operator on one item, pass its results on, and record its cost."""
         began, output = self._clock.monotonic(), 0
-        self._unworked -= portion.rows_to_do(True)
+        self._unworked -= portion.fresh_rows
         done = self._operator.work(portion)
         for results in done.results:  # a generator: results are not all in memory at once
             self._watch.lap("work")
