@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.balance.flushing import EAGERLY, Flushing
@@ -75,15 +75,32 @@ class SourceProgress:
 
 
 @dataclass(frozen=True)
+class ToSite:
+    """The destination of a blob: a site of a subquery."""
+
+    subquery: int
+    site: int
+
+
+@dataclass(frozen=True)
+class ToDriver:
+    """The destination of reports: the driver, at the end of the job."""
+
+
+TO_DRIVER = ToDriver()
+
+
+@dataclass(frozen=True)
 class EpochJob:
     """The data that all tasks of an epoch share. Each split is sent with its own task only.
 
-    `sites[s][n]` is the state of site n of subquery s, `route_inputs[n]` the input that the split with ordinal n
-    belongs to, and `late_outputs[i]` the output for late rows of input i. `tell_loads` asks the sites for statistics of
-    their groups. `cache` is the folder in which each host caches the runs that it needs, up to about `cache_bytes`;
-    empty: runs are read where they are. `told_keys[s]` are the hashes of subquery s whose large number of result rows
-    has been reported already: a site reports other such keys before it works on them. `regridded` are the subqueries
-    whose sites must first redistribute their state over the cells of a new grid.
+    `sites[s][n]` is the state of site n of subquery s (None: it runs elsewhere), `route_inputs[n]` the input that the
+    split with ordinal n belongs to, and `late_outputs[i]` the output for late rows of input i. `tell_loads` asks the
+    sites for statistics of their groups. `cache` is the folder in which each host caches the runs that it needs, up to
+    about `cache_bytes`; empty: runs are read where they are. `told_keys[s]` are the hashes of subquery s whose large
+    number of result rows has been reported already: a site reports other such keys before it works on them. `regridded`
+    are the subqueries whose sites must first redistribute their state over the cells of a new grid. `other_runs` are
+    the names of runs of sites that run elsewhere and that may be open or cached here.
     """
 
     epoch: int
@@ -91,7 +108,7 @@ class EpochJob:
     route_inputs: tuple[int, ...]
     sources: tuple[SourceProgress, ...]
     directories: tuple[Directory, ...]
-    sites: tuple[tuple[SiteState, ...], ...]
+    sites: tuple[tuple[SiteState | None, ...], ...]
     runs: Path
     outputs: dict[str, Output]
     late_outputs: tuple[str, ...]
@@ -102,11 +119,40 @@ class EpochJob:
     cache_bytes: int = 0
     told_keys: tuple[frozenset[int], ...] = ()
     regridded: frozenset[int] = frozenset()
+    other_runs: frozenset[str] = frozenset()
 
     @property
     def width(self) -> int:
         """Return the number of tasks of the widest level."""
         return max((d.sites for d in self.directories), default=1)
+
+    def state_of(self, subquery: int, site: int) -> SiteState:
+        """Return the state of a site that runs here."""
+        state = self.sites[subquery][site]
+        assert state is not None, "a site runs only where its state was sent"
+        return state
+
+    @property
+    def runs_in_use(self) -> frozenset[str]:
+        """Return the names of the runs of all sites, as far as they are known here."""
+        states = [state for sites in self.sites for state in sites if state is not None]
+        return self.other_runs | {piece.run.name for state in states for piece in state.all_slices()}
+
+    def for_routing(self) -> EpochJob:
+        """Return the part of the job that route tasks need: without the state of sites."""
+        return replace(self, sites=(), sources=())
+
+    def for_sites(self, here: Callable[[ToSite], bool], with_other_runs: bool) -> EpochJob:
+        """Return the job with the state of the sites that run `here`. `with_other_runs`: with the names of the runs of
+        other sites, for a process that may run those later, or shares a cache with those that do."""
+        states = tuple(
+            tuple(state if here(ToSite(number, site)) else None for site, state in enumerate(sites))
+            for number, sites in enumerate(self.sites)
+        )
+        restricted = replace(self, sites=states)
+        return (
+            replace(restricted, other_runs=self.runs_in_use - restricted.runs_in_use) if with_other_runs else restricted
+        )
 
 
 @dataclass(frozen=True)
@@ -195,22 +241,6 @@ Following = Callable[[Sequence[Report]], "tuple[EpochJob, Sequence[RouteTask]] |
 
 def nothing_follows(reports: Sequence[Report]) -> None:
     """Return None: the next epoch is not known yet."""
-
-
-@dataclass(frozen=True)
-class ToSite:
-    """The destination of a blob: a site of a subquery."""
-
-    subquery: int
-    site: int
-
-
-@dataclass(frozen=True)
-class ToDriver:
-    """The destination of reports: the driver, at the end of the job."""
-
-
-TO_DRIVER = ToDriver()
 
 
 @dataclass(frozen=True)

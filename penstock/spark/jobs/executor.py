@@ -34,7 +34,7 @@ from penstock.connectors.bad_rows import divert_malformed
 from penstock.connectors.source import ReadResult
 from penstock.engine.task.level import run_level, run_route
 from penstock.engine.wire.blob import Blob
-from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
+from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, ToSite, nothing_follows
 from penstock.plan.program import Program
 from penstock.scratch import scratch_folder
 from penstock.spark.failures import TRIES, TaskFailed, cannot_travel, task_failed
@@ -97,10 +97,11 @@ class SparkExecutor:
 
     def _chain(self, job: EpochJob, routes: Sequence[RouteTask], folder: str | None) -> RDD[Addressed]:
         """Return the RDD of all messages after the last level."""
-        chain = self._routed(job, routes, folder)
+        chain = self._routed(job.for_routing(), routes, folder)
         for level in range(len(job.program.subqueries)):
             exchanged = self._exchanged(chain, job.width)
-            chain = exchanged.mapPartitionsWithIndex(partial(_run_partition, job, folder, level))
+            of_level = job.for_sites(partial(_is_on, level), with_other_runs=True)
+            chain = exchanged.mapPartitionsWithIndex(partial(_run_partition, of_level, folder, level))
         return chain
 
     def _exchanged(self, chain: RDD[Addressed], width: int) -> RDD[Addressed]:
@@ -147,6 +148,10 @@ def _reports(chain: RDD[Addressed]) -> list[Report]:
         return [m.content for _, m in chain.collect() if isinstance(m, Message) and not isinstance(m.content, Blob)]
     finally:
         _forget_shuffles(chain)
+
+
+def _is_on(level: int, to: ToSite) -> bool:
+    return to.subquery == level
 
 
 def _identity(partition: int) -> int:

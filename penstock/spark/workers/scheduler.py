@@ -7,6 +7,7 @@ import uuid
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from pyspark import cloudpickle
@@ -71,6 +72,23 @@ class ScheduledEpoch:
         return own
 
 
+def requests_to_start(start: StartEpoch, workers: int) -> list[bytes]:
+    """Return the pickled request for each worker. A worker gets only the state of its own sites; workers that share a
+    cache also get the names of the other runs, which they must not remove from it."""
+    job = start.job
+    try:
+        if not job.sites:
+            return [cloudpickle.dumps(start)] * workers
+        own = [job.for_sites(partial(_is_of, worker, workers), bool(job.cache)) for worker in range(workers)]
+        return [cloudpickle.dumps(replace(start, job=part)) for part in own]
+    except Exception as error:  # pickling the values of a closure can raise anything
+        raise cannot_travel(error) from error
+
+
+def _is_of(worker: int, workers: int, to: ToSite) -> bool:
+    return worker_of(to.site, workers) == worker
+
+
 class EpochScheduler:
     """The scheduler of a pool, for epochs of any query.
 
@@ -127,18 +145,15 @@ class EpochScheduler:
 
     def _begin(self, epoch: ScheduledEpoch, keep: str | None = None) -> ScheduledEpoch:
         """Send all workers the part of the job that routing needs."""
-        self._tell(epoch.context, replace(epoch.job, sites=(), sources=()), keep)
+        self._tell(epoch.context, epoch.job.for_routing(), keep)
         return epoch
 
     def _tell(self, context: str, job: EpochJob, keep: str | None = None) -> None:
-        """Send a job to all workers; the shared part only if it has changed."""
+        """Send each worker its part of a job; the shared part only if it has changed."""
         shared, known = SharedPlan(job.program, job.directories), self.pool.shared
         news = None if known is not None and known.is_that_of(job) else shared
-        try:
-            request = cloudpickle.dumps(StartEpoch(context, shared.without(job), news, keep))
-        except Exception as error:  # pickling the values of a closure can raise anything
-            raise cannot_travel(error) from error
-        for worker in range(len(self.pool)):
+        start = StartEpoch(context, shared.without(job), news, keep)
+        for worker, request in enumerate(requests_to_start(start, len(self.pool))):
             self.pool.ask_raw(worker, request)
         self.pool.shared = shared
 

@@ -47,7 +47,7 @@ class _Step:
     def __init__(self, job: EpochJob, subquery: int, site: int, clock: Clock) -> None:
         self._job, self._subquery, self._site = job, job.program.subqueries[subquery], site
         self._operator = self._subquery.operator
-        self._state, self._directory = job.sites[subquery][site], job.directories[subquery]
+        self._state, self._directory = job.state_of(subquery, site), job.directories[subquery]
         self._producer, self._attempt = site_producer(subquery, site), uuid.uuid4().hex
         self._syncing = BackgroundSync()
         self._branches = Branches(job, self._subquery.branches, self._producer, self._syncing.later)
@@ -171,11 +171,10 @@ class _Step:
 
     def _rows_of(self, slices: Iterable[Slice]) -> int:
         """Return the number of rows in slices; estimated for slices that have not been fetched yet."""
-        here, sites = self._storage.is_here, len(self._job.sites[self._subquery.number])
+        here, sites = self._storage.is_here, self._directory.sites
         return sum(self._storage.rows_of(piece) if here(piece) else about(piece, sites) for piece in slices)
 
     def _names_in_use(self, state: SiteState) -> set[str]:
-        """Return the names of the runs that this process may read again. Includes the runs of all sites, since a
-        process can get other sites."""
-        committed = {p.run.name for sites in self._job.sites for site in sites for p in site.all_slices()}
-        return committed | {piece.run.name for piece in state.all_slices()}
+        """Return the names of the runs that this process may read again. Includes the runs of other sites that it may
+        get."""
+        return {*self._job.runs_in_use, *(piece.run.name for piece in state.all_slices())}
