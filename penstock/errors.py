@@ -65,6 +65,10 @@ class DiskFullError(StorageError):
     """A file system is full, or the user's quota is used up."""
 
 
+class AttemptFailed(PenstockError):
+    """One attempt to run an epoch failed, for example because a worker died; another may succeed."""
+
+
 class PolicyError(PenstockError):
     """A policy failed, or returned something that is not a decision."""
 

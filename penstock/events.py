@@ -98,10 +98,12 @@ class Rebalanced:
 
 @dataclass(frozen=True)
 class EpochDropped:
-    """An epoch ran, was discarded, and will run again."""
+    """An attempt to run an epoch failed or was discarded: a worker was lost, or tasks disagreed. The epoch runs again,
+    unless this was the last attempt that the setting `attempts_per_epoch` allows. Attempts count from 1."""
 
     epoch: int
     reason: str
+    attempt: int = 1
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ _MEANING = {
     "exchange": "`direct`: workers stay between epochs and hand rows over in memory, where all are on this host; "
     "`spark`: every epoch is a job of Spark, with its shuffle",
     "hash_bits": "below 64 provokes hash collisions, for tests; fixed for a checkpoint",
-    "attempts_per_epoch": "how often an epoch is run whose tasks disagree, before the run fails",
+    "attempts_per_epoch": "how often an epoch is run, if workers are lost or its tasks disagree, before the run fails",
     "cache": "on a cluster: a local folder (an absolute path) in which each host keeps copies of what it needs of the "
     "state, or `executor`: one for each executor, in the folder that Spark gives it; empty: state is read where the "
     "checkpoint is",

@@ -14,8 +14,8 @@ from pyspark import SparkContext
 
 from penstock.engine.driver.executor import Executor
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
-from penstock.errors import PenstockError
-from penstock.spark.failures import TRIES, spark_died, task_failed
+from penstock.errors import AttemptFailed, PenstockError
+from penstock.spark.failures import attempt_failed, spark_died, task_failed
 from penstock.spark.hosts import on_one_host
 from penstock.spark.jobs.executor import SparkExecutor
 from penstock.spark.session import jvm_is_dead, last_words, spark_folder
@@ -66,8 +66,10 @@ class GuardedExecutor:
             raise
 
     def _jvm_has_died(self, error: Exception) -> bool:
-        """Return whether the JVM is dead, waiting briefly unless the error is one that Penstock raised by itself."""
-        if isinstance(error, PenstockError) and error.__cause__ is None and error.__context__ is None:
+        """Return whether the JVM is dead, waiting briefly unless the error is one that Penstock raised by itself, or
+        another attempt follows and would notice."""
+        raised_here = isinstance(error, PenstockError) and error.__cause__ is None and error.__context__ is None
+        if raised_here or isinstance(error, AttemptFailed):
             return jvm_is_dead(self._context)
         deadline = time.monotonic() + _NOTICED_WITHIN
         while not jvm_is_dead(self._context) and time.monotonic() < deadline:
@@ -101,20 +103,16 @@ class PooledExecutor:
         self._cancelled = False
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
-        """Run an epoch, again on a new pool if one is lost; raise an error after `TRIES` attempts."""
-        self._cancelled, told = False, ""
-        for _ in range(TRIES):
-            with self._provider.lease() as scheduler:
-                if scheduler is None:
-                    break
+        """Run an epoch; raise `AttemptFailed` if the pool is lost. The next attempt gets another one."""
+        self._cancelled = False
+        with self._provider.lease() as scheduler:
+            if scheduler is not None:
                 try:
                     return self._run_on_pool(scheduler, job, routes, following)
                 except WorkerLost as error:
-                    told = str(error)
-            if self._cancelled:
-                raise PenstockError(f"epoch {job.epoch} was cancelled")
-        else:
-            raise task_failed(job.epoch, told, self._folder)
+                    if self._cancelled:
+                        raise PenstockError(f"epoch {job.epoch} was cancelled") from error
+                    raise attempt_failed(task_failed(job.epoch, str(error), self._folder)) from error
         return self._jobs.run(job, routes)
 
     def _run_on_pool(

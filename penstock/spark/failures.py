@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from penstock.errors import PenstockError, QueryError
+from penstock.errors import AttemptFailed, PenstockError, QueryError
 from penstock.storage.disk_errors import full
 
-TRIES = 4  # attempts per epoch, as many as Spark makes of a task on a cluster
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")
 
 
@@ -23,7 +22,7 @@ def cannot_travel(error: Exception) -> QueryError:
 
 
 class TaskFailed(PenstockError):
-    """A task of an epoch failed in every attempt."""
+    """A task of an epoch failed. Whether the epoch may run again depends on whether Spark has repeated the task."""
 
 
 def task_failed(epoch: int, told: str, folder: Path | None = None) -> PenstockError:
@@ -41,6 +40,13 @@ def task_failed(epoch: int, told: str, folder: Path | None = None) -> PenstockEr
         detail=_python_part(told)[:500],
         hint="the checkpoint is intact: fix the cause and restart the query",
     )
+
+
+def attempt_failed(error: PenstockError) -> PenstockError:
+    """Return the error of a failed task as one of an attempt that may be repeated; a full disk stays what it is."""
+    if not isinstance(error, TaskFailed):
+        return error
+    return AttemptFailed(error.what, detail=error.detail, hint=error.hint)
 
 
 def spark_died(last_words: str) -> PenstockError:

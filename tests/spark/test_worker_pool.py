@@ -20,11 +20,11 @@ import pytest
 
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.wire.blob import Blob, Header
-from penstock.engine.wire.job import EpochJob, Report, RouteReport
+from penstock.engine.wire.job import EpochJob, Report, RouteReport, ToSite
 from penstock.errors import PenstockError
 from penstock.events import DirectoryChanged, EpochCommitted, EpochDropped
+from penstock.settings import Settings
 from penstock.spark.choice import PooledExecutor
-from penstock.spark.failures import TRIES
 from penstock.spark.workers import transport
 from penstock.spark.workers.pool import WorkerLost, WorkerPool
 from penstock.spark.workers.scheduler import EpochScheduler
@@ -39,7 +39,7 @@ from tests.support.crashes import (
     operator_scenario,
     random_scenario,
 )
-from tests.support.looping import step_to_end
+from tests.support.looping import looping, step_to_end
 from tests.support.queries.data import SECOND
 from tests.support.queries.operators import operator_queries
 from tests.support.schedules import step_with_changes
@@ -48,6 +48,7 @@ pytestmark = pytest.mark.skipif(not transport.available(), reason="this system h
 
 Answer = Callable[[Request], TaskAnswer | None]
 StartPool = Callable[..., "Threads"]
+ATTEMPTS = Settings().attempts_per_epoch
 
 
 class Threads:
@@ -203,18 +204,38 @@ def test_what_a_member_leaves_undone_is_done_by_another_crew(
 ) -> None:
     way = Way(sites=2, rows_per_epoch=random.choice([None, 20]))
     provider = start_pool(2, dies=lambda number: number in deaths)
-    deaths = set(random.sample(range(1, 40), TRIES - 1))
-    step_to_end(scenario, place, way, PooledExecutor(provider, NeverRun()))
+    deaths = set(random.sample(range(1, 40), ATTEMPTS - 1))
+    told = step_to_end(scenario, place, way, PooledExecutor(provider, NeverRun()))
+    dropped = [event for event in told if isinstance(event, EpochDropped)]
     assert provider.started > 1, "no worker died"
+    assert len(dropped) == provider.started - 1, "an event says so each time"
+    assert all("worker" in event.reason for event in dropped)
     assert_exact(scenario, place)
 
 
 def test_members_that_die_every_time_end_the_run(scenario: Scenario, place: Place, start_pool: StartPool) -> None:
     provider = start_pool(2, dies=lambda number: True)
-    with pytest.raises(PenstockError, match="failed repeatedly") as caught:
-        step_to_end(scenario, place, Way(sites=2), PooledExecutor(provider, NeverRun()))
-    assert provider.started == TRIES
+    with looping(scenario, place, Way(sites=2), PooledExecutor(provider, NeverRun())) as (loop, told):
+        with pytest.raises(PenstockError, match="failed repeatedly") as caught:
+            loop.step()
+        dropped = [event for event in told if isinstance(event, EpochDropped)]
+    assert [(event.epoch, event.attempt) for event in dropped] == [(1, n + 1) for n in range(ATTEMPTS)]
+    assert provider.started == ATTEMPTS
     assert "checkpoint is intact" in caught.value.hint
+
+
+def test_one_budget_covers_lost_workers_and_tasks_that_disagree(
+    scenario: Scenario, place: Place, start_pool: StartPool
+) -> None:
+    """Of five attempts, those that a lost worker ends are not repeated by anybody else than the loop."""
+    provider = start_pool(2, dies=lambda number: provider.started <= 2)
+    mixing = MixingExecutor(PooledExecutor(provider, NeverRun()), 1_000, lambda report: isinstance(report, RouteReport))
+    with looping(scenario, place, Way(sites=2), mixing) as (loop, told):
+        with pytest.raises(PenstockError, match="could not be run consistently"):
+            loop.step()
+        dropped = [event for event in told if isinstance(event, EpochDropped)]
+    assert [event.attempt for event in dropped] == [1, 2, 3, 4, 5]
+    assert ["worker" in event.reason for event in dropped] == [True, True, False, False, False]
 
 
 def test_without_a_crew_epochs_are_jobs(scenario: Scenario, place: Place, start_pool: StartPool) -> None:
@@ -243,7 +264,7 @@ def test_an_epoch_that_is_cancelled_is_given_up_and_not_run_again(
 def test_parcels_are_read_without_a_copy_also_when_their_arena_is_closed() -> None:
     arena, rows = BlobArena(), pa.table({"n": range(5000), "text": [f"row {n}" for n in range(5000)]})
     parts = [rows.slice(0, 1), rows.slice(7, 4000), None, rows]
-    packed = [arena.pack(0, n, Blob(Header("split-0", f"attempt {n}"), part)) for n, part in enumerate(parts)]
+    packed = [arena.pack(ToSite(0, n), Blob(Header("split-0", f"attempt {n}"), part)) for n, part in enumerate(parts)]
     allocated = pa.total_allocated_bytes()
     opened = [ref.open() for ref in packed]
     arena.close()

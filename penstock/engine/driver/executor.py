@@ -42,8 +42,9 @@ class Executor(Protocol):
     """Runs the tasks of an epoch."""
 
     def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
-        """Run all tasks and return their reports. `following` returns the splits of the next epoch, given the reports
-        of this epoch's splits; an executor may start to read them early."""
+        """Run all tasks once and return their reports. Raise `AttemptFailed` if another attempt may succeed: the loop
+        repeats it. `following` returns the splits of the next epoch, given the reports of this epoch's splits; an
+        executor may start to read them early."""
         ...
 
     def cancel(self) -> None:
@@ -116,6 +117,15 @@ def successes(reports: Sequence[Report]) -> list[RouteReport | SiteReport]:
 def disagreement(job: EpochJob, reports: Sequence[RouteReport | SiteReport]) -> str | None:
     """Return why the epoch must not be committed; None if all tasks agree."""
     return next(_disagreements(job, reports), None)
+
+
+def inconsistent(epoch: int, attempts: int, reason: str) -> PenstockError:
+    """Return the error for an epoch whose tasks disagreed in the last attempt."""
+    return PenstockError(
+        f"epoch {epoch} could not be run consistently",
+        detail=f"{attempts} attempts failed; in the last one {reason}",
+        hint="check for executors that are lost repeatedly; the checkpoint is intact, restart the query",
+    )
 
 
 def _disagreements(job: EpochJob, reports: Sequence[RouteReport | SiteReport]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.engine.driver.adapt import Adaptation
 from penstock.engine.driver.commit import epoch_committed, has_pending, next_manifest, source_states
 from penstock.engine.driver.effort import Explosions, flushed_seconds, only_put_off
-from penstock.engine.driver.executor import Executor, Room, disagreement, successes
+from penstock.engine.driver.executor import Executor, Room, disagreement, inconsistent, successes
 from penstock.engine.driver.grids import GriddedProgram
 from penstock.engine.driver.intake import Intake, SourceIntake
 from penstock.engine.driver.planner import EpochPlanner
@@ -34,7 +34,7 @@ from penstock.engine.wire.job import (
     RouteTask,
     SiteReport,
 )
-from penstock.errors import PenstockError
+from penstock.errors import AttemptFailed, PenstockError
 from penstock.events import EpochDropped, Event, RunFinished
 from penstock.operators.protocol import ProbingOperator
 from penstock.progress.mark import Mark
@@ -214,21 +214,28 @@ class EpochLoop:
         return self._planner.job(self.manifest, intake, floors, idle, wants, self._explosions.known)
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
-        """Run the job until its tasks agree, and return their reports; raise an error after too many attempts."""
-        reason: str | None = None
-        look_ahead = partial(self._look_ahead, job, intake)
-        for _ in range(self._settings.attempts_per_epoch):
-            reports = self.room.attempt(
-                job.epoch,
-                lambda: successes(self._executor.run(job, intake.routes, look_ahead)),
-                partial(self.checkpoint.discard, job.epoch),
-            )
-            reason = disagreement(job, reports)
-            if reason is None:
-                return reports
-            self._tell(EpochDropped(job.epoch, reason))
-        raise PenstockError(
-            f"epoch {job.epoch} could not be run consistently",
-            detail=f"{self._settings.attempts_per_epoch} attempts: tasks disagreed each time; at last {reason}",
-            hint="check for executors that are lost repeatedly; the checkpoint is intact, restart the query",
+        """Run the job until an attempt succeeds and its tasks agree, and return their reports. This is the only place
+        that repeats an epoch; raise the last error after too many attempts."""
+        attempts = self._settings.attempts_per_epoch
+        failed: PenstockError = inconsistent(job.epoch, attempts, "")
+        for number in range(1, attempts + 1):
+            try:
+                reports = self._attempt(job, intake)
+                reason = disagreement(job, reports)
+                if reason is None:
+                    return reports
+                failed = inconsistent(job.epoch, attempts, reason)
+            except AttemptFailed as error:
+                failed, reason = error, error.detail
+            self._tell(EpochDropped(job.epoch, reason, number))
+            if self.abandoned:
+                break
+        raise failed
+
+    def _attempt(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
+        """Run the job once, or again while a disk is full if the run waits for that."""
+        return self.room.attempt(
+            job.epoch,
+            lambda: successes(self._executor.run(job, intake.routes, partial(self._look_ahead, job, intake))),
+            partial(self.checkpoint.discard, job.epoch),
         )

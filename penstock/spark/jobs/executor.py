@@ -37,7 +37,7 @@ from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, ToSite, nothing_follows
 from penstock.plan.program import Program
 from penstock.scratch import scratch_folder
-from penstock.spark.failures import TRIES, TaskFailed, cannot_travel, task_failed
+from penstock.spark.failures import TaskFailed, attempt_failed, cannot_travel, task_failed
 from penstock.spark.hosts import on_one_host, tries_tasks_once
 from penstock.spark.session import jvm_is_dead, spark_folder
 from penstock.spark.source.adapter import BatchSplit
@@ -60,7 +60,7 @@ class SparkExecutor:
         self._group = f"penstock-{uuid.uuid4().hex}"
         self._pickled: Program | None = None  # the last program that was found to be picklable
         self._scratch = scratch_folder("blobs")
-        self._tries = TRIES if tries_tasks_once(context) else 1
+        self._spark_repeats = not tries_tasks_once(context)
         self._cancelled = False
         self._anchors = None if on_one_host(context) else Anchors(context)
 
@@ -68,13 +68,12 @@ class SparkExecutor:
         self._cancelled = False
         self._context.setJobGroup(self._group, f"epoch {job.epoch}", interruptOnCancel=False)
         self._require_that_it_travels(job.program)
-        for _ in range(self._tries - 1):
-            try:
-                return self._attempt(job, routes)
-            except TaskFailed:
-                if self._cancelled or jvm_is_dead(self._context):
-                    raise
-        return self._attempt(job, routes)
+        try:
+            return self._attempt(job, routes)
+        except TaskFailed as error:
+            if self._spark_repeats or self._cancelled or jvm_is_dead(self._context):
+                raise
+            raise attempt_failed(error) from error
 
     def _attempt(self, job: EpochJob, routes: Sequence[RouteTask]) -> list[Report]:
         """Run one attempt of the epoch, with a temporary folder for blobs if all tasks are on one host."""
