@@ -23,6 +23,7 @@ from penstock.api.lengths import Length, real_length
 from penstock.api.option_text import point_in_time
 from penstock.api.progress import RuleSpec, idle_span, ordered, rule_over
 from penstock.api.streams import Stream
+from penstock.arrow import type_in
 from penstock.connectors.files.source import FilesConnector
 from penstock.connectors.generator.calls import CallsConnector
 from penstock.connectors.memory import MemoryConnector
@@ -235,7 +236,7 @@ def _time_type(columns: pa.Schema, time: str, name: str) -> pa.DataType:
             detail=f"it is {sql_type(field.type)}",
             hint="the time of a stream is a TIMESTAMP or a BIGINT column",
         )
-    return field.type
+    return type_in(columns, time)
 
 
 def _as_table(rows: Rows) -> pa.Table:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from penstock.api.handle import Run
 from penstock.api.launch import settings_from, start
 from penstock.api.nodes import checked, in_order_node
+from penstock.arrow import Compression, FileFormat
 from penstock.connectors.sinks.collected import CollectedSink, MemoryResults
 from penstock.connectors.sinks.files import FilesSink
 from penstock.connectors.sinks.terminal import TerminalSink
@@ -31,8 +32,8 @@ class Destinations:
     def files(
         self,
         path: str,
-        compression: str = "lz4",
-        format: str = "parquet",
+        compression: Compression = "lz4",
+        format: FileFormat = "parquet",
         *,
         in_order: bool = False,
         in_order_by: str | Sequence[str] = (),

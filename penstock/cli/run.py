@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -171,7 +171,9 @@ class _ResultRows:
     def first(self, most: int) -> pa.Table:
         """Return the first rows, sorted by the columns from left to right if all rows are kept and can be sorted."""
         rows = pa.concat_tables([self.schema.empty_table(), *self.tables])
-        keys = [(f.name, "ascending") for f in self.schema if not pa.types.is_nested(f.type)]
+        keys: list[tuple[str, Literal["ascending", "descending"]]] = [
+            (f.name, "ascending") for f in self.schema if not pa.types.is_nested(f.type)
+        ]
         whole = self.count == rows.num_rows and keys
         return (rows.sort_by(keys) if whole else rows).slice(0, most)
 

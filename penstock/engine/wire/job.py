@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.arrow import Compression, FileFormat
 from penstock.balance.flushing import EAGERLY, Flushing
 from penstock.balance.stats import SiteStatistics
 from penstock.checkpoint.manifest import SiteState, Staged
@@ -26,8 +27,8 @@ class Output:
     """The folder and the file format in which tasks stage the files of one output."""
 
     folder: Path
-    extension: str
-    compression: str = "none"
+    extension: FileFormat
+    compression: Compression = "none"
 
 
 @dataclass(frozen=True)
