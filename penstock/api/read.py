@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 import pyarrow as pa
 
 from penstock.api.lengths import Length, real_length
-from penstock.api.option_text import point_in_time
 from penstock.api.progress import RuleSpec, idle_span, ordered, rule_over
 from penstock.api.streams import Stream
 from penstock.arrow import type_in
@@ -29,6 +28,7 @@ from penstock.connectors.generator.calls import CallsConnector
 from penstock.connectors.memory import MemoryConnector
 from penstock.connectors.source import SourceConnector
 from penstock.errors import ConfigError, QueryError, did_you_mean
+from penstock.option_text import point_in_time
 from penstock.plan.logical import Source
 from penstock.progress.allowed import allowing
 from penstock.progress.rules import Slack

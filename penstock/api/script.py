@@ -8,21 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.api.option_text import (
-    Reader,
-    number,
-    point_in_time,
-    read_options,
-    read_settings,
-    time_span,
-    whole_number,
-)
+from penstock.api.run_options import read_run_options
 from penstock.api.write import Ready
 from penstock.connectors.files.source import FilesConnector
 from penstock.connectors.generator.calls import CallsConnector
 from penstock.connectors.sinks.files import FilesSink
 from penstock.connectors.sinks.terminal import TerminalSink
 from penstock.errors import ConfigError, PenstockWarning, QueryError, did_you_mean
+from penstock.option_text import Reader, number, point_in_time, read_options, time_span, whole_number
 from penstock.plan.logical import Connector, Sink
 from penstock.settings import yes_or_no
 from penstock.sql import ORDER_OPTIONS, SOURCE_OPTIONS, Script, parse_script
@@ -71,7 +64,7 @@ def read_script(text: str, name: str = "script") -> SqlScript:
             hint="add CREATE SINK name WITH (...) AS SELECT ..., or a SELECT, which prints to the terminal",
         )
     asked = {**connectors.run_options, **{key: str(value) for key, value in script.settings.items()}}
-    return SqlScript(queries, read_settings(asked), script.warnings)
+    return SqlScript(queries, read_run_options(asked), script.warnings)
 
 
 def _sinks(script: Script) -> tuple[NamedQuery, ...]:

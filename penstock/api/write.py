@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Unpack
 
 import pyarrow as pa
 
 from penstock.api.handle import Run
 from penstock.api.launch import settings_from, start
 from penstock.api.nodes import checked, in_order_node
+from penstock.api.run_options import RunOptions, SettingOptions
 from penstock.arrow import Compression, FileFormat
 from penstock.connectors.sinks.collected import CollectedSink, MemoryResults
 from penstock.connectors.sinks.files import FilesSink
@@ -75,12 +77,12 @@ class Ready:
     sink: Sink
     results: MemoryResults | None = None
 
-    def explain(self, **options: Any) -> str:
+    def explain(self, **options: Unpack[SettingOptions]) -> str:
         """Return the plan as text, for these settings of a run: `order="in"` changes it, `sites` does not."""
-        return explain(compile_query(self.sink, CompileOptions.of(settings_from(options))))
+        return explain(compile_query(self.sink, CompileOptions.of(settings_from(dict(options)))))
 
-    def start(self, checkpoint: str | None = None, **options: Any) -> Run:
+    def start(self, checkpoint: str | Path | None = None, **options: Unpack[RunOptions]) -> Run:
         """Start the query and return its handle. `options` are the settings of a run (`sites=2`,
         `master="local[2]"`, `epoch="2s"`, ...). Progress is shown on a terminal while a script waits for the run,
         unless `progress=False`."""
-        return start(self.sink, checkpoint, options, self.results)
+        return start(self.sink, checkpoint, dict(options), self.results)
