@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import pyarrow as pa
 
+from penstock.api.connectors import sinks
 from penstock.api.handle import Run
 from penstock.api.launch import settings_from, start
 from penstock.api.nodes import checked, in_order_node
@@ -16,7 +17,9 @@ from penstock.api.run_options import RunOptions, SettingOptions
 from penstock.arrow import Compression, FileFormat
 from penstock.connectors.sinks.collected import CollectedSink, MemoryResults
 from penstock.connectors.sinks.files import FilesSink
+from penstock.connectors.sinks.sink import SinkConnector
 from penstock.connectors.sinks.terminal import TerminalSink
+from penstock.errors import ConfigError
 from penstock.plan.compile.subqueries import compile_query, node_schema
 from penstock.plan.explain.plan import explain
 from penstock.plan.logical import Node, Sink
@@ -64,6 +67,21 @@ class Destinations:
     def terminal(self, rows: int = 20, *, in_order: bool = False, in_order_by: str | Sequence[str] = ()) -> Ready:
         """Print the rows of each epoch, at most `rows` of them."""
         return Ready(Sink(self._rows(in_order, in_order_by), TerminalSink(rows)))
+
+    def sink(
+        self,
+        connector: SinkConnector | str,
+        *,
+        in_order: bool = False,
+        in_order_by: str | Sequence[str] = (),
+        **options: Any,
+    ) -> Ready:
+        """Write the rows to any sink, or to one that is registered under a name, with its options."""
+        if not isinstance(connector, str) and options:
+            what = "`.to.sink` takes options only with the name of a connector"
+            raise ConfigError(what, detail=", ".join(options), hint="give them to the connector")
+        made = sinks.build(connector, options) if isinstance(connector, str) else connector
+        return Ready(Sink(self._rows(in_order, in_order_by), made))
 
     def _rows(self, in_order: bool, in_order_by: str | Sequence[str]) -> Node:
         """Return the rows in the order that was asked for."""
