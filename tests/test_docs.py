@@ -25,6 +25,7 @@ import pytest
 
 from penstock.api.launch import settings_from
 from penstock.balance import policies
+from penstock.connectors import registry
 from penstock.settings import Settings
 from penstock.storage.faults import FaultPoint
 
@@ -96,6 +97,7 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
     monkeypatch.setenv("PENSTOCK_MASTER", "inline")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # for checkpoints that are not named
     monkeypatch.setattr(policies, "_known", dict(policies._known))  # what a page registers is gone with it
+    monkeypatch.setattr(registry.sources, "_known", dict(registry.sources._known))
     return Reader()
 
 
