@@ -1,19 +1,25 @@
-"""The settings of a run, as one immutable value."""
+"""The settings of a run, as one immutable value.
+
+A setting has one name everywhere: a keyword of `start`, `SET name = value` in a script, a key of penstock.toml, the
+variable PENSTOCK_NAME, and an option of the command line. Its type, its limits, its default and its line of
+documentation are declared here and nowhere else.
+"""
 
 from __future__ import annotations
 
-import os
 import re
-from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from pathlib import PurePath
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
+import msgspec
+from msgspec import Meta
+
+from penstock.declared import declared
 from penstock.errors import ConfigError, did_you_mean
 from penstock.paths import local_path
 
 INLINE = "inline"  # the master of runs in this process, without Spark
-MASTER_VARIABLE = "PENSTOCK_MASTER"  # environment variable: the master of runs that name none
 _UNITS = {
     "us": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "second": 1_000_000, "m": 60_000_000, "min": 60_000_000,
     "minute": 60_000_000, "h": 3_600_000_000, "hour": 3_600_000_000, "d": 86_400_000_000, "day": 86_400_000_000,
@@ -58,103 +64,177 @@ MOST_SITES = 10_000
 _MANY_ROWS, _MANY_BYTES, _FAR = 10**12, 2**62, 2**62
 _DAY = 86_400.0  # seconds
 
-# The least and the greatest value of each setting that is a whole number.
-_WHOLE: dict[str, tuple[int, int]] = {
-    "sites": (1, MOST_SITES), "least_sites": (1, MOST_SITES), "most_sites": (1, MOST_SITES),
-    "groups_per_site": (1, 4_096), "rows_per_epoch": (1, _MANY_ROWS), "item_rows": (1, _MANY_ROWS),
-    "items": (1, _MANY_ROWS), "buffer_rows": (1, _MANY_ROWS), "max_lead": (0, _FAR), "max_delay": (1, 1_000_000),
-    "state_bytes": (1, _MANY_BYTES), "cache_bytes": (1, _MANY_BYTES), "hash_bits": (0, 64),
-    "attempts_per_epoch": (1, 1_000),
-}  # fmt: skip
-# The least and the greatest value of each setting that is in seconds of system time, and the name that users give.
-_SECONDS: dict[str, tuple[float, float, str]] = {
-    "epoch_seconds": (1e-6, _DAY, "epoch"), "deadline_seconds": (1e-6, _DAY, "deadline"),
-    "round_seconds": (0.0, 365 * _DAY, "round"),
-}  # fmt: skip
+_Sites: TypeAlias = Annotated[int, Meta(ge=1, le=MOST_SITES)]
+_Rows: TypeAlias = Annotated[int, Meta(ge=1, le=_MANY_ROWS)]
+_Bytes: TypeAlias = Annotated[int, Meta(ge=1, le=_MANY_BYTES)]
+_Length: TypeAlias = Annotated[float, Meta(ge=1e-6, le=_DAY)]  # seconds; users write a span
+Flush: TypeAlias = Literal["eager", "slow", "lazy"]
+Lateness: TypeAlias = Literal["window", "row"]
+OnBadRow: TypeAlias = Literal["stop", "divert"]
+OnMissingResults: TypeAlias = Literal["stop", "accept"]
+OnFull: TypeAlias = Literal["stop", "wait"]
+Order: TypeAlias = Literal["any", "in"]
+Exchange: TypeAlias = Literal["direct", "spark"]
 
 
-@dataclass(frozen=True)
-class Settings:
+def _doc(line: str) -> Meta:
+    return Meta(description=line)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings that say how a query is run, as opposed to what it computes.
 
-    `master` is a Spark master, or "inline" for the engine inside this process. `epoch_seconds` is the target length of
-    an epoch while there is a backlog, and the time between two epochs while there is none (None: half a second, and
-    pauses that keep epochs to a part of the time). `rows_per_epoch` fixes the rows that an epoch takes in (None: as
-    many as fit its length). No source, and no file that is a substream, leads another by more than `max_lead` of event
-    time (None: no limit).
-
-    `items`, `item_rows` and `deadline_seconds` limit the work of a site in an epoch (None: no limit); the rest waits in
-    the site's buffer, and sources are slowed down as the buffer nears `buffer_rows`. `flush` says when complete windows
-    are closed: "eager" at once, "slow" spread over the next `max_delay` windows, "lazy" in idle time and at the latest
-    after `max_delay` windows. `policy` decides every `round_seconds` which site owns which group, on `least_sites` to
-    `most_sites` sites (None: at most `sites`). It never moves a group to a site that would then hold more than
-    `state_bytes` of a subquery's state (None: no limit).
-
-    `lateness` "window": a row below the punctuation is late for closed windows and counts in open ones; "row": it
-    counts in none. The setting is fixed for the life of a checkpoint. `on_full` says what happens when a disk is full:
-    "stop" ends the run with an error, "wait" retries until there is room. The checkpoint stays intact either way.
-
-    `order` "in" makes mergers hold rows back and process them in order of time, as order-sensitive Python functions
-    need it. `grid` is the cells of a theta join, rows by columns; "auto": about one per site, also when the number of
-    sites changes. The setting is fixed for the life of a checkpoint. `exchange` "direct" keeps workers between epochs
-    and passes blobs in memory if all workers are on this host; "spark" runs every epoch as a Spark job. `hash_bits`
-    below 64 provokes collisions, for tests.
-
-    `on_missing_results` "accept" lets a run start although published results, late or bad rows are missing that no
-    reader can have taken, such as after a folder was removed: the run continues without them. Use it for one start
-    only.
-
-    `cache` is a local folder in which each host keeps copies of the state that it needs, about `cache_bytes` of it; or
-    "executor", one cache per Spark executor, in the folder that Spark gives it. Empty: state is read from the
-    checkpoint directly.
+    The fields in seconds have another name for users, who write them as spans: `epoch="2s"`.
     """
 
-    sites: int = 2
-    master: str = "local[*]"
-    epoch_seconds: float | None = None
-    rows_per_epoch: int | None = None
-    item_rows: int = 1_000_000
-    items: int | None = None
-    deadline_seconds: float | None = None
-    groups_per_site: int = 16
-    buffer_rows: int | None = None
-    max_lead: int | None = None
-    flush: str = "eager"
-    max_delay: int = 1
-    lateness: str = "window"
-    on_bad_row: str = "stop"
-    on_missing_results: str = "stop"
-    on_full: str = "stop"
-    late: str = ""
-    bad: str = ""
-    order: str = "any"
-    grid: str = "auto"
-    exchange: str = "direct"
-    policy: str = "even"
-    round_seconds: float = 5.0
-    state_bytes: int | None = None
-    least_sites: int = 1
-    most_sites: int | None = None
-    hash_bits: int = 64
-    attempts_per_epoch: int = 5
-    cache: str = ""
-    cache_bytes: int = 10 << 30
+    sites: Annotated[
+        _Sites,
+        _doc("how many tasks the state of a subquery is spread over; may change at a restart, and while it runs"),
+    ] = 2
+    master: Annotated[
+        str,
+        _doc("a Spark master such as `local[*]` or `spark://host:7077`, or `inline`: in this process, without Spark"),
+    ] = "local[*]"
+    epoch_seconds: Annotated[
+        _Length | None,
+        _doc(
+            "the length an epoch aims at with a backlog, and the time from one to the next without; None: half a "
+            "second with a backlog, and without one short pauses after short epochs"
+        ),
+    ] = msgspec.field(default=None, name="epoch")
+    rows_per_epoch: Annotated[
+        _Rows | None, _doc("how many rows an epoch takes in; None: as many as fit its length")
+    ] = None
+    item_rows: Annotated[_Rows, _doc("about how many rows a work item of a site has")] = 1_000_000
+    items: Annotated[
+        _Rows | None,
+        _doc("how many items a site does at most in an epoch, the rest waits in its buffer; None: no limit"),
+    ] = None
+    deadline_seconds: Annotated[
+        _Length | None, _doc("the time in an epoch after which a site begins no further item; None: no limit")
+    ] = msgspec.field(default=None, name="deadline")
+    groups_per_site: Annotated[
+        int, Meta(ge=1, le=4_096), _doc("how many partition groups a new checkpoint has for each site")
+    ] = 16
+    buffer_rows: Annotated[
+        _Rows | None,
+        _doc(
+            "how many rows wait at a site at most, whatever its deadline; sources are slowed down from half of that "
+            "on; None: no limit"
+        ),
+    ] = None
+    max_lead: Annotated[
+        Annotated[int, Meta(ge=0, le=_FAR)] | None,
+        _doc(
+            "how far a source, or a file that is a substream, may run ahead of the others in event time, as a span "
+            "or in the unit of an integer time, between their marks, so slack and allowed lateness count; the one "
+            "that lags is never held back; None: no limit"
+        ),
+    ] = None
+    flush: Annotated[
+        Flush,
+        _doc(
+            "when complete windows are closed: `eager`: at once; `slow`: spread over the next `max_delay` windows; "
+            "`lazy`: in idle time, and at the latest after `max_delay` windows"
+        ),
+    ] = "eager"
+    max_delay: Annotated[
+        int,
+        Meta(ge=1, le=1_000_000),
+        _doc(
+            "by how many windows closings may be put off; by more only where `items` or `deadline` leave no time "
+            "for them"
+        ),
+    ] = 1
+    lateness: Annotated[
+        Lateness,
+        _doc(
+            "`window`: a row below the punctuation is late for closed windows, and counts in open ones; `row`: it "
+            "counts in none; fixed for the life of a checkpoint"
+        ),
+    ] = "window"
+    on_bad_row: Annotated[
+        OnBadRow, _doc("`stop` ends the run at a malformed row, `divert` sends it to the bad output")
+    ] = "stop"
+    on_missing_results: Annotated[
+        OnMissingResults,
+        _doc(
+            "`stop` refuses to start where published rows are missing that no reader can have taken, such as after "
+            "a folder was removed; `accept` continues without them: use it for one start only"
+        ),
+    ] = "stop"
+    on_full: Annotated[
+        OnFull, _doc("`stop` ends the run with an error when a disk is full, `wait` retries until there is room")
+    ] = "stop"
+    late: Annotated[str, _doc("folder of the late rows; empty: `late` in the checkpoint")] = ""
+    bad: Annotated[str, _doc("folder of the bad rows; empty: `bad` in the checkpoint")] = ""
+    order: Annotated[
+        Order,
+        _doc(
+            "`in`: rows reach operators, Python functions and the sink in order of time; fixed for the life of a "
+            "checkpoint"
+        ),
+    ] = "any"
+    grid: Annotated[
+        str,
+        _doc(
+            "the cells of a theta join: `auto`: about one for each site; or rows x columns; fixed for the life of a "
+            "checkpoint"
+        ),
+    ] = "auto"
+    exchange: Annotated[
+        Exchange,
+        _doc(
+            "`direct`: workers stay between epochs and pass rows on in memory if all are on this host; `spark`: "
+            "every epoch is a Spark job, with its shuffle"
+        ),
+    ] = "direct"
+    policy: Annotated[
+        str,
+        _doc(
+            "what decides which group lives where: `static`, `even`, `flux`, `diffusion`, `elastic`, `memory`, `hybrid`"
+        ),
+    ] = "even"
+    round_seconds: Annotated[
+        Annotated[float, Meta(ge=0.0, le=365 * _DAY)], _doc("how long a policy watches before it decides")
+    ] = msgspec.field(default=5.0, name="round")
+    state_bytes: Annotated[
+        _Bytes | None,
+        _doc(
+            "a policy gives no site more state of a subquery than this, and `hybrid` evens out state while a site "
+            "holds more; None: no limit"
+        ),
+    ] = None
+    least_sites: Annotated[_Sites, _doc("how many sites a policy keeps at least")] = 1
+    most_sites: Annotated[_Sites | None, _doc("how many sites a policy uses at most; None: `sites`")] = None
+    hash_bits: Annotated[
+        int, Meta(ge=0, le=64), _doc("below 64 provokes hash collisions, for tests; fixed for the life of a checkpoint")
+    ] = 64
+    attempts_per_epoch: Annotated[
+        int,
+        Meta(ge=1, le=1_000),
+        _doc("how often an epoch is run, if workers are lost or its tasks disagree, before the run fails"),
+    ] = 5
+    cache: Annotated[
+        str,
+        _doc(
+            "on a cluster: a local folder (an absolute path) in which each host keeps copies of the state that it "
+            "needs, or `executor`: one for each executor, in the folder that Spark gives it; empty: state is read "
+            "where the checkpoint is"
+        ),
+    ] = ""
+    cache_bytes: Annotated[
+        _Bytes, _doc("about how much such a cache takes; more where the sites of its host need more in one epoch")
+    ] = 10 << 30
 
     def __post_init__(self) -> None:
-        _check_numbers(self)
+        for one in declared(Settings):
+            one.check(getattr(self, one.field))
         check_master(self.master)
-        _require(self.on_bad_row in ("stop", "divert"), "on_bad_row", self.on_bad_row, "'stop' or 'divert'")
-        known_missing = self.on_missing_results in ("stop", "accept")
-        _require(known_missing, "on_missing_results", self.on_missing_results, "'stop' or 'accept'")
-        _require(self.lateness in ("window", "row"), "lateness", self.lateness, "'window' or 'row'")
-        _require(self.on_full in ("stop", "wait"), "on_full", self.on_full, "'stop' or 'wait'")
-        _require(self.flush in ("eager", "slow", "lazy"), "flush", self.flush, "'eager', 'slow' or 'lazy'")
-        _require(self.order in ("any", "in"), "order", self.order, "'any' or 'in'")
-        _require(self.exchange in ("direct", "spark"), "exchange", self.exchange, "'direct' or 'spark'")
         fixed = _GRID.fullmatch(self.grid) is not None
         _require(fixed or self.grid == "auto", "grid", self.grid, "'auto', or rows x columns, as in '2x3'")
         for name, what in (("late", "the late rows"), ("bad", "the bad rows"), ("cache", "a cache")):
-            object.__setattr__(self, name, local_path(getattr(self, name), what))
+            msgspec.structs.force_setattr(self, name, local_path(getattr(self, name), what))
         known = self.cache in ("", "executor") or PurePath(self.cache).is_absolute()
         _require(known, "cache", self.cache, "an absolute path, or 'executor'")
         self._check_sites()
@@ -178,22 +258,23 @@ class Settings:
         return int(rows), int(columns)
 
     def with_options(self, **options: Any) -> Settings:
-        """Return these settings with some changed. Raises ConfigError, with a suggestion, for an unknown name."""
-        known = [f.name for f in fields(self)]
+        """Return these settings with some fields changed. Raises ConfigError, with a suggestion, for an unknown
+        name."""
+        known = [one.field for one in declared(Settings)]
         for name in options:
             if name not in known:
-                raise ConfigError(f"unknown setting `{name}`", hint=did_you_mean(name, known))
-        return replace(self, **options)
+                raise unknown_setting(name)
+        return msgspec.structs.replace(self, **options)
 
 
-def default_master() -> str:
-    """Return the master of a run that names none: that of the environment variable PENSTOCK_MASTER, or the default."""
-    return named_master() or Settings().master
+def setting_names() -> list[str]:
+    """Return the names of all settings, as users write them."""
+    return [one.name for one in declared(Settings)]
 
 
-def named_master() -> str | None:
-    """Return the master that the environment variable PENSTOCK_MASTER names; None if it is not set."""
-    return os.environ.get(MASTER_VARIABLE) or None
+def unknown_setting(name: str, detail: str = "") -> ConfigError:
+    """Return the error for a name that no setting has."""
+    return ConfigError(f"unknown setting `{name}`", detail=detail, hint=did_you_mean(name, setting_names()))
 
 
 def check_master(master: str) -> None:
@@ -205,24 +286,6 @@ def check_master(master: str) -> None:
             "`k8s://...` for a cluster, or `inline` for the engine in this process, without Spark",
             hint=did_you_mean(str(master), ["inline", "local[*]", "local[2]", "yarn", "spark://host:7077"]),
         )
-
-
-def _check_numbers(settings: Settings) -> None:
-    """Raise ConfigError if a number is not valid or out of range; None is valid for settings whose default is None."""
-    open_ = {f.name for f in fields(settings) if f.default is None}
-    for name, (least, most) in _WHOLE.items():
-        value = getattr(settings, name)
-        holds = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-        _require(holds or (value is None and name in open_), name, value, f"a whole number from {least} to {most}")
-    for name, (lowest, highest, written) in _SECONDS.items():
-        value = getattr(settings, name)
-        holds = isinstance(value, int | float) and not isinstance(value, bool) and lowest <= value <= highest
-        wanted = f'a span from {"0s" if not lowest else "1us"} to {highest / 3600:g}h, as in "2s"'
-        _require(holds or (value is None and name in open_), written, value, wanted)
-    for f in fields(settings):
-        if isinstance(f.default, str):
-            value = getattr(settings, f.name)
-            _require(isinstance(value, str), f.name, value, "a text")
 
 
 def _require(holds: bool, name: str, value: object, wanted: str) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.arrow import AnyChunked, AnyScalar
+
 
 def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
     """Return the rows as dicts of Python values. A value that Python cannot represent becomes text."""
@@ -14,7 +16,7 @@ def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(rows.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _python_values(column: pa.ChunkedArray) -> list[Any]:
+def _python_values(column: AnyChunked) -> list[Any]:
     """Return the values of a column."""
     try:
         return list(column.to_pylist(maps_as_pydicts="lossy"))
@@ -28,7 +30,7 @@ def _python_values(column: pa.ChunkedArray) -> list[Any]:
     return [_python_value(value) for value in column]
 
 
-def _python_value(value: pa.Scalar) -> Any:
+def _python_value(value: AnyScalar) -> Any:
     try:
         return value.as_py(maps_as_pydicts="lossy")
     except (ArithmeticError, ValueError):

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from penstock.arrow import AnyField
 from penstock.errors import QueryError, did_you_mean
 from penstock.expr.text import quoted
 
@@ -128,7 +129,7 @@ class _TypeReader:
                 )
         return pa.struct(fields)
 
-    def _field(self) -> pa.Field:
+    def _field(self) -> AnyField:
         if self._at >= len(self._tokens):
             raise self._unknown()
         text, quoted = self._tokens[self._at]

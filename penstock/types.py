@@ -6,12 +6,14 @@ Times are 64-bit integers inside the engine: microseconds since 1970 for a TIMES
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, AnyChunked, AnyField, as_lists, as_structs, lists_of, maps_of, nulls
 from penstock.errors import QueryError, SourceError, did_you_mean
 from penstock.type_names import TIMESTAMP, sql_type
 
@@ -53,7 +55,7 @@ def conform(table: pa.Table, schema: pa.Schema, where: str = "the input", *, len
     return pa.table(columns, schema=schema) if columns else table.select([])
 
 
-def _conform_column(table: pa.Table, field: pa.Field, where: str, lenient: bool) -> pa.ChunkedArray:
+def _conform_column(table: pa.Table, field: AnyField, where: str, lenient: bool) -> AnyChunked:
     path = column_path(table.schema, field.name, where)
     if path is None and not lenient:
         raise missing_column(field.name, table.column_names, where)
@@ -108,7 +110,7 @@ def missing_column(name: str, names: Sequence[str], where: str) -> SourceError:
     return SourceError(f"column `{name}` is missing in {where}", hint=did_you_mean(name, names))
 
 
-def fitted(array: pa.Array, type_: pa.DataType, place: tuple[str, str], lenient: bool) -> pa.Array:
+def fitted(array: AnyArray, type_: pa.DataType, place: tuple[str, str], lenient: bool) -> AnyArray:
     """Cast values to a type, fields of structs by name; `place` is the column and where it is, for messages."""
     t = pa.types
     if array.type.equals(type_):
@@ -117,46 +119,48 @@ def fitted(array: pa.Array, type_: pa.DataType, place: tuple[str, str], lenient:
         return _fitted_struct(array, type_, place, lenient)
     if t.is_list(type_) and _is_list(array.type):
         offsets, values = _unfolded(array.cast(pa.list_(array.type.value_type)))
-        return pa.ListArray.from_arrays(offsets, fitted(values, type_.value_type, place, lenient), mask=array.is_null())
+        return lists_of(offsets, fitted(values, type_.value_type, place, lenient), array)
     if t.is_map(type_) and t.is_map(array.type):
         entries = pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])
         offsets, pairs = _unfolded(array.cast(pa.list_(entries)))
         wanted = (type_.key_type, type_.item_type)
-        parts = [fitted(part, to, place, lenient) for part, to in zip(pairs.flatten(), wanted, strict=True)]
-        return pa.MapArray.from_arrays(offsets, *parts, mask=array.is_null())
+        keys, items = (
+            fitted(part, to, place, lenient) for part, to in zip(as_structs(pairs).flatten(), wanted, strict=True)
+        )
+        return maps_of(offsets, keys, items, array)
     if t.is_timestamp(array.type) and array.type.unit == "ns":
         return pc.cast(array, type_, safe=False)  # truncates to microseconds
     return pc.cast(array, type_)
 
 
-def _fitted_struct(array: pa.Array, type_: pa.DataType, place: tuple[str, str], lenient: bool) -> pa.Array:
+def _fitted_struct(array: AnyArray, type_: pa.StructType, place: tuple[str, str], lenient: bool) -> AnyArray:
     """Cast the fields of structs by name; with `lenient` a missing field is null."""
     column, where = place
     parts = []
-    children = array.flatten()  # a field of a null is null
+    children = as_structs(array).flatten()  # a field of a null is null
     for field in type_:
         at = place_of(field.name, [f.name for f in array.type], where)
         below = f"{column}.{field.name}"
         if at is None and not lenient:
             raise missing_column(below, [f"{column}.{f.name}" for f in array.type], where)
-        part = pa.nulls(len(array), field.type) if at is None else children[at]
+        part = nulls(len(array), field.type) if at is None else children[at]
         parts.append(fitted(part, field.type, (below, where), lenient))
     return pa.StructArray.from_arrays(parts, fields=list(type_), mask=array.is_null())
 
 
-def _unfolded(lists: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _unfolded(lists: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return the offsets of lists and their values, without the values under nulls."""
     lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
-    return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), lists.flatten()
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), as_lists(lists).flatten()
 
 
-def _is_list(arrow: pa.DataType) -> bool:
+def _is_list(arrow: pa.DataType) -> TypeGuard[pa.ListType[Any]]:
     t = pa.types
     plain = t.is_list(arrow) or t.is_large_list(arrow) or t.is_fixed_size_list(arrow)
     return bool(plain or t.is_list_view(arrow) or t.is_large_list_view(arrow))
 
 
-def require_column(schema: pa.Schema, name: str, context: str) -> pa.Field:
+def require_column(schema: pa.Schema, name: str, context: str) -> AnyField:
     """Return the field called `name`. Raises QueryError, with a suggestion, if there is none."""
     if name not in schema.names:
         head, _, field = name.partition(".")
@@ -173,11 +177,11 @@ def is_time_type(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(arrow) or pa.types.is_int64(arrow))
 
 
-def time_values(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
+def time_values(column: AnyChunked | AnyArray) -> npt.NDArray[np.int64]:
     """Return the 64-bit integers of a time column, which must have no nulls."""
     return np.asarray(column.cast(pa.int64(), safe=False).to_numpy(), dtype=np.int64)
 
 
-def time_array(values: npt.NDArray[np.int64], type_: pa.DataType) -> pa.Array:
+def time_array(values: npt.NDArray[np.int64], type_: pa.DataType) -> AnyArray:
     """Return a time column from 64-bit integers: the inverse of `time_values`."""
     return pa.array(np.ascontiguousarray(values), pa.int64()).cast(type_, safe=False)

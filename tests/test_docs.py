@@ -25,7 +25,8 @@ import pytest
 
 from penstock.api.launch import settings_from
 from penstock.balance import policies
-from penstock.settings import MASTER_VARIABLE, Settings
+from penstock.connectors import registry
+from penstock.settings import Settings
 from penstock.storage.faults import FaultPoint
 
 ROOT = Path(__file__).parents[1]
@@ -93,9 +94,10 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
     """A reader in an empty folder, after `make setup`; without Spark, which the results do not depend on."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv(MASTER_VARIABLE, "inline")
+    monkeypatch.setenv("PENSTOCK_MASTER", "inline")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # for checkpoints that are not named
     monkeypatch.setattr(policies, "_known", dict(policies._known))  # what a page registers is gone with it
+    monkeypatch.setattr(registry.sources, "_known", dict(registry.sources._known))
     return Reader()
 
 
@@ -119,10 +121,10 @@ def test_a_wrong_page_is_found(newcomer: Reader) -> None:
 
 
 def test_the_master_comes_from_the_environment_only_where_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(MASTER_VARIABLE, "inline")
+    monkeypatch.setenv("PENSTOCK_MASTER", "inline")
     assert settings_from({}).master == "inline"
     assert settings_from({"master": "local[3]"}).master == "local[3]"
-    monkeypatch.setenv(MASTER_VARIABLE, "")
+    monkeypatch.setenv("PENSTOCK_MASTER", "")
     assert settings_from({}) == Settings()
 
 

@@ -23,18 +23,22 @@ MOST_LINES = 350
 
 # What each part of the base may import. Everything else may import all of the base.
 BASE: dict[str, set[str]] = {
+    "arrow": set(),
     "errors": set(),
     "events": set(),
     "clock": set(),
     "version": set(),
     "scratch": set(),
     "user_code": set(),
-    "shown": set(),
+    "shown": {"arrow"},
     "paths": {"errors"},
-    "settings": {"errors", "paths"},
+    "declared": {"errors"},
+    "settings": {"declared", "errors", "paths"},
+    "option_text": {"declared", "errors", "settings"},
+    "given": {"declared", "errors", "option_text", "settings"},
     "expr": {"errors"},
-    "type_names": {"errors", "expr"},
-    "types": {"errors", "type_names"},
+    "type_names": {"arrow", "errors", "expr"},
+    "types": {"arrow", "errors", "type_names"},
 }
 
 # What each room may import, besides the base and itself. A room is a folder without the folders in it, or a module

@@ -20,7 +20,7 @@ from reference_tables import cell, escaped, table, type_name
 
 import penstock as ps
 from penstock import errors, events
-from penstock.api import aggregates, columns, policies, read, script, streams, write
+from penstock.api import aggregates, columns, policies, read, streams, write
 from penstock.api.script import read_script
 from penstock.balance import decisions
 from penstock.cli.main import app
@@ -198,7 +198,6 @@ def _sql() -> str:
 
 
 def _connectors() -> str:
-    files = [name for name in vars(FilesConnector)["__dataclass_fields__"] if name in script._FILES]
     return "\n\n".join(
         [
             "## Connectors\n\nOptions of `WITH (...)`, and of the functions of `ps.read` that have the same names. "
@@ -208,10 +207,10 @@ def _connectors() -> str:
             "sink also takes `in_order`: rows come in order of time; and `in_order_by`, columns with commas between "
             "them: rows with equal values of these do.",
             f"### Source `files`\n\n{_description(FilesConnector)} {_module(FilesConnector)}",
-            _options(FilesConnector, files),
+            _options(FilesConnector, [f.name for f in fields(FilesConnector)]),
             "Formats by extension: " + ", ".join(f"`{e}` {f}" for e, f in EXTENSIONS.items()) + ".",
             f"### Source `calls`\n\n{_description(CallsConnector)}",
-            _options(CallsConnector, script._CALLS),
+            _options(CallsConnector, [f.name for f in fields(CallsConnector)]),
             f"### Sink `files`\n\n{_module(FilesSink)} {_description(FilesSink)}",
             _options(FilesSink, ["path"]),
             f"### Sink `terminal`\n\n{_description(TerminalSink)}",

@@ -29,6 +29,7 @@ from penstock.checkpoint.store import Checkpoint, checkpoint_path, has_finished
 from penstock.clock import SYSTEM_CLOCK
 from penstock.connectors.sinks.collected import MemoryResults
 from penstock.connectors.source import AttachedConnector, ListingConnector
+from penstock.declared import Setting, declared
 from penstock.engine.driver.executor import Executor, InlineExecutor
 from penstock.engine.driver.loop import EpochLoop
 from penstock.engine.driver.outputs import Outputs
@@ -37,11 +38,12 @@ from penstock.engine.driver.standing import rows_of
 from penstock.engine.driver.steering import Steering
 from penstock.errors import ConfigError, PenstockError
 from penstock.events import Event, SparkStarting
+from penstock.given import given_settings, layered
 from penstock.plan.compile.subqueries import Query, compile_query
 from penstock.plan.logical import Sink
 from penstock.plan.options import CompileOptions
 from penstock.scratch import scratch_folder
-from penstock.settings import INLINE, Settings, default_master, span
+from penstock.settings import INLINE, Settings, span, unknown_setting
 from penstock.storage.disk_errors import using_disks
 from penstock.user_code import told
 
@@ -58,8 +60,9 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
     until = parse_until(options.pop("until", None))
     listener: Callable[[Event], None] | None = options.pop("on_event", None)
     shows = wanted(options.pop("progress", None))
+    options = layered(given_settings(), options)
     lead = options.get("max_lead")
-    settings = settings_from(options)
+    settings = _settings(options)
     query = compile_query(sink, CompileOptions.of(settings))
     if lead is not None:
         _check_lead(lead, query)
@@ -159,16 +162,28 @@ def _close(query: Query, executor: Executor | None, store: Checkpoint) -> None:
 
 
 def settings_from(options: dict[str, Any]) -> Settings:
-    """Build Settings from the options of `start` and the flags of the command line."""
-    options = {"master": default_master()} | options
-    for written, name in (("epoch", "epoch_seconds"), ("deadline", "deadline_seconds"), ("round", "round_seconds")):
-        if written in options:
-            options[name] = real_length(options.pop(written), f"the setting `{written}`") / 1e6
-    if options.get("max_lead") is not None:
-        options["max_lead"] = span(options["max_lead"])
-    settings = Settings().with_options(**options)
+    """Build Settings from penstock.toml, the environment, and the options of `start` or the command line, which
+    override them."""
+    return _settings(layered(given_settings(), options))
+
+
+def _settings(options: Mapping[str, Any]) -> Settings:
+    """Build Settings from options by name; lengths are still as users write them."""
+    by_name = {one.name: one for one in declared(Settings)} | {one.field: one for one in declared(Settings)}
+    for name in options:
+        if name not in by_name:
+            raise unknown_setting(name)
+    fields = {by_name[name].field: _value(name, by_name[name], value) for name, value in options.items()}
+    settings = Settings().with_options(**fields)
     policy_named(settings.policy)  # refuses an unknown policy before a checkpoint is made or Spark is started
     return settings
+
+
+def _value(name: str, one: Setting, value: Any) -> Any:
+    """Return the value that the field of a setting holds: seconds for a length, a number for `max_lead`."""
+    if one.kind is float and name != one.field and not (value is None and one.optional):
+        return real_length(value, f"the setting `{name}`") / 1e6
+    return span(value) if name == "max_lead" and value is not None else value
 
 
 def executor_for(settings: Settings, handed_over: bool = False) -> Executor:

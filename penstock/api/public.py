@@ -16,6 +16,7 @@ from penstock.api.aggregates import (
     variance,
 )
 from penstock.api.columns import call, col, lit, when
+from penstock.api.connectors import register_sink, register_source
 from penstock.api.handle import Run
 from penstock.api.nodes import asc, desc
 from penstock.api.policies import register_policy
@@ -23,12 +24,15 @@ from penstock.api.progress import ordered, punctuated, slack
 from penstock.api.run_state import Progress
 from penstock.api.streams import Stream, join_all
 from penstock.api.windows import rows, session, sliding, tumbling
+from penstock.connectors.sinks.sink import SinkConnector
+from penstock.connectors.source import Offer, Reader, ReadResult, SourceConnector, Split
 from penstock.errors import PenstockError, PenstockWarning
 from penstock.version import __version__
 
 __all__ = [
-    "PenstockError", "PenstockWarning", "Progress", "Run", "Stream", "__version__", "asc", "avg", "call", "col",
-    "count", "count_distinct", "desc", "first", "join_all", "last", "lit", "max", "min", "ordered", "policies",
-    "punctuated", "read", "register_policy", "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum",
+    "Offer", "PenstockError", "PenstockWarning", "Progress", "ReadResult", "Reader", "Run", "SinkConnector",
+    "SourceConnector", "Split", "Stream", "__version__", "asc", "avg", "call", "col", "count", "count_distinct", "desc",
+    "first", "join_all", "last", "lit", "max", "min", "ordered", "policies", "punctuated", "read", "register_policy",
+    "register_sink", "register_source", "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum",
     "tumbling", "var_pop", "variance", "when",
 ]  # fmt: skip

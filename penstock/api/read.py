@@ -14,20 +14,23 @@ import linecache
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, cast
 
 import pyarrow as pa
 
+from penstock.api.connectors import sources
 from penstock.api.lengths import Length, real_length
-from penstock.api.option_text import point_in_time
 from penstock.api.progress import RuleSpec, idle_span, ordered, rule_over
 from penstock.api.streams import Stream
-from penstock.connectors.files.source import FilesConnector
+from penstock.arrow import type_in
+from penstock.connectors.files.source import FilesConnector, Missing, SourceFormat, Substreams
 from penstock.connectors.generator.calls import CallsConnector
 from penstock.connectors.memory import MemoryConnector
 from penstock.connectors.source import SourceConnector
 from penstock.errors import ConfigError, QueryError, did_you_mean
+from penstock.option_text import point_in_time
 from penstock.plan.logical import Source
 from penstock.progress.allowed import allowing
 from penstock.progress.rules import Slack
@@ -41,6 +44,49 @@ if TYPE_CHECKING:
 Rows: TypeAlias = "pa.Table | pd.DataFrame | Sequence[dict[str, Any]]"
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+
+
+class FilesOptions(TypedDict, total=False):
+    """The options of `ps.read.files` beside its arguments (`FilesConnector`)."""
+
+    format: SourceFormat | None
+    follow: bool
+    split_rows: int | None
+    delimiter: str
+    header: bool
+    substreams: Substreams
+    missing: Missing
+
+
+class BatchesOptions(TypedDict, total=False):
+    """The options of `ps.read.batches` beside its arguments (`MemoryConnector`)."""
+
+    splits_per_batch: int
+    one_batch_per_offer: bool
+    substreams: tuple[str, ...]
+    finishing: bool
+
+
+class _PlainCallsOptions(TypedDict, total=False):
+    """The options of `ps.read.calls` that the connector takes as they are."""
+
+    rows: int | None
+    rate: float
+    realtime: bool
+    keys: int
+    districts: int
+    skew: str
+    seed: int
+    split_rows: int
+
+
+class CallsOptions(_PlainCallsOptions, total=False):
+    """The options of `ps.read.calls` beside its arguments (`CallsConnector`)."""
+
+    disorder: Length
+    start: str | int | datetime | None
+
+
 _PACKAGE = str(Path(__file__).parent.parent)
 
 
@@ -98,7 +144,7 @@ def files(
     idle: Length | None = None,
     idle_advances: bool = False,
     allowed_lateness: Length | None = None,
-    **options: Any,
+    **options: Unpack[FilesOptions],
 ) -> Stream:
     """Read files of a folder or a glob pattern: Parquet, Arrow IPC, CSV or JSON lines. `follow=True` keeps watching for
     new files. `substreams="files"` tracks the progress of each file separately. `schema` gives SQL types by column
@@ -131,10 +177,11 @@ def batches(
     idle: Length | None = None,
     idle_advances: bool = False,
     allowed_lateness: Length | None = None,
-    **options: Any,
+    **options: Unpack[BatchesOptions],
 ) -> Stream:
     """Read tables in memory, one per epoch: for tests, and to try out orders of arrival."""
-    connector = MemoryConnector(tuple(_as_table(part) for part in parts), **{"one_batch_per_offer": True} | options)
+    given: BatchesOptions = {"one_batch_per_offer": True, **options}
+    connector = MemoryConnector(tuple(_as_table(part) for part in parts), **given)
     return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness))
 
 
@@ -146,14 +193,16 @@ def calls(
     idle: Length | None = None,
     idle_advances: bool = False,
     allowed_lateness: Length | None = None,
-    **options: Any,
+    **options: Unpack[CallsOptions],
 ) -> Stream:
     """Generate call records. The default progress is a slack as large as their `disorder`. Their times begin at
     `start`, as in "2024-01-31 12:00:00" (UTC); the default is when they are first read."""
-    if options.get("start") is not None:
-        options["start"] = point_in_time(str(options["start"]))
-    disorder = real_length(options.get("disorder", "0s"), "the disorder of calls")
-    connector = CallsConnector(**options | {"disorder": disorder})
+    begin, disorder = options.pop("start", None), options.pop("disorder", "0s")
+    connector = CallsConnector(
+        start=None if begin is None else point_in_time(str(begin)),
+        disorder=real_length(disorder, "the disorder of calls"),
+        **cast(_PlainCallsOptions, options),
+    )
     rule = progress or Slack(connector.disorder)
     return _stream(connector, name, Progressing("ts", rule, idle, idle_advances, allowed_lateness))
 
@@ -180,7 +229,7 @@ def spark(
 
 
 def source(
-    connector: SourceConnector,
+    connector: SourceConnector | str,
     *,
     time: str,
     progress: RuleSpec | None = None,
@@ -189,8 +238,13 @@ def source(
     idle: Length | None = None,
     idle_advances: bool = False,
     allowed_lateness: Length | None = None,
+    **options: Any,
 ) -> Stream:
-    """Read from any connector."""
+    """Read from any connector, or from one that is registered under a name, with its options."""
+    if isinstance(connector, str):
+        connector = sources.build(connector, options)
+    elif options:
+        raise _error("ps.read.source takes options only with the name of a connector", "give them to the connector")
     return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness), schema)
 
 
@@ -235,7 +289,7 @@ def _time_type(columns: pa.Schema, time: str, name: str) -> pa.DataType:
             detail=f"it is {sql_type(field.type)}",
             hint="the time of a stream is a TIMESTAMP or a BIGINT column",
         )
-    return field.type
+    return type_in(columns, time)
 
 
 def _as_table(rows: Rows) -> pa.Table:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Unpack
 
 import pyarrow as pa
 
+from penstock.api.connectors import sinks
 from penstock.api.handle import Run
 from penstock.api.launch import settings_from, start
 from penstock.api.nodes import checked, in_order_node
+from penstock.api.run_options import RunOptions, SettingOptions
+from penstock.arrow import Compression, FileFormat
 from penstock.connectors.sinks.collected import CollectedSink, MemoryResults
 from penstock.connectors.sinks.files import FilesSink
+from penstock.connectors.sinks.sink import SinkConnector
 from penstock.connectors.sinks.terminal import TerminalSink
+from penstock.errors import ConfigError
 from penstock.plan.compile.subqueries import compile_query, node_schema
 from penstock.plan.explain.plan import explain
 from penstock.plan.logical import Node, Sink
@@ -31,8 +37,8 @@ class Destinations:
     def files(
         self,
         path: str,
-        compression: str = "lz4",
-        format: str = "parquet",
+        compression: Compression = "lz4",
+        format: FileFormat = "parquet",
         *,
         in_order: bool = False,
         in_order_by: str | Sequence[str] = (),
@@ -62,6 +68,21 @@ class Destinations:
         """Print the rows of each epoch, at most `rows` of them."""
         return Ready(Sink(self._rows(in_order, in_order_by), TerminalSink(rows)))
 
+    def sink(
+        self,
+        connector: SinkConnector | str,
+        *,
+        in_order: bool = False,
+        in_order_by: str | Sequence[str] = (),
+        **options: Any,
+    ) -> Ready:
+        """Write the rows to any sink, or to one that is registered under a name, with its options."""
+        if not isinstance(connector, str) and options:
+            what = "`.to.sink` takes options only with the name of a connector"
+            raise ConfigError(what, detail=", ".join(options), hint="give them to the connector")
+        made = sinks.build(connector, options) if isinstance(connector, str) else connector
+        return Ready(Sink(self._rows(in_order, in_order_by), made))
+
     def _rows(self, in_order: bool, in_order_by: str | Sequence[str]) -> Node:
         """Return the rows in the order that was asked for."""
         return checked(in_order_node(self.node, in_order_by)) if in_order or in_order_by else self.node
@@ -74,12 +95,12 @@ class Ready:
     sink: Sink
     results: MemoryResults | None = None
 
-    def explain(self, **options: Any) -> str:
+    def explain(self, **options: Unpack[SettingOptions]) -> str:
         """Return the plan as text, for these settings of a run: `order="in"` changes it, `sites` does not."""
-        return explain(compile_query(self.sink, CompileOptions.of(settings_from(options))))
+        return explain(compile_query(self.sink, CompileOptions.of(settings_from(dict(options)))))
 
-    def start(self, checkpoint: str | None = None, **options: Any) -> Run:
+    def start(self, checkpoint: str | Path | None = None, **options: Unpack[RunOptions]) -> Run:
         """Start the query and return its handle. `options` are the settings of a run (`sites=2`,
         `master="local[2]"`, `epoch="2s"`, ...). Progress is shown on a terminal while a script waits for the run,
         unless `progress=False`."""
-        return start(self.sink, checkpoint, options, self.results)
+        return start(self.sink, checkpoint, dict(options), self.results)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -12,8 +13,10 @@ import typer
 
 from penstock.cli.errors_shown import ending_well, show_warnings
 from penstock.cli.installed import ExtensibleGroup
+from penstock.cli.setting_flags import setting_options
 from penstock.errors import PenstockError
-from penstock.settings import MOST_SITES, check_master, default_master
+from penstock.given import default_master
+from penstock.settings import MOST_SITES, check_master
 from penstock.version import __version__
 
 app = typer.Typer(
@@ -26,6 +29,10 @@ app = typer.Typer(
 
 _WHAT = "A SQL script, - for one on stdin, or a stream of a Python module."
 _Target = Annotated[str, typer.Argument(metavar="FILE.sql|module:stream", help=_WHAT)]
+_Imports = Annotated[
+    list[str] | None,
+    typer.Option("--import", metavar="MODULE", help="Import a module first, which registers connectors; repeatable."),
+]
 _Json = Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")]
 _Master = Annotated[
     str | None,
@@ -61,6 +68,7 @@ def common(
 
 
 @app.command()
+@setting_options
 def run(
     target: Annotated[
         str | None, typer.Argument(metavar="FILE.sql|module:stream", help=_WHAT, show_default=False)
@@ -85,16 +93,22 @@ def run(
     yes: Annotated[bool, typer.Option("--yes", help="With --fresh: do not ask.")] = False,
     as_json: _Json = False,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="key=value", help="Any other setting; repeatable.")
+        list[str] | None, typer.Option("--set", metavar="key=value", help="Any setting, by its name; repeatable.")
     ] = None,
+    imports: _Imports = None,
+    flags: Mapping[str, str] | None = None,
 ) -> None:
     """Run a query until its input ends, --until is reached, or Ctrl-C. Continues from its checkpoint."""
     with ending_well(as_json):
         _start_spark_early(target, master, checkpoint)
         from penstock.cli.run import RunRequest, run_options, run_target
+        from penstock.cli.target import imported
 
-        flags = {"sites": sites, "epoch": epoch, "until": until, "master": master}
-        options = run_options(settings or [], flags)
+        for module in imports or []:
+            imported(module)
+
+        given = {**(flags or {}), "sites": sites, "epoch": epoch, "until": until, "master": master}
+        options = run_options(settings or [], given)
         code = run_target(RunRequest(target, command, checkpoint, options, rows, as_json, fresh, yes))
     raise typer.Exit(code)
 
@@ -129,11 +143,13 @@ def _runs_on_spark(script: Path) -> bool:
 
 
 @app.command()
-def explain(target: _Target) -> None:
+def explain(target: _Target, imports: _Imports = None) -> None:
     """Show the plan of a query: its sources, its subqueries, its sink."""
     with ending_well():
-        from penstock.cli.target import load_target
+        from penstock.cli.target import imported, load_target
 
+        for module in imports or []:
+            imported(module)
         loaded = load_target(target)
         show_warnings(loaded.warnings)
         options = {name: value for name, value in loaded.settings.items() if name != "until"}

@@ -16,15 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 from rich.console import Console
 
-from penstock.api.option_text import read_settings
 from penstock.api.progress_line import screen_for_stderr
+from penstock.api.run_options import read_run_options
 from penstock.api.script import NamedQuery
 from penstock.api.write import Ready
 from penstock.checkpoint import manifest as manifests
@@ -39,9 +39,10 @@ from penstock.connectors.sinks.collected import CollectedSink
 from penstock.connectors.sinks.files import FilesSink, published_by
 from penstock.connectors.sinks.terminal import TerminalSink, rows_as_table
 from penstock.errors import CheckpointError, ConfigError
+from penstock.given import default_master, given_master, layered
 from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.logical import Node, Source, inputs_of
-from penstock.settings import INLINE, default_master, named_master
+from penstock.settings import INLINE
 
 _SHOWN = 5
 _KEPT = 100_000  # rows; of a larger result the first rows to arrive are shown, unsorted
@@ -68,7 +69,7 @@ def run_target(request: RunRequest) -> int:
     adhoc = _collecting(_target(request), request.rows)
     target = adhoc.target
     show_warnings(target.warnings)
-    options = {**target.settings, **request.flags}
+    options = layered(target.settings, request.flags)
     options["master"] = _master_of(target, options)
     jobs, screen = target.jobs(request.checkpoint), screen_for_stderr()
     if request.fresh:
@@ -87,7 +88,7 @@ def run_target(request: RunRequest) -> int:
 def run_options(settings: Sequence[str], flags: Mapping[str, object]) -> dict[str, Any]:
     """Return the options given by `--set` and by flags; a flag overrides `--set`."""
     given = {name: str(value) for name, value in flags.items() if value is not None}
-    return read_settings(dict(map(_pair, settings)) | given)
+    return read_run_options(dict(map(_pair, settings)) | given)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -171,7 +172,9 @@ class _ResultRows:
     def first(self, most: int) -> pa.Table:
         """Return the first rows, sorted by the columns from left to right if all rows are kept and can be sorted."""
         rows = pa.concat_tables([self.schema.empty_table(), *self.tables])
-        keys = [(f.name, "ascending") for f in self.schema if not pa.types.is_nested(f.type)]
+        keys: list[tuple[str, Literal["ascending", "descending"]]] = [
+            (f.name, "ascending") for f in self.schema if not pa.types.is_nested(f.type)
+        ]
         whole = self.count == rows.num_rows and keys
         return (rows.sort_by(keys) if whole else rows).slice(0, most)
 
@@ -213,7 +216,7 @@ def _delivering(query: NamedQuery, rows: int, results: list[_ResultRows]) -> Nam
 def _master_of(target: Target, options: Mapping[str, Any]) -> str:
     """Return the master to run on: the one asked for; by default this process for ad-hoc queries over bounded input,
     else Spark."""
-    asked = options.get("master") or named_master()
+    asked = options.get("master") or given_master()
     quick = all(query.adhoc and _at_rest(query.ready.sink.input) for query in target.queries)
     return asked or (INLINE if quick else default_master())
 

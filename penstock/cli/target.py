@@ -122,7 +122,7 @@ def _near(path: Path) -> str:
 
 def _python(module_name: str, name: str) -> Target:
     """Load a stream of a Python module; a stream without a sink prints to the terminal."""
-    found = getattr(_imported(module_name), name, None)
+    found = getattr(imported(module_name), name, None)
     match found:
         case Ready():
             ready = found
@@ -133,7 +133,7 @@ def _python(module_name: str, name: str) -> Target:
     return Target(module_name, (NamedQuery(name, ready),), {})
 
 
-def _imported(name: str) -> ModuleType:
+def imported(name: str) -> ModuleType:
     """Import a module; the current folder is searched first."""
     if "" not in sys.path:
         sys.path.insert(0, "")
@@ -165,7 +165,7 @@ def _broken(name: str, error: Exception) -> ConfigError:
 
 
 def _no_stream(module_name: str, name: str, found: object) -> ConfigError:
-    streams = [n for n, value in vars(_imported(module_name)).items() if isinstance(value, Ready | Stream)]
+    streams = [n for n, value in vars(imported(module_name)).items() if isinstance(value, Ready | Stream)]
     detail = "it is not there" if found is None else f"it is a {type(found).__name__}"
     hint = did_you_mean(name, streams) or "assign a stream to a name of the module, as in busy = ps.read.files(...)"
     return ConfigError(f"`{name}` is not a stream of module `{module_name}`", detail=detail, hint=hint)

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, AnyChunked
 from penstock.connectors.source import BAD_ROWS_SCHEMA, ReadResult
 from penstock.errors import printable
 from penstock.shown import python_rows
 
 
-def bad_table(file: str, lines: pa.Array, reasons: pa.Array, texts: pa.Array) -> pa.Table:
+def bad_table(file: str, lines: AnyArray, reasons: AnyArray, texts: AnyArray) -> pa.Table:
     """Return malformed rows of one file as a table; `lines` count from 1, or are null if unknown."""
     files = pa.repeat(pa.scalar(printable(file)), len(lines))
     return pa.table([files, lines, reasons, texts], schema=BAD_ROWS_SCHEMA)
@@ -33,7 +34,7 @@ def divert_malformed(rows: pa.Table, time: str, file: str, rows_before: Callable
     """
     why = [_wrong_text(field.name, rows.column(field.name)) for field in rows.schema]
     if rows.column(time).null_count:
-        missing = pc.is_null(rows.column(time)).combine_chunks()
+        missing = rows.column(time).combine_chunks().is_null()
         why.append(pc.if_else(missing, pa.scalar(null_time_reason(time)), pa.scalar(None, pa.string())))
     given = [reasons for reasons in why if reasons is not None]
     if not given:
@@ -45,7 +46,7 @@ def divert_malformed(rows: pa.Table, time: str, file: str, rows_before: Callable
     return ReadResult(rows.filter(pc.invert(malformed)), bad)
 
 
-def _wrong_text(name: str, column: pa.ChunkedArray) -> pa.Array | None:
+def _wrong_text(name: str, column: AnyChunked) -> AnyArray | None:
     """Return for each row the reason why its value is malformed, null if it is not; None if no value is."""
     if not (pa.types.is_string(column.type) or pa.types.is_nested(column.type)):
         return None
@@ -58,7 +59,7 @@ def _wrong_text(name: str, column: pa.ChunkedArray) -> pa.Array | None:
     return pa.array(reasons, pa.string())
 
 
-def _invalid(array: pa.Array) -> list[int]:
+def _invalid(array: AnyArray) -> list[int]:
     """Return the sorted indexes of values with text that is not UTF-8, found by bisection."""
     if _is_valid(array):
         return []
@@ -73,7 +74,7 @@ def _invalid(array: pa.Array) -> list[int]:
     return sorted(found)
 
 
-def _is_valid(array: pa.Array) -> bool:
+def _is_valid(array: AnyArray) -> bool:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
@@ -81,6 +82,6 @@ def _is_valid(array: pa.Array) -> bool:
     return True
 
 
-def as_text(rows: pa.Table) -> pa.Array:
+def as_text(rows: pa.Table) -> AnyArray:
     """Return each row as JSON text, for rows that have no line. Goes through Python; malformed rows are few."""
     return pa.array([json.dumps(row, default=str, ensure_ascii=False) for row in python_rows(rows)], pa.string())

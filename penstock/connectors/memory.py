@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, AnyChunked, AnyScalar, as_lists, as_structs, first_chunk
 from penstock.connectors.bad_rows import divert_malformed
 from penstock.connectors.recorded import Count, recorded, unusable
 from penstock.connectors.source import Offer, ReadResult
@@ -201,35 +202,35 @@ def _brief(schema: pa.Schema) -> str:
 
 def _canonical(table: pa.Table) -> pa.Table:
     """Return a table with equal bytes for equal rows: values under a null are arbitrary, so they are set to zero."""
-    columns = {}
+    columns: dict[str, AnyArray | AnyChunked] = {}
     for i, column in enumerate(table.columns):
         columns[f"valid{i}"] = pc.is_valid(column).cast(pa.uint8())
-        columns[f"value{i}"] = pc.fill_null(column, _zero(column.type)) if column.null_count else column
+        columns[f"value{i}"] = column.fill_null(_zero(column.type)) if column.null_count else column
     return pa.table(columns).combine_chunks()
 
 
-def _digest_nested(digest: hashlib._Hash, array: pa.Array) -> None:
+def _digest_nested(digest: hashlib._Hash, array: AnyArray) -> None:
     """Hash validity, list lengths and child values, without the arbitrary values under a null."""
     if not is_nested(array.type):
         digest.update(to_ipc(_canonical(pa.table({"value": array}))))
         return
-    digest.update(pa.array(pc.is_valid(array).cast(pa.uint8())).to_numpy().tobytes())
+    digest.update(array.is_valid().cast(pa.uint8()).to_numpy().tobytes())
     if pa.types.is_map(array.type):
         array = array.cast(pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])))
     if pa.types.is_list(array.type):
         digest.update(pc.list_value_length(array).fill_null(0).to_numpy().tobytes())
-        _digest_nested(digest, array.flatten())
+        _digest_nested(digest, as_lists(array).flatten())
         return
-    for child in array.flatten():
+    for child in as_structs(array).flatten():
         _digest_nested(digest, child)
 
 
-def _as_one(column: pa.ChunkedArray) -> pa.Array:
+def _as_one(column: AnyChunked) -> AnyArray:
     """Return the column as one array."""
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return column.combine_chunks() if column.num_chunks != 1 else first_chunk(column)
 
 
-def _zero(type_: pa.DataType) -> pa.Scalar:
+def _zero(type_: pa.DataType) -> AnyScalar:
     """Return the zero or empty value of the type."""
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
         return pa.scalar("", pa.string()).cast(type_)

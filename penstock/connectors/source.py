@@ -14,11 +14,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from penstock.arrow import schema_of
 from penstock.plan.logical import Connector
 
-BAD_ROWS_SCHEMA = pa.schema(
-    [("file", pa.string()), ("line", pa.int64()), ("reason", pa.string()), ("text", pa.string())]
-)
+BAD_ROWS_SCHEMA = schema_of({"file": pa.string(), "line": pa.int64(), "reason": pa.string(), "text": pa.string()})
 
 
 @dataclass(frozen=True)

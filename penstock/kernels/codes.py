@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, arrow_buffer
 from penstock.kernels.hash import canonical_keys, decimal_words
 
 Codes = npt.NDArray[np.int64]
@@ -27,10 +28,10 @@ class Coded:
     """The codes of a column, arbitrary where a value is null, and the function that decodes such codes to an array."""
 
     codes: Codes
-    decode: Callable[[Codes], pa.Array]
+    decode: Callable[[Codes], AnyArray]
 
 
-def encode(array: pa.Array) -> Coded:
+def encode(array: AnyArray) -> Coded:
     """Return the codes of a column of any orderable type."""
     t, type_ = pa.types, array.type
     if t.is_floating(type_):
@@ -42,36 +43,36 @@ def encode(array: pa.Array) -> Coded:
     return Coded(integers(array), lambda codes: _integral(codes, type_))
 
 
-def integers(array: pa.Array) -> Codes:
+def integers(array: AnyArray) -> Codes:
     """Return integers, booleans, dates or times as 64-bit integers, with zero for nulls."""
     plain = array.cast(pa.int32()) if pa.types.is_date32(array.type) else array
     plain = plain.cast(pa.int64())
     return np.asarray((plain.fill_null(0) if plain.null_count else plain).to_numpy(), dtype=np.int64)
 
 
-def decimal_integers(array: pa.Array) -> Codes:
+def decimal_integers(array: AnyArray) -> Codes:
     """Return decimals of at most 18 digits as scaled integers, with zero for nulls."""
     return np.ascontiguousarray(decimal_words(array)[:, 0]).view(np.int64)
 
 
-def decimals(low: Codes, high: Codes, type_: pa.DataType) -> pa.Array:
+def decimals(low: Codes, high: Codes, type_: pa.DataType) -> AnyArray:
     """Build a decimal array from the low and high words of its scaled 128-bit integers."""
     words = np.stack((low, high), axis=1)
-    return pa.Array.from_buffers(type_, len(low), [None, pa.py_buffer(words)])
+    return pa.Array.from_buffers(type_, len(low), [None, arrow_buffer(words)])
 
 
-def narrow_decimals(scaled: Codes, type_: pa.DataType) -> pa.Array:
+def narrow_decimals(scaled: Codes, type_: pa.DataType) -> AnyArray:
     """Build a decimal array from scaled 64-bit integers."""
     return decimals(scaled, scaled >> np.int64(63), type_)
 
 
-def _integral(codes: Codes, type_: pa.DataType) -> pa.Array:
+def _integral(codes: Codes, type_: pa.DataType) -> AnyArray:
     """Decode integer codes to an array of integers, booleans, dates or times."""
     plain = pa.array(codes, pa.int64())
     return (plain.cast(pa.int32()) if pa.types.is_date32(type_) else plain).cast(type_)
 
 
-def _float_codes(array: pa.Array) -> Codes:
+def _float_codes(array: AnyArray) -> Codes:
     """Return codes of floats. The bits of a positive float rise with its value and those of a negative one fall, so all
     bits of negative floats except the sign are inverted."""
     (plain,) = canonical_keys([array.cast(pa.float64())])
@@ -79,20 +80,20 @@ def _float_codes(array: pa.Array) -> Codes:
     return bits ^ ((bits >> np.int64(63)) & _BELOW_SIGN)
 
 
-def _floats(codes: Codes, type_: pa.DataType) -> pa.Array:
+def _floats(codes: Codes, type_: pa.DataType) -> AnyArray:
     """Decode float codes: inverting the bits again undoes `_float_codes`."""
     bits = codes ^ ((codes >> np.int64(63)) & _BELOW_SIGN)
     return pa.array(bits.view(np.float64)).cast(type_)
 
 
-def _ranked(array: pa.Array) -> Coded:
+def _ranked(array: AnyArray) -> Coded:
     """Return each value's rank among the distinct values of the column."""
     encoded = array.dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary)
     ordered, ranks = encoded.dictionary.take(order), np.empty(len(order) + 1, dtype=np.int64)
     ranks[order.to_numpy()] = np.arange(len(order))
     ranks[-1] = 0  # the code of nulls
-    return Coded(ranks[encoded.indices.fill_null(-1).to_numpy()], lambda codes: ordered.take(pa.array(codes)))
+    return Coded(ranks[encoded.indices.fill_null(-1).to_numpy()], lambda codes: ordered.take(codes))
 
 
 @dataclass(frozen=True)

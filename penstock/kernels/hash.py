@@ -9,19 +9,20 @@ compare the keys.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, AnyChunked, AnyDictionary, first_chunk, numbers_in
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Words
 from penstock.kernels.in_cache import blocks
 from penstock.type_names import sql_type
 
-Column: TypeAlias = pa.Array | pa.ChunkedArray
+Column: TypeAlias = AnyArray | AnyChunked
 
 _SEED = np.uint64(0x70656E73746F636B)
 _NULL = np.uint64(0xA5C3_96E1_5B7D_2F09)
@@ -45,7 +46,7 @@ def hash_columns(columns: Sequence[Column], bits: int = 64, *, length: int | Non
     return hashes if bits == 64 else hashes & np.uint64(-1 << (64 - bits) & (1 << 64) - 1)
 
 
-def canonical_keys(columns: Sequence[Column]) -> list[pa.Array]:
+def canonical_keys(columns: Sequence[Column]) -> list[AnyArray]:
     """Return the columns with one representation per key: floats without negative zero and with a single NaN; others
     unchanged."""
     return [_canonical_key(as_array(column)) for column in columns]
@@ -59,7 +60,7 @@ def key_words(column: Column) -> list[Words]:
     return [*words, _null_mask(array).astype(np.uint64)] if array.null_count else words
 
 
-def tells_apart(columns: Sequence[pa.Array], bits: int = 64) -> bool:
+def tells_apart(columns: Sequence[AnyArray], bits: int = 64) -> bool:
     """Return whether equal hashes imply equal keys, which holds for a single fixed-width key of one word without nulls,
     where the hash is a bijection."""
     if len(columns) != 1 or bits < 64:
@@ -81,10 +82,10 @@ def check_key_type(type_: pa.DataType, name: str) -> None:
         )
 
 
-def as_array(column: Column) -> pa.Array:
+def as_array(column: Column) -> AnyArray:
     """Return the column as one array. Copies only if it has several chunks."""
     if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        return first_chunk(column) if column.num_chunks == 1 else column.combine_chunks()
     return column
 
 
@@ -94,7 +95,7 @@ def is_text(type_: pa.DataType) -> bool:
     return bool(t.is_string(type_) or t.is_large_string(type_) or t.is_binary(type_) or t.is_large_binary(type_))
 
 
-def _is_dictionary(type_: pa.DataType) -> bool:
+def _is_dictionary(type_: pa.DataType) -> TypeGuard[pa.DictionaryType[Any, Any, Any]]:
     """Return whether the type is dictionary-encoded."""
     return bool(pa.types.is_dictionary(type_))
 
@@ -117,12 +118,12 @@ def _hash_words(column: Column) -> list[Words]:
     return words
 
 
-def _null_mask(array: pa.Array) -> npt.NDArray[np.bool_]:
+def _null_mask(array: AnyArray) -> npt.NDArray[np.bool_]:
     """Return a boolean array that is true where the value is null."""
     return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _fixed_words(array: pa.Array) -> list[Words]:
+def _fixed_words(array: AnyArray) -> list[Words]:
     """Return fixed-width values as words, with zero for nulls."""
     t = pa.types
     if t.is_decimal(array.type):
@@ -137,14 +138,14 @@ def _fixed_words(array: pa.Array) -> list[Words]:
     return [_filled(array.cast(pa.int64())).view(np.uint64)]
 
 
-def decimal_words(array: pa.Array) -> Words:
+def decimal_words(array: AnyArray) -> Words:
     """Return the low and high words of 128-bit decimals as an n x 2 array, with zero for nulls."""
-    both = np.frombuffer(array.buffers()[1] or b"", dtype="<u8").reshape(-1, 2)
+    both = numbers_in(array.buffers()[1], np.uint64).reshape(-1, 2)
     both = both[array.offset : array.offset + len(array)]
     return np.where(_null_mask(array)[:, None], np.uint64(0), both) if array.null_count else both
 
 
-def _filled(array: pa.Array) -> npt.NDArray[np.generic]:
+def _filled(array: AnyArray) -> npt.NDArray[np.generic]:
     """Return the values as a contiguous array, with zero for nulls."""
     plain = array.fill_null(0) if array.null_count else array
     return np.ascontiguousarray(plain.to_numpy(zero_copy_only=False))
@@ -157,7 +158,7 @@ def _canonical_floats(values: npt.NDArray[np.generic]) -> npt.NDArray[np.float64
     return floats
 
 
-def _canonical_key(array: pa.Array) -> pa.Array:
+def _canonical_key(array: AnyArray) -> AnyArray:
     """Return floats in their canonical form and other types unchanged; nulls stay null."""
     if not pa.types.is_floating(array.type):
         return array
@@ -178,23 +179,23 @@ def _mix(words: Words) -> None:
         np.bitwise_xor(block, other, out=block)
 
 
-def _as_dictionary(array: pa.Array) -> pa.DictionaryArray:
+def _as_dictionary(array: AnyArray) -> AnyDictionary:
     """Return the array in dictionary encoding."""
-    return array if _is_dictionary(array.type) else array.dictionary_encode()
+    return cast(AnyDictionary, array if _is_dictionary(array.type) else array.dictionary_encode())
 
 
-def _indices(encoded: pa.DictionaryArray) -> npt.NDArray[np.int64]:
+def _indices(encoded: AnyDictionary) -> npt.NDArray[np.int64]:
     """Return the dictionary indices, with zero for nulls."""
     return np.asarray(_filled(encoded.indices), dtype=np.int64)
 
 
-def _text_codes(array: pa.Array) -> Words:
+def _text_codes(array: AnyArray) -> Words:
     """Return the dictionary index of each string as a word."""
     encoded = _as_dictionary(array)
     return _indices(encoded).view(np.uint64)
 
 
-def _text_words(array: pa.Array) -> Words:
+def _text_words(array: AnyArray) -> Words:
     """Return one word per string. Each distinct string is hashed once."""
     encoded = _as_dictionary(array)
     distinct = encoded.dictionary
@@ -204,7 +205,7 @@ def _text_words(array: pa.Array) -> Words:
     return np.concatenate(blocks)[_indices(encoded)]
 
 
-def _distinct_text_words(texts: pa.Array) -> Words:
+def _distinct_text_words(texts: AnyArray) -> Words:
     """Hash strings: pad the bytes to words, mix each word with its position, add them up, and mix the sum with the
     length."""
     lengths, data = _text_bytes(texts)
@@ -220,10 +221,10 @@ def _distinct_text_words(texts: pa.Array) -> Words:
     return np.asarray(sums, dtype=np.uint64)
 
 
-def _text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+def _text_bytes(texts: AnyArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
     """Return the length of each string, and the bytes of all strings concatenated."""
     large = texts.cast(pa.large_binary())
     _, offsets, data = large.buffers()
-    borders = np.frombuffer(offsets, dtype=np.int64)[large.offset : large.offset + len(large) + 1]
-    flat = np.frombuffer(data or b"", dtype=np.uint8)[borders[0] : borders[-1]]
+    borders = numbers_in(offsets, np.int64)[large.offset : large.offset + len(large) + 1]
+    flat = numbers_in(data, np.uint8)[borders[0] : borders[-1]]
     return np.diff(borders), flat

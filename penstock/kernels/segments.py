@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, where
 from penstock.kernels.arrays import Indices
 
 Values = npt.NDArray[Any]
@@ -122,13 +121,13 @@ def one_by_one(rows: int) -> Segments:
     return Segments(None, places, places + 1)
 
 
-def valid_mask(array: pa.Array) -> npt.NDArray[np.bool_] | None:
+def valid_mask(array: AnyArray) -> npt.NDArray[np.bool_] | None:
     """Return a boolean array that is true where the value is not null; None if there are no nulls."""
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False)) if array.null_count else None
 
 
-def masked(values: pa.Array, valid: npt.NDArray[np.bool_] | None) -> pa.Array:
+def masked(values: AnyArray, valid: npt.NDArray[np.bool_] | None) -> AnyArray:
     """Return the values with null where `valid` is false."""
     if valid is None or valid.all():
         return values
-    return pc.if_else(pa.array(valid), values, pa.scalar(None, values.type))
+    return where(valid, values)

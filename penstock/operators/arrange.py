@@ -30,7 +30,7 @@ def sorted_with(hashes: Words, times: Times, rows: pa.Table) -> pa.Table:
     """Return the rows with the given hashes and times before their columns, sorted by both."""
     order, ordered = order_by_hash_and_time(hashes, times)
     if order is not None:
-        times, rows = times[order], rows.take(pa.array(order))
+        times, rows = times[order], rows.take(order)
     return pa.table([pa.array(ordered), pa.array(times), *rows.columns], schema=arranged_schema(rows.schema))
 
 
@@ -43,7 +43,7 @@ def merged(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
         return filled[0]
     together = pa.concat_tables(filled).combine_chunks()
     order, _ = order_by_hash_and_time(hashes_of(together), times_of(together))
-    return together if order is None else together.take(pa.array(order))
+    return together if order is None else together.take(order)
 
 
 def order_of(table: pa.Table) -> Indices | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from penstock.arrow import AnyArray
 from penstock.kernels.arrays import Indices, Words
 from penstock.kernels.hash import canonical_keys, check_key_type, hash_columns, is_text, key_words
 from penstock.kernels.order import group_by_pane
@@ -75,7 +76,7 @@ class DistinctRows(WholeRows, ProbingOperator):
         words = [word for column in state.columns[2:] for word in key_words(column)]
         return group_by_pane(hashes_of(state), times_of(state), 1, words)
 
-    def _words(self, columns: Sequence[pa.Array]) -> list[Words]:
+    def _words(self, columns: Sequence[AnyArray]) -> list[Words]:
         """Return the words that distinguish rows of equal time."""
         named = zip(self.input_schema.names, columns, strict=True)
         return [word for name, column in named if name != self.time for word in key_words(column)]
@@ -85,7 +86,7 @@ def _heads(state: pa.Table, groups: Segments) -> pa.Table:
     """Return the first row of each group."""
     if groups.order is None and len(groups) == state.num_rows:
         return state
-    return state.take(pa.array(groups.first_rows))
+    return state.take(groups.first_rows)
 
 
 def _candidates(stored: Sequence[Stored], fresh: pa.Table) -> list[pa.Table]:
@@ -94,7 +95,7 @@ def _candidates(stored: Sequence[Stored], fresh: pa.Table) -> list[pa.Table]:
     hashes, times = np.unique(hashes_of(fresh)), times_of(fresh)
     least, largest = int(times.min()), int(times.max())
     near = [piece.rows for piece in stored if piece.least <= largest and least <= piece.largest]
-    return [rows.take(pa.array(_places(hashes_of(rows), hashes))) for rows in near]
+    return [rows.take(_places(hashes_of(rows), hashes)) for rows in near]
 
 
 def _places(hashes: Words, wanted: Words) -> Indices:

@@ -69,7 +69,7 @@ class Reorder(WholeRows, ClosingOperator):
         order = _ties_by_value(hashes_of(held), times_of(held), self._layout.restored(held))
         for start in range(0, held.num_rows, _PIECE):
             piece = slice(start, start + _PIECE)
-            state = held.slice(start, _PIECE) if order is None else held.take(pa.array(order[piece]))
+            state = held.slice(start, _PIECE) if order is None else held.take(order[piece])
             yield self._layout.restored(state)
 
 
@@ -80,7 +80,7 @@ def _ties_by_value(hashes: Words, times: Times, rows: pa.Table) -> Indices | Non
     if not equal.any():
         return None
     tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
-    few = rows.take(pa.array(tied))
+    few = rows.take(tied)
     words = [w for column in few.columns if is_sortable(column.type) for w in sort_words(column)]
     order = np.arange(len(times))
     order[tied] = tied[order_by_words([hashes[tied], times[tied].view(np.uint64) ^ np.uint64(1 << 63), *words])]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from penstock.arrow import AnyArray, AnyChunked
 from penstock.kernels.arrays import Times, Words
 from penstock.operators.arrange import times_of
 from penstock.state.runs import HASH, TIME
@@ -34,7 +35,7 @@ class RowLayout:
 
     def restored(self, state: pa.Table) -> pa.Table:
         """Convert state rows back to rows of `schema`."""
-        columns = {name: state.column(2 + i) for i, name in enumerate(self._kept)}
+        columns: dict[str, AnyArray | AnyChunked] = {name: state.column(2 + i) for i, name in enumerate(self._kept)}
         if self.time is not None:
             columns[self.time] = time_array(times_of(state), self.schema.field(self.time).type)
         return pa.table([columns[name] for name in self.schema.names], schema=self.schema)

@@ -7,12 +7,14 @@ The order is that of DuckDB: numbers by value with NaN as the largest, text by i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from duckdb import SQLExpression
 
+from penstock.arrow import AnyArray, AnyDictionary
 from penstock.expr.evaluate import connection as duck
 from penstock.kernels.arrays import Indices, Words
 from penstock.kernels.hash import Column, as_array, canonical_keys, decimal_words, is_text
@@ -71,11 +73,11 @@ def _ranks(word: Words) -> Words:
     return ranks
 
 
-def _ascending(array: pa.Array) -> list[Words]:
+def _ascending(array: AnyArray) -> list[Words]:
     """Return words that sort the values ascending. All nulls get the same word, which may be that of a value."""
     t = pa.types
     if t.is_dictionary(array.type):
-        return _ascending(array.dictionary_decode())
+        return _ascending(cast(AnyDictionary, array).dictionary_decode())
     if is_text(array.type):
         return [_text_ranks(array)]
     if is_nested(array.type):
@@ -91,14 +93,14 @@ def _ascending(array: pa.Array) -> list[Words]:
     return [_filled(whole.cast(pa.int64())).view(np.uint64) ^ _SIGN]
 
 
-def _float_words(canonical: pa.Array) -> Words:
+def _float_words(canonical: AnyArray) -> Words:
     """Return words of floats: the bits of a positive float rise with its value; those of a negative one fall and are
     inverted."""
     bits = _filled(canonical).view(np.uint64)
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 
 
-def _text_ranks(array: pa.Array) -> Words:
+def _text_ranks(array: AnyArray) -> Words:
     """Return each text's rank among the distinct texts."""
     encoded = array.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
@@ -107,7 +109,7 @@ def _text_ranks(array: pa.Array) -> Words:
     return ranks[_filled(encoded.indices)]
 
 
-def _nested_ranks(array: pa.Array) -> Words:
+def _nested_ranks(array: AnyArray) -> Words:
     """Return each nested value's rank among the distinct values, in DuckDB's order."""
     rows = pa.table({"c0": array, "c1": np.arange(len(array))})
     _, found = duck.select(rows, [SQLExpression("c1"), SQLExpression("dense_rank() OVER (ORDER BY c0 NULLS LAST)")])
@@ -116,7 +118,7 @@ def _nested_ranks(array: pa.Array) -> Words:
     return ranks
 
 
-def _filled(array: pa.Array) -> Values:
+def _filled(array: AnyArray) -> Values:
     """Return the values as a contiguous array, with zero for nulls."""
     plain = array.fill_null(0) if array.null_count else array
     return np.ascontiguousarray(plain.to_numpy(zero_copy_only=False))

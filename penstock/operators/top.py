@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from penstock.arrow import AnyField
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Flags, Indices, Times, Words
 from penstock.kernels.hash import as_array, canonical_keys, check_key_type, hash_columns, key_words
@@ -151,20 +152,20 @@ class TopRows(OnePort, ClosingOperator):
         rows = self._layout.restored(state)
         top = first_rows(self._groups(state, rows), self.n, lambda some: self._order_words(rows, some), ties=True)
         top = first_rows(top, self.n, lambda some: self._all_words(rows, some), ties=False)
-        return state if _as_it_stands(top.rows, state) else state.take(pa.array(top.rows))
+        return state if _as_it_stands(top.rows, state) else state.take(top.rows)
 
     def _numbered(self, state: pa.Table) -> pa.Table:
         """Return the result rows of state that has at most n rows per group, in order."""
         rows = self._layout.restored(state)
         top = in_order(self._groups(state, rows), lambda some: self._all_words(rows, some))
-        columns = rows.select(self.columns).take(pa.array(top.rows)).columns
+        columns = rows.select(self.columns).take(top.rows).columns
         number = [] if self.number is None else [pa.array(top.places() + 1)]
         return pa.table([*columns, *number], schema=self.result_schema)
 
     def _all_words(self, rows: pa.Table, some: Indices) -> list[Words]:
         """Return the sort words of the order, and of the columns that break ties."""
         settled = {*self.keys, self.time, *(o.column for o in self.order)}  # equal within a group, or part of the order
-        ties = rows.select([name for name in self.columns if name not in settled]).take(pa.array(some))
+        ties = rows.select([name for name in self.columns if name not in settled]).take(some)
         return [*self._order_words(rows, some), *(word for column in ties.columns for word in sort_words(column))]
 
     def _order_words(self, rows: pa.Table, some: Indices) -> list[Words]:
@@ -172,9 +173,7 @@ class TopRows(OnePort, ClosingOperator):
         return [
             word
             for o in self.order
-            for word in sort_words(
-                rows.column(o.column).take(pa.array(some)), descending=o.descending, nulls_first=o.nulls_first
-            )
+            for word in sort_words(rows.column(o.column).take(some), descending=o.descending, nulls_first=o.nulls_first)
         ]
 
 
@@ -183,7 +182,7 @@ def _as_it_stands(rows: Indices, table: pa.Table) -> bool:
     return np.array_equal(rows, np.arange(table.num_rows))
 
 
-def _check_flat(field: pa.Field) -> None:
+def _check_flat(field: AnyField) -> None:
     """Raise QueryError if the column is nested, because rows cannot be ordered by nested values."""
     if is_nested(field.type):
         raise QueryError(
@@ -193,7 +192,7 @@ def _check_flat(field: pa.Field) -> None:
         )
 
 
-def _check_sortable(field: pa.Field) -> None:
+def _check_sortable(field: AnyField) -> None:
     """Raise QueryError if values of the column have no order, which ties need."""
     if not is_sortable(field.type):
         raise QueryError(

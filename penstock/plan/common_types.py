@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from penstock.arrow import type_in
 from penstock.errors import QueryError
 from penstock.expr.evaluate.scalar import result_schema
 from penstock.expr.tree import Call, Cast, Column, Expr, Named
@@ -14,7 +15,7 @@ from penstock.type_names import sql_type
 
 def type_of(expression: Expr, schema: pa.Schema) -> pa.DataType:
     """Return the type of an expression over rows of `schema`."""
-    return result_schema(schema, (Named("value", expression),)).field(0).type
+    return type_in(result_schema(schema, (Named("value", expression),)), 0)
 
 
 def common_type(types: Sequence[pa.DataType], what: str) -> pa.DataType:

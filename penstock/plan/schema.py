@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from penstock.arrow import type_in
 from penstock.expr.tree import Column, Named
 from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
@@ -127,9 +128,9 @@ def time_type(node: Node) -> pa.DataType:
     """Return the type of the progressing attributes, the same for all; BIGINT for row numbers."""
     match node:
         case Source(schema=schema, time=time):
-            return schema.field(time).type
+            return type_in(schema, time)
         case MapBatches(schema=schema, time=str(time)):
-            return schema.field(time).type
+            return type_in(schema, time)
         case Aggregate(window=RowWindow()):
             return pa.int64()
         case Union(inputs=inputs) | Join(inputs=inputs):

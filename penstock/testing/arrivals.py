@@ -11,7 +11,7 @@ import pyarrow as pa
 def disordered(random: Random, rows: pa.Table, slack: int, time: str = "ts") -> pa.Table:
     """Return `rows`, given in order of `time`, in a random order of arrival: each row at most `slack` behind the latest
     time before it. `slack` is in microseconds if the time is a TIMESTAMP."""
-    times = rows.column(time).cast(pa.int64()).to_pylist()
+    times = rows.column(time).cast(pa.int64()).to_numpy().tolist()
     arrival = sorted(range(len(times)), key=lambda n: (times[n] + random.randint(0, slack), random.random()))
     return rows.take(arrival) if arrival else rows
 

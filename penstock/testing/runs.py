@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.api.handle import Run
+from penstock.api.run_options import RunOptions
 from penstock.api.streams import Stream
 from penstock.testing.oracle import batch_answer
 from penstock.testing.rows import assert_same_rows
@@ -49,7 +50,7 @@ def runs_in_ways(query: Stream, folder: Path, ways: Sequence[Way], **settings: A
     ready = query.to.files(str(folder / "out"))
     fixed = {"master": "inline", "epoch": "1ms", "progress": False, **settings}
     for way in ways:
-        limit = {} if way is ways[-1] else {"until": f"{_EPOCHS} epochs"}
+        limit: RunOptions = {} if way is ways[-1] else {"until": f"{_EPOCHS} epochs"}
         run = ready.start(str(folder / "ck"), **fixed, **way.settings(), **limit).wait(_PATIENCE)
         assert not run.running, f"the run does not end: {run.stop(now=True).progress}"
         yield run

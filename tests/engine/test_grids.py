@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -72,7 +71,7 @@ class Dying(InlineExecutor):
 def opened(
     query: Stream, folder: Path, kind: str, executor: InlineExecutor | None = None, **settings: object
 ) -> EpochLoop:
-    chosen = replace(Settings(), order="in" if kind == "in order" else "any", **settings)  # type: ignore[arg-type]
+    chosen = Settings().with_options(order="in" if kind == "in order" else "any", **settings)  # type: ignore[arg-type]
     compiled = compile_query(query.to.files(str(folder / "out")).sink, CompileOptions.of(chosen))
     return EpochLoop(recover(compiled, Checkpoint.open(folder / "ck"), chosen), executor or InlineExecutor())
 

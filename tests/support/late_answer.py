@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from penstock.arrow import AnyChunked
 from penstock.plan.logical import Node
 from penstock.plan.program import LATE_FOR
 from penstock.testing.oracle import Late, answer_and_late, batch_answer
@@ -40,7 +41,7 @@ def expected(node: Node, epochs: Mapping[str, Epochs], lateness: str) -> Expecte
 
 
 def _of_source(name: str, rows: pa.Table, late: Late) -> pa.Table:
-    numbers = rows.column(ROW).to_pylist()
+    numbers: list[int] = rows.column(ROW).to_numpy().tolist()
     some = pa.array([(name, number) in late for number in numbers], pa.bool_())
     told = [_text(late[name, number]) for number in numbers if (name, number) in late]
     return rows.filter(some).drop_columns([ROW, MARK]).append_column(LATE_FOR, pa.array(told, pa.string()))
@@ -55,11 +56,11 @@ def readable(late: pa.Table) -> pa.Table:
     return late
 
 
-def _with_integers(missed: pa.ChunkedArray) -> list[list[dict[str, int | None]] | None]:
+def _with_integers(missed: AnyChunked) -> list[list[dict[str, int | None]] | None]:
     """Return what rows missed, with times as integers."""
     entry = pa.struct([(name, pa.int64()) for name in ("subquery", "first_start", "last_end")])
-    rows: list[list[dict[str, int | None]] | None] = missed.cast(pa.list_(pa.field("missed", entry))).to_pylist()
-    return rows
+    integers: AnyChunked = missed.cast(pa.list_(pa.field("missed", entry)))
+    return integers.to_pylist()
 
 
 def _span(entry: Mapping[str, int | None]) -> tuple[int | None, int | None]:

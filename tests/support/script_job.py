@@ -57,7 +57,8 @@ class ScriptJob:
 
     def answer(self) -> pa.Table:
         """Return the batch answer."""
-        return duckdb.sql(_QUERY.format(_BUCKETS.format(path=self._path))).to_arrow_table()
+        found: pa.Table = duckdb.sql(_QUERY.format(_BUCKETS.format(path=self._path))).to_arrow_table()
+        return found
 
     def assert_answered(self) -> None:
         """Check that the published rows are the batch answer."""

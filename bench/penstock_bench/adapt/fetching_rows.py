@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.arrow import AnyArray, arrow_buffer, schema_of
 from penstock.connectors.source import Offer, ReadResult
 
-WIDE = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("text", pa.string())])
-NARROW = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("n", pa.int64())])
+WIDE = schema_of({"ts": pa.timestamp("us"), "k": pa.int64(), "text": pa.string()})
+NARROW = schema_of({"ts": pa.timestamp("us"), "k": pa.int64(), "n": pa.int64()})
 SECOND = 1_000_000
 _STRIDE = 1_000_003  # a prime: neighbours look up keys that lie far apart
 
@@ -46,11 +47,11 @@ class Lot:
         keys = (order * _STRIDE + self.number) % self.first
         return pa.table([times.astype("datetime64[us]"), keys, order], schema=NARROW)
 
-    def _texts(self) -> pa.Array:
+    def _texts(self) -> AnyArray:
         draw = np.random.default_rng(self.first)
         letters = draw.integers(ord("a"), ord("z"), self.rows * self.letters, dtype=np.uint8, endpoint=True)
         ends = np.arange(self.rows + 1, dtype=np.int32) * self.letters
-        return pa.StringArray.from_buffers(self.rows, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(letters))
+        return pa.StringArray.from_buffers(self.rows, arrow_buffer(ends.astype(np.int32)), arrow_buffer(letters))
 
     def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
         yield ReadResult(self.table().select(list(columns)))

@@ -6,7 +6,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+from penstock.settings import Flush
 from penstock_bench.adapt.flush_plot import write_plot
 from penstock_bench.adapt.flush_run import Question, Trial
 from penstock_bench.experiments.experiment import Bar, Column, Experiment, Finding, Record, Setting
@@ -61,7 +63,7 @@ def measure(setting: Setting) -> Finding:
         def tried(groups: int, flush: str, rate: int) -> Trial:
             place = str(Path(scratch) / "trial")
             how = (size.seconds, size.size, size.slide, setting.master, setting.cores, place)
-            question = Question(groups, flush, 1, rate, *how)
+            question = Question(groups, cast(Flush, flush), 1, rate, *how)
             trial = part.ask(question, Trial)
             setting.tell(
                 f"{groups:,} groups, {flush}, {rate:,} rows/s: lag {trial.lag:.2f} s, epoch {trial.longest:.2f} s"

@@ -11,6 +11,7 @@ import numpy as np
 
 import penstock as ps
 from penstock.events import EpochCommitted
+from penstock.settings import Flush
 from penstock_bench.adapt.paced import STRIDE, PacedConnector
 from penstock_bench.check.digest import digest, parquet
 from penstock_bench.experiments.part import serve
@@ -23,7 +24,7 @@ class Question:
     """`seconds` of rows, `rate` a second, by `groups` groups in windows of `size` seconds, every `slide` seconds."""
 
     groups: int
-    flush: str
+    flush: Flush
     max_delay: int
     rate: int
     seconds: float

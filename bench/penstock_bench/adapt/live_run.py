@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import duckdb
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from penstock.api.handle import Run
+from penstock.api.run_options import RunOptions
 from penstock.api.streams import Stream
 from penstock.api.write import Ready
 from penstock.types import time_values
@@ -57,8 +59,8 @@ def _live(question: Question) -> LiveSeen:
         (scratch / "rows" / stream).mkdir(parents=True)
     try:
         files = prepared(question.arrivals, scratch / "hidden")
-        settings = {"master": question.master, **question.settings}
-        run = query_of(scratch).start(str(scratch / "checkpoint"), on_event=watch.hear, **settings)
+        settings = cast(RunOptions, {"master": question.master, "on_event": watch.hear, **question.settings})
+        run = query_of(scratch).start(str(scratch / "checkpoint"), **settings)
         return _watched(run, watch, files, question)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import psutil
 
+from penstock.api.run_options import RunOptions
 from penstock.events import EpochCommitted
 from penstock_bench.adapt.notes import Notes
 from penstock_bench.adapt.slowdown import Slowdown, Slowed, slowable, write_slowdown
@@ -71,9 +73,9 @@ def _watched(question: Question, watch: Watch, right: Check) -> Timeline:
     scratch, workload, cpu = Path(question.scratch), workload_named(question.workload), cpu_seconds()
     try:
         query = query_of(workload, Path(question.data), scratch / "rows")
-        settings = {"master": question.master, **question.settings}
+        settings = cast(RunOptions, {"master": question.master, "on_event": watch.hear, **question.settings})
         began = time.monotonic()
-        query.start(str(scratch / "checkpoint"), on_event=watch.hear, **settings).wait()
+        query.start(str(scratch / "checkpoint"), **settings).wait()
         busy = (cpu_seconds() - cpu) / (question.cores * (time.monotonic() - began))
         verdict = right(scratch / "rows", workload, Path(question.data))
         return watch.timeline(watch.began or began, busy, verdict)

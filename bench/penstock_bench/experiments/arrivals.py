@@ -77,7 +77,7 @@ def _windows(path: Path) -> list[int]:
     starts = (
         pc.unique(pq.read_table(path, columns=["window_start"]).column(0)).cast(pa.timestamp("us")).cast(pa.int64())
     )
-    return [start // PERIOD for start in starts.to_pylist()]
+    return [start // PERIOD for start in starts.to_numpy().tolist()]
 
 
 def delays(arrived: Sequence[float], published: dict[int, float], skipped: int) -> list[float]:

@@ -74,7 +74,8 @@ def closed_rows(made: Sequence[Scripted]) -> pa.Table:
     rows = pa.concat_tables([one.step.table() for one in made if one.step.substream in finished])
     with duckdb.connect() as connection:
         connection.register("rows", rows)
-        return connection.sql(
+        answer: pa.Table = connection.sql(
             f"""SELECT k, time_bucket(INTERVAL '{WINDOW} microseconds', ts) AS window_start,
                        count(*) AS n, sum(v) AS s FROM rows GROUP BY ALL"""
         ).to_arrow_table()
+        return answer

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.arrow import schema_of
 from penstock.connectors.source import Offer, ReadResult
 
-SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("v", pa.float64())])
+SCHEMA = schema_of({"ts": pa.timestamp("us"), "k": pa.int64(), "v": pa.float64()})
 _STRIDE = 1_000_003  # a prime: as many rows as keys have every key once
 
 

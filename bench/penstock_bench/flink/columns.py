@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from penstock.arrow import AnyArray, arrow_buffer, as_texts
 from penstock.errors import ConfigError
 from penstock_bench.workload import SLACK_SECONDS
 
@@ -38,7 +39,7 @@ def write_table(stream: Path, folder: Path, parts: int) -> None:
     order of the stream and advance together, as the partitions of a topic would."""
     rows = pa.concat_tables(pq.read_table(path) for path in sorted(stream.glob("*.parquet"))).combine_chunks()
     for part in range(parts):
-        dealt = rows.take(pa.array(np.arange(part, rows.num_rows, parts)))
+        dealt = rows.take(np.arange(part, rows.num_rows, parts))
         _write_part(dealt, folder / str(part))
 
 
@@ -49,14 +50,14 @@ def _write_part(rows: pa.Table, folder: Path) -> None:
     (folder / COUNT).write_text(str(rows.num_rows))
 
 
-def _write_column(column: pa.Array, folder: Path, name: str) -> None:
+def _write_column(column: AnyArray, folder: Path, name: str) -> None:
     values = folder / f"{name}{VALUES}"
     if column.null_count:
         raise ConfigError(f"column `{name}` has nulls", detail="column files for Flink cannot say them")
     if pa.types.is_string(column.type):
-        lengths = pc.binary_length(column).to_numpy().astype(np.int64)
+        lengths = pc.binary_length(as_texts(column)).to_numpy().astype(np.int64)
         np.cumsum(lengths).tofile(folder / f"{name}{ENDS}")
-        values.write_bytes("".join(column.to_pylist()).encode())
+        values.write_bytes("".join(map(str, column.to_pylist())).encode())
         return
     column.view(pa.int64() if pa.types.is_timestamp(column.type) else column.type).to_numpy().tofile(values)
     if pa.types.is_timestamp(column.type):
@@ -93,16 +94,16 @@ def _read_part(folder: Path, columns: Sequence[tuple[str, str]]) -> pa.Table:
     return table
 
 
-def _read_column(folder: Path, name: str, kind: str) -> pa.Array:
+def _read_column(folder: Path, name: str, kind: str) -> AnyArray:
     file, plain = folder / f"{name}{VALUES}", kind.partition("(")[0]
     if plain in ("VARCHAR", "CHAR", "STRING"):
         return _read_strings(file, folder / f"{name}{ENDS}")
-    values = pa.array(np.fromfile(file, dtype=_NUMBERS[plain]))
+    values: AnyArray = pa.array(np.fromfile(file, dtype=_NUMBERS[plain]))
     is_time = plain == "TIMESTAMP" or name.endswith(EXACT)
     return values.cast(pa.timestamp("us")) if is_time else values
 
 
-def _read_strings(file: Path, ends: Path) -> pa.Array:
+def _read_strings(file: Path, ends: Path) -> AnyArray:
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.fromfile(ends, dtype="<i8")])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(file.read_bytes())]
+    buffers = [None, arrow_buffer(offsets), pa.py_buffer(file.read_bytes())]
     return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Literal, cast
 
 import pyarrow as pa
 
 from penstock.api.launch import settings_from
+from penstock.api.run_options import RunOptions
 from penstock.api.streams import Stream
 from penstock.checkpoint.manifest import epochs, read
 from penstock.engine.driver.commit import source_marks
@@ -70,7 +71,7 @@ def run_trial(stream: Stream, mode: Mode) -> Trial:
     with TemporaryDirectory(prefix="penstock-order-") as folder:
         watch = _Watch(stream, mode, Path(folder))
         ready = stream.to.callback(watch.published)
-        run = ready.start(folder, on_event=watch.committed, **watch.options).wait()
+        run = ready.start(folder, **cast(RunOptions, {"on_event": watch.committed, **watch.options})).wait()
     if run.progress.late_rows:
         raise PenstockError("a benchmark lost rows as late", detail=f"{run.progress.late_rows} rows")
     return Trial(mode, tuple(watch.seen))

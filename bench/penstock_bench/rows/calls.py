@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.arrow import AnyArray, AnyChunked, schema_of
 from penstock.connectors.generator.calls import CallsConnector
 from penstock_bench.rows.stream import FILE_SECONDS, FILES, START, BenchStream
 
@@ -18,7 +19,7 @@ _SPAN_MS = FILES * FILE_SECONDS * 1000
 _START_MS = START // 1000
 _DRAWN = ("caller", "callee", "district", "duration", "x", "y")
 
-CALL_RECORDS_SCHEMA = pa.schema(
+CALL_RECORDS_SCHEMA = schema_of(
     {
         "caller": pa.int64(),
         "callee": pa.int64(),
@@ -38,7 +39,7 @@ def call_records(seed: int, total: int, file: int) -> pa.Table:
     calls = CallsConnector(rows=total, keys=max(1, total // CALLS_EACH), seed=seed)
     drawn = calls.generate(int(rows[0]), int(rows[-1]) + 1, _DRAWN) if len(rows) else calls.generate(0, 0, _DRAWN)
     ended = _START_MS + rows * _SPAN_MS // total
-    columns = {name: drawn[name] for name in _DRAWN}
+    columns: dict[str, AnyArray | AnyChunked] = {name: drawn[name] for name in _DRAWN}
     columns |= {"started_ms": pa.array(ended - _milliseconds(drawn["duration"])), "ts": pa.array(ended * 1000)}
     return pa.table([columns[field.name].cast(field.type) for field in CALL_RECORDS_SCHEMA], schema=CALL_RECORDS_SCHEMA)
 
@@ -46,5 +47,5 @@ def call_records(seed: int, total: int, file: int) -> pa.Table:
 CALLS = BenchStream("calls", CALL_RECORDS_SCHEMA, "ts", 14, call_records)
 
 
-def _milliseconds(seconds: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def _milliseconds(seconds: AnyChunked) -> npt.NDArray[np.int64]:
     return np.asarray(np.round(seconds.to_numpy() * 1000), np.int64)

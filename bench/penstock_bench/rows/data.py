@@ -59,7 +59,7 @@ def file_rows(stream: BenchStream, rows: int, file: int, disorder: float = 0.0) 
     if not disorder:
         return table
     delays = np.random.default_rng([stream.seed, file, FILES]).uniform(0.0, disorder * SECOND, table.num_rows)
-    return table.take(pa.array(np.argsort(time_values(table[stream.time]) + delays, kind="stable")))
+    return table.take(np.argsort(time_values(table[stream.time]) + delays, kind="stable"))
 
 
 def _refuse_impossible(rows: int, disorder: float) -> None:

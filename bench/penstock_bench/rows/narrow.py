@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from penstock.arrow import schema_of
 from penstock_bench.rows.stream import rows_of_file, sorted_times
 
 KEYS = 100_000
-NARROW_SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("v", pa.float64())])
+NARROW_SCHEMA = schema_of({"ts": pa.timestamp("us"), "k": pa.int64(), "v": pa.float64()})
 
 
 def narrow_rows(seed: int, total: int, file: int) -> pa.Table:

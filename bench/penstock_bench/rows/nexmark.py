@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.arrow import AnyArray, schema_of
 from penstock.connectors.generator.calls import uniforms
 from penstock_bench.rows import nexmark_words as words
 from penstock_bench.rows.nexmark_words import Integers, below
@@ -40,7 +41,7 @@ _SPAN = FILES * FILE_SECONDS * SECOND
 _MILLISECOND = 1_000
 _TIME = pa.timestamp("us")
 
-PERSON_SCHEMA = pa.schema(
+PERSON_SCHEMA = schema_of(
     {
         "id": pa.int64(),
         "name": pa.string(),
@@ -51,7 +52,7 @@ PERSON_SCHEMA = pa.schema(
         "ts": _TIME,
     }
 )
-AUCTION_SCHEMA = pa.schema(
+AUCTION_SCHEMA = schema_of(
     {
         "id": pa.int64(),
         "item_name": pa.string(),
@@ -64,7 +65,7 @@ AUCTION_SCHEMA = pa.schema(
         "category": pa.int64(),
     }
 )
-BID_SCHEMA = pa.schema(
+BID_SCHEMA = schema_of(
     {
         "auction": pa.int64(),
         "bidder": pa.int64(),
@@ -176,7 +177,7 @@ def _draw(kind: Kind, seed: int, total: int, file: int) -> Draw:
     return Draw(seed, total, rows, kind.events(rows))
 
 
-def _times(since: Integers) -> pa.Array:
+def _times(since: Integers) -> AnyArray:
     return pa.array(START + since).cast(_TIME)
 
 

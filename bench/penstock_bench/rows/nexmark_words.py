@@ -6,11 +6,14 @@ A column is made by choosing words by number and joining them, so a million stri
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from penstock.arrow import AnyArray, joined_texts
 
 Integers = npt.NDArray[np.int64]
 Uniform01 = npt.NDArray[np.float64]
@@ -42,26 +45,26 @@ def below(n: int, u: Uniform01) -> Integers:
     return np.minimum((u * n).astype(np.int64), n - 1)
 
 
-def chosen(words: Sequence[str], u: Uniform01) -> pa.Array:
-    return pa.array(words).take(pa.array(below(len(words), u)))
+def chosen(words: Sequence[str], u: Uniform01) -> AnyArray:
+    return pa.array(words).take(below(len(words), u))
 
 
-def joined(*parts: pa.Array | str, by: str = "") -> pa.Array:
+def joined(*parts: AnyArray | str, by: str = "") -> AnyArray:
     """Strings side by side; a plain string is the same in every row."""
-    return pc.binary_join_element_wise(*parts, by)
+    return joined_texts(parts, by)
 
 
-def texts(numbers: Integers) -> pa.Array:
+def texts(numbers: Integers) -> AnyArray:
     return pc.cast(pa.array(numbers), pa.string())
 
 
-def channels(hot: Uniform01, which: Uniform01) -> pa.Array:
+def channels(hot: Uniform01, which: Uniform01) -> AnyArray:
     """Half of the bids come through one of four channels, the others through one of ten thousand."""
     cold = joined("channel-", texts(below(_COLD_CHANNELS, which)))
-    return pc.if_else(pa.array(hot < 0.5), chosen(HOT_CHANNELS, which), cold)
+    return cast(AnyArray, pc.if_else(pa.array(hot < 0.5), chosen(HOT_CHANNELS, which), cold))
 
 
-def card_numbers(u: Uniform01) -> pa.Array:
+def card_numbers(u: Uniform01) -> AnyArray:
     """Sixteen digits in four blocks."""
     digits = below(10**15, u) + 10**15
     return joined(*(texts(1000 + digits // 10**place % 9000) for place in (12, 8, 4, 0)), by=" ")

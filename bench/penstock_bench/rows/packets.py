@@ -15,22 +15,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.arrow import AnyArray, schema_of
 from penstock.connectors.generator.calls import uniforms
 from penstock.type_names import TIMESTAMP
 from penstock.types import time_array, time_values
 
 SECOND = 1_000_000
 START = 472_222 * 3_600 * SECOND  # a whole hour
-PACKETS_SCHEMA = pa.schema(
-    [
-        ("srcIP", pa.int64()),
-        ("srcPort", pa.int32()),
-        ("destIP", pa.int64()),
-        ("destPort", pa.int32()),
-        ("len", pa.int32()),
-        ("flag", pa.string()),
-        ("ts", TIMESTAMP),
-    ]
+PACKETS_SCHEMA = schema_of(
+    {
+        "srcIP": pa.int64(),
+        "srcPort": pa.int32(),
+        "destIP": pa.int64(),
+        "destPort": pa.int32(),
+        "len": pa.int32(),
+        "flag": pa.string(),
+        "ts": TIMESTAMP,
+    }
 )
 _CLIENTS, _SERVERS = 4096, 16  # addresses
 _NETWORK = 10 << 24  # 10.0.0.0
@@ -80,7 +81,7 @@ class Traffic:
         begun = (since + slot * self.lifetime // self.conversations) // self.lifetime  # not all slots change at once
         return begun * self.conversations + slot
 
-    def _ends(self, conversation: Integers) -> tuple[list[pa.Array], list[pa.Array]]:
+    def _ends(self, conversation: Integers) -> tuple[list[AnyArray], list[AnyArray]]:
         """(address, port) of the client and of the server."""
         client = _NETWORK + (uniforms(self.seed, _CLIENT, conversation) * _CLIENTS).astype(np.int64)
         server = _NETWORK + _CLIENTS + (uniforms(self.seed, _SERVER, conversation) * _SERVERS).astype(np.int64)
@@ -88,7 +89,7 @@ class Traffic:
         return [pa.array(client), pa.array(port)], [pa.array(server), pa.array(np.full_like(port, 443))]
 
 
-def _flags(conversation: Integers, link: Link) -> pa.Array:
+def _flags(conversation: Integers, link: Link) -> AnyArray:
     """The first packet of a conversation on a link opens it."""
     first = np.zeros(len(conversation), dtype=bool)
     first[np.unique(conversation, return_index=True)[1]] = True

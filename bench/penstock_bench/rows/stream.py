@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from penstock.arrow import AnyArray
+
 FILES = 10
 FILE_SECONDS = 30
 SECOND = 1_000_000  # times are microseconds
@@ -40,7 +42,7 @@ def rows_of_file(total: int, file: int) -> int:
     return total * (file + 1) // FILES - total * file // FILES
 
 
-def sorted_times(draw: np.random.Generator, count: int, file: int) -> pa.Array:
+def sorted_times(draw: np.random.Generator, count: int, file: int) -> AnyArray:
     """`count` times of a file, uniform over its span, in order."""
     first = START + file * FILE_SECONDS * SECOND
     return pa.array(np.sort(draw.integers(first, first + FILE_SECONDS * SECOND, count))).cast(pa.timestamp("us"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from penstock.arrow import AnyArray, arrow_buffer
 from penstock_bench.rows.narrow import KEYS
 from penstock_bench.rows.stream import rows_of_file, sorted_times
 
@@ -30,18 +31,18 @@ def wide_rows(seed: int, total: int, file: int) -> pa.Table:
     return pa.table(columns, schema=WIDE_SCHEMA)
 
 
-def _more_columns(draw: np.random.Generator, count: int) -> list[pa.Array]:
+def _more_columns(draw: np.random.Generator, count: int) -> list[AnyArray]:
     """`count` values for each of WIDE_NAMES, in that order."""
-    pooled = [_words(draw, POOL).take(pa.array(draw.integers(0, POOL, count))) for _ in range(STRINGS // 2)]
+    pooled = [_words(draw, POOL).take(draw.integers(0, POOL, count)) for _ in range(STRINGS // 2)]
     unique = [_words(draw, count) for _ in range(STRINGS - STRINGS // 2)]
     doubles = [pa.array(draw.uniform(-1e6, 1e6, count)) for _ in range(DOUBLES)]
     integers = [pa.array(draw.integers(0, 1 << 40, count)) for _ in range(INTEGERS)]
     return [*pooled, *unique, *doubles, *integers]
 
 
-def _words(draw: np.random.Generator, count: int) -> pa.Array:
+def _words(draw: np.random.Generator, count: int) -> AnyArray:
     """Strings of SHORTEST to LONGEST random small letters."""
     offsets = np.zeros(count + 1, dtype=np.int32)
     np.cumsum(draw.integers(SHORTEST, LONGEST, count, endpoint=True), out=offsets[1:])
     letters = draw.integers(ord("a"), ord("z"), int(offsets[-1]), dtype=np.uint8, endpoint=True)
-    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(letters))
+    return pa.StringArray.from_buffers(count, arrow_buffer(offsets), arrow_buffer(letters))

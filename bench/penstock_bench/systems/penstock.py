@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from penstock.api.run_options import RunOptions
 from penstock.api.script import read_script
 from penstock.api.write import Ready
 from penstock.events import Event
@@ -29,17 +30,17 @@ class Penstock:
 
     def run(self, workload: Workload, data_dir: Path, out_dir: Path) -> Outcome:
         result = out_dir / "rows"
-        options = {"rows_per_epoch": _rows_of_a_file_each(workload, data_dir)} if self._file_epochs else {}
         events: list[Event] = []
+        options: RunOptions = {
+            "sites": self._limits.cores,
+            "master": self._master,
+            "on_event": events.append,
+        }
+        if self._file_epochs:
+            options["rows_per_epoch"] = _rows_of_a_file_each(workload, data_dir)
         # The clock is the harness's own, as for the peers: `run.progress.seconds` leaves out planning and opening.
         began = time.perf_counter()
-        run = query_of(workload, data_dir, result).start(
-            str(out_dir / "checkpoint"),
-            sites=self._limits.cores,
-            master=self._master,
-            on_event=events.append,
-            **options,
-        )
+        run = query_of(workload, data_dir, result).start(str(out_dir / "checkpoint"), **options)
         run.wait()
         seconds = time.perf_counter() - began
         progress = run.progress

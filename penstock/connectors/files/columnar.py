@@ -109,7 +109,9 @@ class ArrowFormat:
         # Read, not memory-mapped: the rows outlive this call, and if a mapped file shrinks the process is killed.
         with open_arrow(path) as source:
             reader = _open(source, options, stream)
-            table = reader.read_all() if stream else _read_batches(reader, part)
+            table = (
+                _read_batches(reader, part) if isinstance(reader, pa.ipc.RecordBatchFileReader) else reader.read_all()
+            )
         rows = conform(table, schema, f"`{path}`", lenient=self.lenient)
         return divert_malformed(rows, time, path, lambda: 0 if stream else sum(_batch_sizes(path)[: part.start]))
 

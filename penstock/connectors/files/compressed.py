@@ -9,18 +9,20 @@ from __future__ import annotations
 import io
 import os
 import threading
-from typing import BinaryIO, cast
+from typing import BinaryIO, Literal, TypeAlias, cast
 
 import pyarrow as pa
 
 from penstock.connectors.files.listing import FileId, open_arrow
 from penstock.errors import SourceError
 
-CODECS = {".gz": "gzip", ".zst": "zstd"}
+Codec: TypeAlias = Literal["gzip", "zstd"]
+
+CODECS: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd"}
 _STEP, _BUFFER = 1 << 20, 1 << 16
 
 
-def codec_of(path: str) -> str | None:
+def codec_of(path: str) -> Codec | None:
     """Return the codec of a file by its extension; None if it is not compressed."""
     return CODECS.get(os.path.splitext(path)[1].lower())
 
@@ -49,7 +51,7 @@ def text_size(path: str) -> int:
 class _Decompressed(io.RawIOBase):
     """A decompressed stream that can seek: forwards by reading on, backwards by starting again."""
 
-    def __init__(self, path: str, codec: str) -> None:
+    def __init__(self, path: str, codec: Codec) -> None:
         self._path, self._codec, self._at = path, codec, 0
         self._stream = self._opened()
 

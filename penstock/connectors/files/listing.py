@@ -67,7 +67,7 @@ def arrow_file(path: str) -> str | pa.NativeFile:
 def open_arrow(path: str) -> pa.NativeFile:
     """Open a file for Arrow."""
     file = arrow_file(path)
-    return pa.OSFile(file) if isinstance(file, str) else file
+    return pa.OSFile(file, "r") if isinstance(file, str) else file
 
 
 def identify(path: str) -> FileId:

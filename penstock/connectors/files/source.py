@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import pyarrow as pa
 
@@ -27,9 +27,12 @@ from penstock.errors import ConfigError, SourceError, did_you_mean, printable
 from penstock.paths import local_path
 from penstock.types import normalise
 
-SUBSTREAMS = ("one", "files")
-MISSING = ("error", "null")
-FORMATS = ("parquet", "arrow", "csv", "json")
+SourceFormat: TypeAlias = Literal["parquet", "arrow", "csv", "json"]
+Substreams: TypeAlias = Literal["one", "files"]
+Missing: TypeAlias = Literal["error", "null"]
+SUBSTREAMS: tuple[str, ...] = get_args(Substreams)
+MISSING: tuple[str, ...] = get_args(Missing)
+FORMATS: tuple[str, ...] = get_args(SourceFormat)
 EXTENSIONS = {
     ".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow", ".feather": "arrow",
     ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json",
@@ -47,13 +50,13 @@ class FilesConnector:
     """
 
     path: str | tuple[str, ...]
-    format: str | None = None
+    format: SourceFormat | None = None
     follow: bool = False
     split_rows: int | None = None
     delimiter: str = ","
     header: bool = True
-    substreams: str = "one"
-    missing: str = "error"
+    substreams: Substreams = "one"
+    missing: Missing = "error"
 
     def __post_init__(self) -> None:
         several = not isinstance(self.path, str | os.PathLike)

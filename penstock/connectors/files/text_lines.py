@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, arrow_buffer
 from penstock.connectors.bad_rows import bad_table
 from penstock.connectors.files.compressed import OpenStreams, codec_of, open_text, text_size
 from penstock.connectors.files.format import FilePart
@@ -42,7 +43,7 @@ class Block:
 class Lines:
     """Some lines of a block, without line ends. `ordinals` are their indexes in the block, ascending."""
 
-    text: pa.Array
+    text: AnyArray
     ordinals: npt.NDArray[np.int64]
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Lines:
@@ -55,8 +56,8 @@ class BadLines:
     """Malformed lines of a block with their reasons, in any order."""
 
     ordinals: npt.NDArray[np.int64]
-    reasons: pa.Array
-    texts: pa.Array
+    reasons: AnyArray
+    texts: AnyArray
 
     @staticmethod
     def of(lines: Lines, reason: str) -> BadLines:
@@ -128,10 +129,10 @@ def split_lines(data: bytes) -> tuple[Lines, BadLines]:
     """Return the lines of a block that are not blank, and those that are not UTF-8."""
     starts = np.concatenate([[0], np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE) + 1])
     offsets = starts if starts[-1] == len(data) else np.append(starts, len(data))
-    whole = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data))
+    whole = pa.StringArray.from_buffers(len(offsets) - 1, arrow_buffer(offsets.astype(np.int32)), pa.py_buffer(data))
     text = pc.ascii_rtrim(whole, "\r\n")
     lines = Lines(text, np.arange(len(text), dtype=np.int64))
-    return _only_utf8(lines.where(np.asarray(pc.greater(pc.binary_length(text), 0))))
+    return _only_utf8(lines.where(np.asarray(pc.greater(pc.binary_length(text), pa.scalar(0)))))
 
 
 def _only_utf8(lines: Lines) -> tuple[Lines, BadLines]:
@@ -139,7 +140,7 @@ def _only_utf8(lines: Lines) -> tuple[Lines, BadLines]:
     good = np.ones(len(octets), np.bool_)
     good[uncastable(octets, pa.string())] = False
     wrong = octets.filter(pa.array(~good)).to_pylist()
-    shown = pa.array([line.decode("utf-8", "replace") for line in wrong], pa.string())
+    shown = pa.array([(line or b"").decode("utf-8", "replace") for line in wrong], pa.string())
     return lines.where(good), BadLines.of(Lines(shown, lines.ordinals[~good]), "the line is not UTF-8")
 
 
@@ -154,10 +155,8 @@ def report(part: FilePart, block: Block, found: list[BadLines]) -> pa.Table | No
     ordinals = np.concatenate([bad.ordinals for bad in found])
     order = np.argsort(ordinals, kind="stable")
     lines = ordinals[order] + 1 + _lines_before(part.file.path, block.start)
-    why = pa.concat_arrays([bad.reasons for bad in found]).take(pa.array(order))
-    return bad_table(
-        part.file.path, pa.array(lines), why, pa.concat_arrays([bad.texts for bad in found]).take(pa.array(order))
-    )
+    why = pa.concat_arrays([bad.reasons for bad in found]).take(order)
+    return bad_table(part.file.path, pa.array(lines), why, pa.concat_arrays([bad.texts for bad in found]).take(order))
 
 
 def _lines_before(path: str, offset: int) -> int:

@@ -7,11 +7,14 @@ bisection finds the rest (an overflow, a 30th of February).
 
 from __future__ import annotations
 
+from typing import TypeVar, cast
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, AnyChunked, as_texts, joined_texts, where
 from penstock.type_names import sql_type
 
 TRUE_TEXTS = ("true", "True", "TRUE", "1")
@@ -26,9 +29,10 @@ _TIMESTAMP = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}({_CLOCK}(Z|[+-][0-9]{{2}}(:?[0
 _ZONED = r"[T ].*(Z|[+-][0-9:]+)$"
 _BEYOND_MICROSECONDS = r"(\.[0-9]{6})[0-9]+"
 _REASON_LENGTH = 80
+_Column = TypeVar("_Column", AnyArray, AnyChunked)
 
 
-def parse(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+def parse(texts: AnyArray, type_: pa.DataType) -> tuple[AnyArray, npt.NDArray[np.bool_]]:
     """Return the values, and a mask of the texts that are not of this type (their values are null)."""
     if pa.types.is_string(type_) or pa.types.is_binary(type_):
         return texts.cast(type_), np.zeros(len(texts), np.bool_)
@@ -39,13 +43,13 @@ def parse(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, npt.NDArray[np
     return values, np.asarray(pc.and_(pc.is_null(values), pc.is_valid(texts)))
 
 
-def reasons(name: str, texts: pa.Array, type_: pa.DataType) -> pa.Array:
+def reasons(name: str, texts: AnyArray, type_: pa.DataType) -> AnyArray:
     """Return the reason why each text is malformed as a value of the column."""
     shown = pc.utf8_slice_codeunits(texts, 0, _REASON_LENGTH)
-    return pc.binary_join_element_wise(f"`{name}`: '", shown, f"' is not a {sql_type(type_)}", "")
+    return joined_texts([f"`{name}`: '", shown, f"' is not a {sql_type(type_)}"])
 
 
-def uncastable(values: pa.Array, type_: pa.DataType) -> npt.NDArray[np.int64]:
+def uncastable(values: AnyArray, type_: pa.DataType) -> npt.NDArray[np.int64]:
     """Return the sorted indexes of the values that cannot be cast, by bisection: about log n casts for each."""
     found: list[int] = []
     stretches = [(0, len(values))]
@@ -61,25 +65,25 @@ def uncastable(values: pa.Array, type_: pa.DataType) -> npt.NDArray[np.int64]:
     return np.sort(np.array(found, np.int64))
 
 
-def try_cast(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
+def try_cast(values: _Column, type_: pa.DataType) -> _Column | None:
     """Return the values cast, or None if one of them cannot be."""
     try:
-        return pc.cast(values, type_)
+        return cast("_Column", values.cast(type_))
     except pa.ArrowInvalid:
         return None
 
 
-def zoned(texts: pa.Array) -> pa.Array:
+def zoned(texts: AnyArray) -> AnyArray:
     """Return a mask of the timestamps that end in Z or an offset from UTC."""
-    return pc.match_substring_regex(texts, _ZONED)
+    return cast(AnyArray, pc.match_substring_regex(as_texts(texts), _ZONED))
 
 
-def _cast_shaped(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+def _cast_shaped(texts: AnyArray, type_: pa.DataType) -> AnyArray:
     """Cast the texts that match the syntax of the type; the others become null."""
     if pa.types.is_boolean(type_):
         false = pc.is_in(texts, pa.array(FALSE_TEXTS))
         true = pc.is_in(texts, pa.array(TRUE_TEXTS))
-        return pc.if_else(pc.or_(true, false), true, pa.scalar(None, pa.bool_()))
+        return where(np.asarray(pc.or_(true, false)), true)
     shaped = pc.if_else(pc.match_substring_regex(texts, _shape(type_)), texts, pa.scalar(None, pa.string()))
     return _cast_times(shaped) if pa.types.is_timestamp(type_) else _cast(shaped, type_)
 
@@ -95,7 +99,7 @@ def _shape(type_: pa.DataType) -> str:
     return _INTEGER if pa.types.is_integer(type_) else _FLOAT
 
 
-def _cast_times(texts: pa.Array) -> pa.Array:
+def _cast_times(texts: AnyArray) -> AnyArray:
     """Cast timestamps to microseconds in UTC; Arrow needs separate casts with and without a zone."""
     cut = pc.replace_substring_regex(texts, _BEYOND_MICROSECONDS, r"\1")
     nothing = pa.scalar(None, pa.string())
@@ -104,10 +108,10 @@ def _cast_times(texts: pa.Array) -> pa.Array:
     return pc.coalesce(without, with_zone.cast(pa.timestamp("us")))
 
 
-def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+def _cast(texts: AnyArray, type_: pa.DataType) -> AnyArray:
     """Cast the texts; those that cannot be cast become null."""
     if (values := try_cast(texts, type_)) is not None:
         return values
     good = np.ones(len(texts), np.bool_)
     good[uncastable(texts, type_)] = False
-    return pc.cast(pc.if_else(pa.array(good), texts, pa.scalar(None, pa.string())), type_)
+    return where(good, texts).cast(type_)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, where
 from penstock.connectors.bad_rows import null_time_reason
 from penstock.connectors.files.text_lines import BadLines, Lines
 from penstock.connectors.files.text_values import parse, reasons
@@ -23,11 +24,11 @@ class TypedColumn:
     """The values of a column, one per line. `why` has the reasons of malformed values and null for others; None if all
     are valid."""
 
-    values: pa.Array
-    why: pa.Array | None = None
+    values: AnyArray
+    why: AnyArray | None = None
 
 
-def parsed_column(name: str, texts: pa.Array, type_: pa.DataType, misfit: Mask | None = None) -> TypedColumn:
+def parsed_column(name: str, texts: AnyArray, type_: pa.DataType, misfit: Mask | None = None) -> TypedColumn:
     """Parse texts to values (null: no value); `misfit` marks texts of a different kind, which are malformed in any
     case."""
     if misfit is None or not misfit.any():
@@ -50,7 +51,7 @@ def typed_rows(lines: Lines, columns: Sequence[TypedColumn], schema: pa.Schema, 
     return _part(lines, rows, first_reason(why))
 
 
-def _part(lines: Lines, rows: pa.Table, why: pa.Array | None) -> tuple[pa.Table, BadLines]:
+def _part(lines: Lines, rows: pa.Table, why: AnyArray | None) -> tuple[pa.Table, BadLines]:
     """Divide the rows by `why`: those without a reason are well-formed."""
     if why is None or why.null_count == len(why):
         nothing = lines.where(np.zeros(len(lines.text), np.bool_))
@@ -60,19 +61,19 @@ def _part(lines: Lines, rows: pa.Table, why: pa.Array | None) -> tuple[pa.Table,
     return rows.filter(pa.array(good)), BadLines(wrong.ordinals, why.drop_null(), wrong.text)
 
 
-def first_reason(reasons: Iterable[pa.Array | None]) -> pa.Array | None:
+def first_reason(reasons: Iterable[AnyArray | None]) -> AnyArray | None:
     """Return the first reason of each line; None if no column has reasons."""
     given = [why for why in reasons if why is not None]
     return pc.coalesce(*given) if given else None
 
 
 @overload
-def where_true(mask: Mask, values: pa.Array | str) -> pa.Array: ...
+def where_true(mask: Mask, values: AnyArray | str) -> AnyArray: ...
 @overload
-def where_true(mask: Mask, values: pa.Array | str | None) -> pa.Array | None: ...
-def where_true(mask: Mask, values: pa.Array | str | None) -> pa.Array | None:
+def where_true(mask: Mask, values: AnyArray | str | None) -> AnyArray | None: ...
+def where_true(mask: Mask, values: AnyArray | str | None) -> AnyArray | None:
     """Return the values (or one text for all) where the mask is true, and null elsewhere."""
     if values is None:
         return None
     chosen = pa.scalar(values) if isinstance(values, str) else values
-    return pc.if_else(pa.array(mask), chosen, pa.scalar(None, chosen.type))
+    return where(mask, chosen)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.arrow import AnyArray, schema_of
 from penstock.connectors.recorded import Count, recorded, unusable
 from penstock.connectors.source import Offer, ReadResult
 from penstock.errors import ConfigError
@@ -26,16 +27,16 @@ from penstock.type_names import TIMESTAMP
 from penstock.types import conform, time_array
 
 SUBSTREAM = "calls"
-CALLS_SCHEMA = pa.schema(
-    [
-        ("caller", pa.int64()),
-        ("callee", pa.int64()),
-        ("district", pa.int32()),
-        ("duration", pa.float64()),
-        ("x", pa.float64()),
-        ("y", pa.float64()),
-        ("ts", TIMESTAMP),
-    ]
+CALLS_SCHEMA = schema_of(
+    {
+        "caller": pa.int64(),
+        "callee": pa.int64(),
+        "district": pa.int32(),
+        "duration": pa.float64(),
+        "x": pa.float64(),
+        "y": pa.float64(),
+        "ts": TIMESTAMP,
+    }
 )
 _MEAN_DURATION = 120.0  # seconds; durations are exponential
 _AREA = 100.0  # the side of the square the calls come from
@@ -111,7 +112,7 @@ class CallsConnector:
         arrays = [self._column(field.name, rows) for field in schema]
         return pa.table(arrays, schema=schema) if arrays else _no_columns(len(rows))
 
-    def _column(self, name: str, rows: npt.NDArray[np.int64]) -> pa.Array:
+    def _column(self, name: str, rows: npt.NDArray[np.int64]) -> AnyArray:
         match name:
             case "caller":
                 return pa.array(parse_skew(self.skew, self.keys).pick(uniforms(self.seed, _CALLER, rows), self.keys))

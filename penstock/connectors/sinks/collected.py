@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.arrow import Compression, FileFormat
 from penstock.checkpoint.manifest import Staged
 from penstock.errors import PenstockError, SinkError
 from penstock.storage.durable import make_private_folder
@@ -27,8 +28,8 @@ class CollectedSink:
 
     kind: str
     deliver: Deliver = field(compare=False, repr=False)
-    extension: str = "arrow"
-    compression: str = "none"
+    extension: FileFormat = "arrow"
+    compression: Compression = "none"
 
     def identity(self) -> dict[str, Any]:
         return {}

@@ -10,8 +10,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from penstock.arrow import Compression, FileFormat
 from penstock.checkpoint.manifest import Staged
 from penstock.checkpoint.store import epoch_of_name
 from penstock.connectors.sinks.record import read_record
@@ -24,8 +25,8 @@ from penstock.storage.plain_file import read_plain
 from penstock.storage.run_files import write_all
 
 _MOST_NOTES = 1 << 26  # bytes
-COMPRESSIONS = ("lz4", "snappy", "zstd", "none")
-FORMATS = ("parquet", "arrow")
+COMPRESSIONS: tuple[str, ...] = get_args(Compression)
+FORMATS: tuple[str, ...] = get_args(FileFormat)
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class FilesSink:
 
     path: str = ""
     kind: str = "files"
-    format: str = "parquet"
-    compression: str = "lz4"
+    format: FileFormat = "parquet"
+    compression: Compression = "lz4"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", local_path(self.path, "a files sink"))
@@ -48,7 +49,7 @@ class FilesSink:
         _require_known("format", self.format, FORMATS)
 
     @property
-    def extension(self) -> str:
+    def extension(self) -> FileFormat:
         return self.format
 
     def identity(self) -> dict[str, Any]:

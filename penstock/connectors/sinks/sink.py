@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from penstock.arrow import Compression, FileFormat
 from penstock.checkpoint.manifest import Staged
 from penstock.connectors.sinks.hashed_file import HashedFile
 from penstock.plan.logical import Connector
@@ -28,12 +29,12 @@ class SinkConnector(Connector, Protocol):
     """A connector that results are written to."""
 
     @property
-    def extension(self) -> str:
+    def extension(self) -> FileFormat:
         """Return the format of staged files: "parquet" or "arrow"."""
         ...
 
     @property
-    def compression(self) -> str:
+    def compression(self) -> Compression:
         """Return the compression of Parquet files, or "none"; Arrow files are never compressed."""
         ...
 
@@ -65,7 +66,7 @@ class SinkConnector(Connector, Protocol):
 class RowWriter:
     """Writes one staged file. The file is created with the first rows; without rows there is no file."""
 
-    def __init__(self, path: Path, schema: pa.Schema, compression: str = "lz4", sync: Sync = sync_file) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, compression: Compression = "lz4", sync: Sync = sync_file) -> None:
         self._path, self._schema, self._compression, self._sync = path, schema, compression, sync
         self._file: HashedFile | None = None
         self._writer: pq.ParquetWriter | pa.RecordBatchFileWriter | None = None
@@ -89,7 +90,7 @@ class RowWriter:
                 pa.PythonFile(self._file, "w"),
                 self._schema,
                 compression=self._compression,
-                use_dictionary=_repeating(first),
+                use_dictionary=_repeating(first),  # type: ignore[arg-type]  # the stubs do not know names
                 write_statistics=False,
             )
         else:
@@ -109,6 +110,6 @@ class RowWriter:
 def _repeating(rows: pa.Table) -> list[str]:
     """Return the string and timestamp columns whose values repeat in a sample; only for these does a dictionary pay
     off."""
-    sample = rows.take(pa.array(np.linspace(0, rows.num_rows - 1, min(rows.num_rows, _SAMPLE), dtype=np.int64)))
+    sample = rows.take(np.linspace(0, rows.num_rows - 1, min(rows.num_rows, _SAMPLE), dtype=np.int64))
     kinds = [f.name for f in rows.schema if pa.types.is_string(f.type) or pa.types.is_timestamp(f.type)]
     return [name for name in kinds if 2 * pc.count_distinct(sample.column(name)).as_py() <= sample.num_rows]

@@ -12,6 +12,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
+from penstock.arrow import Compression, FileFormat
 from penstock.checkpoint.manifest import Staged
 from penstock.connectors.sinks.collected import CollectedSink
 from penstock.shown import python_rows
@@ -23,8 +24,8 @@ class TerminalSink:
 
     rows: int = 20
     kind: str = "terminal"
-    extension: str = "arrow"
-    compression: str = "none"
+    extension: FileFormat = "arrow"
+    compression: Compression = "none"
 
     def identity(self) -> dict[str, Any]:
         return {}

@@ -52,7 +52,7 @@ class Blob:
         """Return the blob as bytes."""
         out = pa.BufferOutputStream()
         self.write_to(out)
-        return out.getvalue().to_pybytes()  # type: ignore[no-any-return]
+        return out.getvalue().to_pybytes()
 
     def write_to(self, out: pa.NativeFile) -> None:
         """Write the length of the header, the header as JSON padded to the alignment, and the rows as an Arrow

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from penstock.arrow import Compression, FileFormat
 from penstock.balance.flushing import EAGERLY, Flushing
 from penstock.balance.stats import SiteStatistics
 from penstock.checkpoint.manifest import SiteState, Staged
@@ -25,8 +26,8 @@ class Output:
     """The folder and the file format in which tasks stage the files of one output."""
 
     folder: Path
-    extension: str
-    compression: str = "none"
+    extension: FileFormat
+    compression: Compression = "none"
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import duckdb
+import pyarrow as pa
 
 from penstock.errors import EvaluationError, QueryError, did_you_mean
 from penstock.expr.text import text
@@ -47,7 +49,7 @@ def _no_field(operand: Expr, field: str, type_: str, detail: str) -> QueryError:
     if not type_.startswith("STRUCT("):
         hint = "only a STRUCT has fields; write m['key'] for an entry of a MAP, a[1] for an element of an array"
         return QueryError(f"`{text(operand)}` is of type {type_}, and has no field `{field}`", hint=hint)
-    known = [known.name for known in arrow_type(type_)]
+    known = [known.name for known in cast(pa.StructType, arrow_type(type_))]
     return QueryError(f"`{text(operand)}` has no field `{field}`", detail=detail, hint=did_you_mean(field, known))
 
 

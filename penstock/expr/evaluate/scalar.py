@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, AnyChunked
 from penstock.errors import EvaluationError, QueryError
 from penstock.expr.evaluate import connection as duck
 from penstock.expr.evaluate.duckdb_tree import Duck, build
@@ -138,12 +139,12 @@ def _source(column: Named) -> str:
     return column.expression.name
 
 
-def _compute(table: pa.Table, compiled: _Compiled) -> dict[str, pa.Array | pa.ChunkedArray]:
+def _compute(table: pa.Table, compiled: _Compiled) -> dict[str, AnyArray | AnyChunked]:
     """Return the computed columns by name."""
     return {name: compute(table) for name, compute in compiled.plain.items()} | _by_duckdb(table, compiled)
 
 
-def _by_duckdb(table: pa.Table, compiled: _Compiled) -> dict[str, pa.ChunkedArray]:
+def _by_duckdb(table: pa.Table, compiled: _Compiled) -> dict[str, AnyChunked]:
     """Return the columns that DuckDB computes, by name."""
     if not compiled.expressions:
         return {}
@@ -185,7 +186,7 @@ def _conjuncts(predicate: Expr) -> list[Expr]:
     return [predicate]
 
 
-Compute = Callable[[pa.Table], pa.Array]
+Compute = Callable[[pa.Table], AnyArray]
 
 _COMPARISONS = {
     "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
@@ -219,7 +220,7 @@ def _is_whole(constant: object) -> TypeGuard[int]:
     return isinstance(constant, int) and not isinstance(constant, bool) and abs(constant) <= _LARGEST
 
 
-def _remainders(values: pa.Array, divisor: int) -> pa.Array:
+def _remainders(values: AnyArray, divisor: int) -> AnyArray:
     """Return the remainders with the sign of the dividend, as in SQL. Nulls stay null."""
     filled = (values.fill_null(0) if values.null_count else values).to_numpy()
     found = pa.array(np.fmod(filled, divisor) if _some_negative(filled) else _rest(filled, divisor))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import duckdb
 import pyarrow as pa
 
+from penstock.arrow import AnyArray, AnyChunked
 from penstock.errors import QueryError
 from penstock.expr.evaluate import connection as duck
 from penstock.expr.evaluate.duckdb_tree import build, constant
@@ -52,7 +53,9 @@ def positions(reads: Sequence[str]) -> dict[str, str]:
 
 def inputs_of(table: pa.Table, reads: Sequence[str]) -> pa.Table:
     """Return the columns read, named by position; one dummy column if there are none, to carry the number of rows."""
-    arrays = [table.column(name) for name in reads] or [pa.nulls(table.num_rows, pa.int8())]
+    arrays: list[AnyArray | AnyChunked] = [table.column(name) for name in reads] or [
+        pa.nulls(table.num_rows, pa.int8())
+    ]
     return pa.table(arrays, names=[f"c{position}" for position in range(len(arrays))])
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, type_in
 from penstock.errors import EvaluationError, QueryError, did_you_mean
 from penstock.kernels.arrays import Indices
 from penstock.kernels.codes import NARROW_DECIMAL
@@ -57,15 +58,15 @@ class Partial(Protocol):
         """Return the columns of the summary in a table of partials, with their types."""
         ...
 
-    def of_rows(self, column: pa.Array | None, times: Indices, groups: Segments) -> list[pa.Array]:
+    def of_rows(self, column: AnyArray | None, times: Indices, groups: Segments) -> list[AnyArray]:
         """Return the parts of each group of rows."""
         ...
 
-    def merge(self, parts: Sequence[pa.Array], groups: Segments) -> list[pa.Array]:
+    def merge(self, parts: Sequence[AnyArray], groups: Segments) -> list[AnyArray]:
         """Return the parts of each group of partials. The groups must be contiguous and without overlap."""
         ...
 
-    def final(self, parts: Sequence[pa.Array], windows: Segments) -> list[pa.Array]:
+    def final(self, parts: Sequence[AnyArray], windows: Segments) -> list[AnyArray]:
         """Return the inputs of `Measure.result` for each window. Windows may overlap."""
         ...
 
@@ -116,7 +117,7 @@ class Measure:
         """Return the Arrow type of the result."""
         if self.column is None or self.function in ("count", "count_distinct"):
             return pa.int64()
-        type_ = schema.field(self.column).type
+        type_ = type_in(schema, self.column)
         match self.function:
             case "sum" if pa.types.is_decimal(type_):
                 return pa.decimal128(38, type_.scale)
@@ -126,20 +127,25 @@ class Measure:
                 return type_
         return pa.float64()
 
-    def result(self, finals: Sequence[pa.Array], schema: pa.Schema) -> pa.Array:
+    def result(self, finals: Sequence[AnyArray], schema: pa.Schema) -> AnyArray:
         """Return the value of each window from the final parts of the measure's partials, in the order of
         `partials`."""
         match self.function:
             case "sum":
-                return self._sum(finals, schema.field(self.column).type)
+                return self._sum(finals, self._input_type(schema))
             case "avg":
-                return _average(finals, schema.field(self.column).type)
+                return _average(finals, self._input_type(schema))
             case "stddev" | "stddev_pop" | "variance" | "var_pop":
                 root, sample = self.function.startswith("stddev"), not self.function.endswith("_pop")
                 return variance(finals[0], finals[2], sample=sample, root=root)
         return finals[-1]
 
-    def _sum(self, finals: Sequence[pa.Array], type_: pa.DataType) -> pa.Array:
+    def _input_type(self, schema: pa.Schema) -> pa.DataType:
+        """Return the type of the column that is summed."""
+        assert self.column is not None
+        return type_in(schema, self.column)
+
+    def _sum(self, finals: Sequence[AnyArray], type_: pa.DataType) -> AnyArray:
         """Return the sum of each window. Raises EvaluationError if a sum of integers does not fit a BIGINT."""
         if pa.types.is_decimal(type_):
             return decimal_sum(finals[0], finals[1], type_.scale)
@@ -153,7 +159,7 @@ class Measure:
         return total
 
 
-def _average(finals: Sequence[pa.Array], type_: pa.DataType) -> pa.Array:
+def _average(finals: Sequence[AnyArray], type_: pa.DataType) -> AnyArray:
     """Return the average of each window as doubles."""
     if pa.types.is_floating(type_):
         return pc.divide(finals[0], finals[1].cast(pa.float64()))
@@ -165,6 +171,9 @@ def _partial_of(kind: str, type_: pa.DataType | None) -> Partial:
     match kind:
         case "count":
             return RowCount() if type_ is None else Count()
+    if type_ is None:
+        raise ValueError(kind)
+    match kind:
         case "sum":
             return FloatSum() if pa.types.is_floating(type_) else WholeSum()
         case "moments":
@@ -191,7 +200,7 @@ class PartialColumns:
         """Return the types of the partial's columns by name, such as `sum.upper(price)`."""
         return {f"{self.kind}.{part}({self.column or '*'})": type_ for part, type_ in self.kernel.parts.items()}
 
-    def of(self, table: pa.Table) -> list[pa.Array]:
+    def of(self, table: pa.Table) -> list[AnyArray]:
         """Return the partial's columns of a table."""
         return [as_array(table.column(name)) for name in self.types]
 

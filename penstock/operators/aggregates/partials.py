@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from penstock.arrow import AnyArray, AnyField, row_numbers
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Indices, Times, Words
 from penstock.kernels.hash import as_array, canonical_keys, check_key_type, hash_columns, is_text, key_words
@@ -20,7 +21,7 @@ from penstock.operators.aggregates.measures import Measure, PartialColumns, part
 from penstock.type_names import sql_type
 from penstock.types import is_time_type, require_column
 
-Arrays: TypeAlias = list[pa.Array]
+Arrays: TypeAlias = list[AnyArray]
 
 
 @dataclass(frozen=True)
@@ -42,22 +43,22 @@ class GroupPartials:
             raise QueryError(f"two columns of the result are called `{twice[0]}`", hint="give one of them another name")
 
     @property
-    def key_fields(self) -> list[pa.Field]:
+    def key_fields(self) -> list[AnyField]:
         """Return the fields of the keys in the result."""
         return [self.input_schema.field(key) for key in self.keys]
 
     @property
-    def stored_key_fields(self) -> list[pa.Field]:
+    def stored_key_fields(self) -> list[AnyField]:
         """Return the fields of the keys in state rows."""
         return [field.with_name(f"key.{i}") for i, field in enumerate(self.key_fields)]
 
     @property
-    def stored_part_fields(self) -> list[pa.Field]:
+    def stored_part_fields(self) -> list[AnyField]:
         """Return the fields of the partials in state rows."""
         return [pa.field(name, type_) for p in self._plan.values() for name, type_ in p.types.items()]
 
     @property
-    def measure_fields(self) -> list[pa.Field]:
+    def measure_fields(self) -> list[AnyField]:
         """Return the fields of the measures in the result."""
         return [pa.field(m.name, m.result_type(self.input_schema)) for m in self.measures]
 
@@ -116,11 +117,11 @@ def words_of(keys: Arrays) -> list[Words]:
 
 def take(arrays: Arrays, rows: Indices) -> Arrays:
     """Return the given rows of each array."""
-    indices = pa.array(rows)
+    indices = row_numbers(rows)
     return [array.take(indices) for array in arrays]
 
 
 def picked(table: pa.Table, groups: Segments) -> tuple[pa.Table, Segments]:
     """Return only the rows of the groups, and the groups as ranges of these rows."""
     ends = np.cumsum(groups.sizes)
-    return table.take(pa.array(groups.rows())), Segments(None, ends - groups.sizes, ends)
+    return table.take(groups.rows()), Segments(None, ends - groups.sizes, ends)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, as_lists, nulls
 from penstock.kernels.arrays import Flags, Indices
 from penstock.kernels.codes import Coded, Codes, decimal_integers, decimals, distinct, encode, integers, pair
 from penstock.kernels.segments import Segments, Values, masked, valid_mask
@@ -30,10 +31,10 @@ class RowCount:
     def parts(self) -> dict[str, pa.DataType]:
         return {"rows": pa.int64()}
 
-    def of_rows(self, column: pa.Array | None, times: Indices, groups: Segments) -> list[pa.Array]:
+    def of_rows(self, column: AnyArray | None, times: Indices, groups: Segments) -> list[AnyArray]:
         return [pa.array(groups.sizes)]
 
-    def merge(self, parts: Sequence[pa.Array], groups: Segments) -> list[pa.Array]:
+    def merge(self, parts: Sequence[AnyArray], groups: Segments) -> list[AnyArray]:
         return [pa.array(groups.add(parts[0].to_numpy()))]
 
     final = merge
@@ -47,12 +48,12 @@ class Count:
     def parts(self) -> dict[str, pa.DataType]:
         return {"values": pa.int64()}
 
-    def of_rows(self, column: pa.Array | None, times: Indices, groups: Segments) -> list[pa.Array]:
+    def of_rows(self, column: AnyArray | None, times: Indices, groups: Segments) -> list[AnyArray]:
         assert column is not None
         valid = valid_mask(column)
         return [pa.array(groups.sizes if valid is None else groups.add(valid.astype(np.int64)))]
 
-    def merge(self, parts: Sequence[pa.Array], groups: Segments) -> list[pa.Array]:
+    def merge(self, parts: Sequence[AnyArray], groups: Segments) -> list[AnyArray]:
         return [pa.array(groups.add(parts[0].to_numpy()))]
 
     final = merge
@@ -69,7 +70,7 @@ class WholeSum:
     def parts(self) -> dict[str, pa.DataType]:
         return {"upper": pa.int64(), "lower": pa.int64()}
 
-    def of_rows(self, column: pa.Array | None, times: Indices, groups: Segments) -> list[pa.Array]:
+    def of_rows(self, column: AnyArray | None, times: Indices, groups: Segments) -> list[AnyArray]:
         assert column is not None
         values = decimal_integers(column) if pa.types.is_decimal(column.type) else integers(column)
         if _fits(values, groups):
@@ -77,7 +78,7 @@ class WholeSum:
             return _carried(whole >> _SHIFT, whole & _LOWER, column, groups)
         return _carried(groups.add(values >> _SHIFT), groups.add(values & _LOWER), column, groups)
 
-    def merge(self, parts: Sequence[pa.Array], groups: Segments) -> list[pa.Array]:
+    def merge(self, parts: Sequence[AnyArray], groups: Segments) -> list[AnyArray]:
         upper, lower = (groups.add(integers(part)) for part in parts)
         return _carried(upper, lower, parts[0], groups)
 
@@ -90,7 +91,7 @@ def _fits(values: Codes, groups: Segments) -> bool:
     return largest * int(groups.sizes.max()) < 2**63
 
 
-def _carried(upper: Codes, lower: Codes, source: pa.Array, groups: Segments) -> list[pa.Array]:
+def _carried(upper: Codes, lower: Codes, source: AnyArray, groups: Segments) -> list[AnyArray]:
     """Carry the overflow of the lower parts to the upper parts; null in groups without values."""
     valid = valid_mask(source)
     present = None if valid is None else groups.any(valid)
@@ -98,7 +99,7 @@ def _carried(upper: Codes, lower: Codes, source: pa.Array, groups: Segments) -> 
     return [masked(pa.array(part), present) for part in carried]
 
 
-def whole_sum(upper: pa.Array, lower: pa.Array) -> pa.Array | None:
+def whole_sum(upper: AnyArray, lower: AnyArray) -> AnyArray | None:
     """Return the sums as 64-bit integers, or None if one of them overflows."""
     high = integers(upper)
     if np.any(high != high.astype(np.int32)):
@@ -106,14 +107,14 @@ def whole_sum(upper: pa.Array, lower: pa.Array) -> pa.Array | None:
     return masked(pa.array(high << _SHIFT | integers(lower)), valid_mask(upper))
 
 
-def decimal_sum(upper: pa.Array, lower: pa.Array, scale: int) -> pa.Array:
+def decimal_sum(upper: AnyArray, lower: AnyArray, scale: int) -> AnyArray:
     """Return the sums as decimals of 38 digits."""
     high = integers(upper)
     total = decimals(high << _SHIFT | integers(lower), high >> _SHIFT, pa.decimal128(38, scale))
     return masked(total, valid_mask(upper))
 
 
-def whole_average(upper: pa.Array, lower: pa.Array, count: pa.Array, scale: int) -> pa.Array:
+def whole_average(upper: AnyArray, lower: AnyArray, count: AnyArray, scale: int) -> AnyArray:
     """Return the sums divided by the counts, as doubles."""
     total = integers(upper).astype(np.float64) * 2.0**32 + integers(lower)
     return pc.divide(masked(pa.array(total / 10.0**scale), valid_mask(upper)), count.cast(pa.float64()))
@@ -127,11 +128,11 @@ class FloatSum:
     def parts(self) -> dict[str, pa.DataType]:
         return {"sum": pa.float64()}
 
-    def of_rows(self, column: pa.Array | None, times: Indices, groups: Segments) -> list[pa.Array]:
+    def of_rows(self, column: AnyArray | None, times: Indices, groups: Segments) -> list[AnyArray]:
         assert column is not None
         return self.merge([column.cast(pa.float64())], groups)
 
-    def merge(self, parts: Sequence[pa.Array], groups: Segments) -> list[pa.Array]:
+    def merge(self, parts: Sequence[AnyArray], groups: Segments) -> list[AnyArray]:
         valid = valid_mask(parts[0])
         with np.errstate(all="ignore"):  # infinities of both signs give NaN, which is correct
             total = groups.add(floats(parts[0]))
@@ -140,7 +141,7 @@ class FloatSum:
     final = merge
 
 
-def floats(array: pa.Array) -> Values:
+def floats(array: AnyArray) -> Values:
     """Return doubles, with zero for nulls."""
     return np.asarray((array.fill_null(0.0) if array.null_count else array).to_numpy())
 
@@ -155,17 +156,17 @@ class DistinctValues:
     def parts(self) -> dict[str, pa.DataType]:
         return {"values": pa.list_(pa.field("item", self.type))}
 
-    def of_rows(self, column: pa.Array | None, times: Indices, groups: Segments) -> list[pa.Array]:
+    def of_rows(self, column: AnyArray | None, times: Indices, groups: Segments) -> list[AnyArray]:
         assert column is not None
         valid = valid_mask(column)
         rows = np.arange(len(column)) if valid is None else np.flatnonzero(valid)
         return [self._lists(groups.places(len(column))[rows], encode(column.drop_null()), groups)]
 
-    def merge(self, parts: Sequence[pa.Array], groups: Segments) -> list[pa.Array]:
+    def merge(self, parts: Sequence[AnyArray], groups: Segments) -> list[AnyArray]:
         places, coded = _occurrences(parts[0], groups)
         return [self._lists(places, coded, groups)]
 
-    def _lists(self, places: Indices, coded: Coded, groups: Segments) -> pa.Array:
+    def _lists(self, places: Indices, coded: Coded, groups: Segments) -> AnyArray:
         """Return the distinct values of each group as lists. The groups must be contiguous and without overlap."""
         owners = groups.spread(np.arange(len(groups)))[places]
         pairs = pair(owners, coded.codes)
@@ -174,7 +175,7 @@ class DistinctValues:
         values = coded.decode(codes)
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=self.parts["values"])
 
-    def final(self, parts: Sequence[pa.Array], windows: Segments) -> list[pa.Array]:
+    def final(self, parts: Sequence[AnyArray], windows: Segments) -> list[AnyArray]:
         """Return the number of distinct values of each window."""
         rows = len(parts[0])
         places, following = _next_occurrences(*_occurrences(parts[0], windows), none=rows)
@@ -188,10 +189,10 @@ class DistinctValues:
         return [pa.array(np.cumsum(changes)[: len(windows)])]
 
 
-def _occurrences(lists: pa.Array, groups: Segments) -> tuple[Indices, Coded]:
+def _occurrences(lists: AnyArray, groups: Segments) -> tuple[Indices, Coded]:
     """Return every value of every list, and the position of the list's row."""
-    lengths = lists.value_lengths().to_numpy()
-    return np.repeat(groups.places(len(lists)), lengths), encode(lists.flatten())
+    lengths = as_lists(lists).value_lengths().to_numpy()
+    return np.repeat(groups.places(len(lists)), lengths), encode(as_lists(lists).flatten())
 
 
 def _next_occurrences(places: Indices, coded: Coded, none: int) -> tuple[Indices, Indices]:
@@ -216,14 +217,14 @@ class Extreme:
     def parts(self) -> dict[str, pa.DataType]:
         return {"value": self.type}
 
-    def of_rows(self, column: pa.Array | None, times: Indices, groups: Segments) -> list[pa.Array]:
+    def of_rows(self, column: AnyArray | None, times: Indices, groups: Segments) -> list[AnyArray]:
         assert column is not None
         return self.merge([column], groups)
 
-    def merge(self, parts: Sequence[pa.Array], groups: Segments) -> list[pa.Array]:
+    def merge(self, parts: Sequence[AnyArray], groups: Segments) -> list[AnyArray]:
         (values,) = parts
         if values.null_count == len(values):
-            return [pa.nulls(len(groups), self.type)]
+            return [nulls(len(groups), self.type)]
         coded = encode(values)
         best, present = _best(coded.codes, valid_mask(values), groups, self.greatest)
         return [masked(coded.decode(best), present)]
@@ -243,14 +244,14 @@ class Edge:
     def parts(self) -> dict[str, pa.DataType]:
         return {"time": pa.int64(), "value": self.type}
 
-    def of_rows(self, column: pa.Array | None, times: Indices, groups: Segments) -> list[pa.Array]:
+    def of_rows(self, column: AnyArray | None, times: Indices, groups: Segments) -> list[AnyArray]:
         assert column is not None
         return self.merge([pa.array(times), column], groups)
 
-    def merge(self, parts: Sequence[pa.Array], groups: Segments) -> list[pa.Array]:
+    def merge(self, parts: Sequence[AnyArray], groups: Segments) -> list[AnyArray]:
         times, values = parts
         if values.null_count == len(values):
-            return [pa.nulls(len(groups), pa.int64()), pa.nulls(len(groups), self.type)]
+            return [pa.nulls(len(groups), pa.int64()), nulls(len(groups), self.type)]
         coded = encode(values)
         pairs = pair(integers(times), coded.codes)
         best, present = _best(pairs.codes, valid_mask(values), groups, self.last)
@@ -279,20 +280,20 @@ class VarianceParts:
     def parts(self) -> dict[str, pa.DataType]:
         return {"values": pa.int64(), "mean": pa.float64(), "squares": pa.float64()}
 
-    def of_rows(self, column: pa.Array | None, times: Indices, groups: Segments) -> list[pa.Array]:
+    def of_rows(self, column: AnyArray | None, times: Indices, groups: Segments) -> list[AnyArray]:
         assert column is not None
         valid = valid_mask(column)
         weights = np.ones(len(column), dtype=np.int64) if valid is None else valid.astype(np.int64)
         return _merged(weights, floats(column.cast(pa.float64())), np.zeros(len(column)), groups)
 
-    def merge(self, parts: Sequence[pa.Array], groups: Segments) -> list[pa.Array]:
+    def merge(self, parts: Sequence[AnyArray], groups: Segments) -> list[AnyArray]:
         weights, means, squares = (part.to_numpy() for part in parts)
         return _merged(weights, means, squares, groups)
 
     final = merge
 
 
-def _merged(weights: Values, means: Values, squares: Values, groups: Segments) -> list[pa.Array]:
+def _merged(weights: Values, means: Values, squares: Values, groups: Segments) -> list[AnyArray]:
     """Merge the parts of each group, in blocks of bounded size."""
     columns = (weights, means, squares)
     with np.errstate(all="ignore"):  # infinities give NaN, which is correct
@@ -315,7 +316,7 @@ def _merged_tiles(part: Segments, weights: Values, means: Values, squares: Value
     return total, mean, tiles.add(squares + weights * deviation * deviation)
 
 
-def variance(values: pa.Array, squares: pa.Array, *, sample: bool, root: bool) -> pa.Array:
+def variance(values: AnyArray, squares: AnyArray, *, sample: bool, root: bool) -> AnyArray:
     """Return the variance or, with `root`, its root. Null without values; with `sample`, also with one value."""
     divisor = values.to_numpy() - (1 if sample else 0)
     spread = squares.to_numpy() / np.maximum(divisor, 1)

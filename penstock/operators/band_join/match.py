@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, row_numbers
 from penstock.expr.evaluate.scalar import keep
 from penstock.expr.tree import Expr, columns_of
 from penstock.kernels.arrays import Flags, Indices, Times, Words
@@ -22,7 +23,7 @@ _BLOCK = 1 << 17  # rows that are probed at a time
 _ROWS = 1 << 17  # combinations that are gathered before they are joined with the next input
 _POSITION, _ROW = "#position", "#row"
 
-Columns = dict[str, pa.Array]
+Columns = dict[str, AnyArray]
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Combined:
     """
 
     hashes: Words
-    keys: tuple[pa.Array, ...]
+    keys: tuple[AnyArray, ...]
     times: dict[int, Times]
     columns: Columns
 
@@ -52,7 +53,7 @@ class Combined:
 
     def take(self, rows: Indices) -> Combined:
         """Return the combinations at these positions."""
-        indices = pa.array(rows)
+        indices = row_numbers(rows)
         columns = {name: column.take(indices) for name, column in self.columns.items()}
         times = {port: times[rows] for port, times in self.times.items()}
         return Combined(self.hashes[rows], tuple(key.take(indices) for key in self.keys), times, columns)
@@ -83,17 +84,17 @@ class Matches:
         """Return the pairs for which a condition holds."""
         if not len(self.rows):
             return self
-        columns = {_POSITION: pa.array(self.positions), _ROW: pa.array(self.rows)}
+        columns: dict[str, AnyArray] = {_POSITION: pa.array(self.positions), _ROW: pa.array(self.rows)}
         columns |= {name: self._column(name) for name in columns_of(condition)}
         kept = keep(pa.table(columns), condition)
         return replace(self, positions=kept.column(_POSITION).to_numpy(), rows=kept.column(_ROW).to_numpy())
 
-    def _column(self, name: str) -> pa.Array:
+    def _column(self, name: str) -> AnyArray:
         """Return a column of either side, with one row per pair."""
         known = self.block.columns.get(name)
         if known is None:
             return self.port.column(self.piece, name, self.rows)
-        return known.take(pa.array(self.positions))
+        return known.take(self.positions)
 
     def columns(self) -> Columns:
         """Return all columns of both sides, with one row per pair."""
@@ -101,7 +102,7 @@ class Matches:
 
     def combined(self) -> Combined:
         """Return the pairs as combinations that include the next input."""
-        positions = pa.array(self.positions)
+        positions = row_numbers(self.positions)
         keys = tuple(key.take(positions) for key in self.block.keys)
         times = {port: times[self.positions] for port, times in self.block.times.items()}
         times[self.port.number] = self.piece.times[self.rows]
@@ -216,7 +217,7 @@ def _together(blocks: Sequence[Combined]) -> Combined:
     return whole.take(np.argsort(whole.hashes, kind="stable"))
 
 
-def same_keys(left: Sequence[pa.Array], left_rows: Indices, right: Sequence[pa.Array], right_rows: Indices) -> Flags:
+def same_keys(left: Sequence[AnyArray], left_rows: Indices, right: Sequence[AnyArray], right_rows: Indices) -> Flags:
     """Return, for each pair of rows, whether their keys are equal. Keys have no nulls; all NaNs are equal, and so are
     both zeros."""
     same = np.ones(len(left_rows), dtype=np.bool_)
@@ -225,11 +226,11 @@ def same_keys(left: Sequence[pa.Array], left_rows: Indices, right: Sequence[pa.A
     return same
 
 
-def _same(left: pa.Array, left_rows: Indices, right: pa.Array, right_rows: Indices) -> Flags:
+def _same(left: AnyArray, left_rows: Indices, right: AnyArray, right_rows: Indices) -> Flags:
     """Return, for each pair of rows, whether their values of one key column are equal."""
     words, other_words = _view(left), _view(right)
     if words is None or other_words is None:
-        return _same_values(left.take(pa.array(left_rows)), right.take(pa.array(right_rows)))
+        return _same_values(left.take(left_rows), right.take(right_rows))
     values, others = words[left_rows], other_words[right_rows]
     same: Flags = values == others
     if values.dtype.kind == "f":
@@ -237,7 +238,7 @@ def _same(left: pa.Array, left_rows: Indices, right: pa.Array, right_rows: Indic
     return same
 
 
-def _view(array: pa.Array) -> npt.NDArray[np.generic] | None:
+def _view(array: AnyArray) -> npt.NDArray[np.generic] | None:
     """Return numbers and times as an array without a copy; None for other types."""
     t = pa.types
     if t.is_timestamp(array.type):
@@ -249,7 +250,7 @@ def _view(array: pa.Array) -> npt.NDArray[np.generic] | None:
     return np.asarray(array.to_numpy())
 
 
-def _same_values(left: pa.Array, right: pa.Array) -> Flags:
+def _same_values(left: AnyArray, right: AnyArray) -> Flags:
     """Return whether values of equal position are equal, with or without dictionary encoding."""
     if pa.types.is_dictionary(left.type):
         left = left.cast(left.type.value_type)

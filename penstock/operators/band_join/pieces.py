@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, AnyChunked
 from penstock.kernels.arrays import Flags, Indices, Times, Words
 from penstock.kernels.hash import as_array, hash_columns
 from penstock.operators.arrange import arranged_schema, sorted_with
@@ -33,8 +34,8 @@ class Piece:
 
     def take(self, rows: Indices | Flags) -> Piece:
         """Return some of the rows, by ascending numbers or by flags. Does not copy if these are all rows."""
-        indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return self if len(indices) == len(self) else piece_of(self.rows.take(pa.array(indices)))
+        indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64, copy=False)
+        return self if len(indices) == len(self) else piece_of(self.rows.take(indices))
 
 
 def pieces_of(stored: Sequence[Stored]) -> Iterator[Piece]:
@@ -96,15 +97,15 @@ class Port:
         """Convert arranged rows to state rows."""
         return arranged.select([HASH, TIME, *self.stored]).cast(self.state_schema)
 
-    def key_columns(self, piece: Piece) -> tuple[pa.Array, ...]:
+    def key_columns(self, piece: Piece) -> tuple[AnyArray, ...]:
         """Return the key columns of a piece."""
         return tuple(piece.rows.column(key) for key in self.keys)
 
-    def column(self, piece: Piece, name: str, rows: Indices | None = None) -> pa.Array:
+    def column(self, piece: Piece, name: str, rows: Indices | None = None) -> AnyArray:
         """Return a column of a piece, of all rows or of some. Restores the time column from #time."""
         if name in piece.rows.schema.names:
             column = piece.rows.column(name)
-            return column if rows is None else column.take(pa.array(rows))
+            return column if rows is None else column.take(rows)
         times = piece.times if rows is None else piece.times[rows]
         return time_array(times, self.schema.field(name).type)
 
@@ -121,7 +122,7 @@ def without_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
     """Return the rows with a null in the key."""
     if not any(table.column(key).null_count for key in keys):
         return table.slice(0, 0)
-    missing = table.column(keys[0]).is_null()
+    missing: AnyArray | AnyChunked = table.column(keys[0]).is_null()
     for key in keys[1:]:
         missing = pc.or_(missing, table.column(key).is_null())
     return table.filter(missing)

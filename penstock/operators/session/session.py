@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from penstock.arrow import type_in
 from penstock.kernels.arrays import Flags, Indices, Times, Words
 from penstock.kernels.hash import as_array
 from penstock.kernels.order import group_by_key, order_by_hash_and_time
@@ -129,7 +130,7 @@ class SessionAggregate(OnePort, ClosingOperator):
         groups = cut_where(self._sessions(table), times_of(table) // self._pane)
         if len(groups) == table.num_rows:
             order = order_of(table)
-            return table if order is None else table.take(pa.array(order))
+            return table if order is None else table.take(order)
         keys, parts = self._partials.stored_keys(table), self._partials.merge(table, groups)
         return self._fragments(hashes_of(table), keys, groups, self._bounds(table, groups), parts)
 
@@ -174,7 +175,7 @@ class SessionAggregate(OnePort, ClosingOperator):
 
     @property
     def _time_type(self) -> pa.DataType:
-        return self.input_schema.field(self.window.time).type
+        return type_in(self.input_schema, self.window.time)
 
     def _over_below(self, mark: Mark) -> int:
         """Return the time below which a session's last time must lie for it to be over at the mark."""
@@ -226,7 +227,7 @@ class SessionAggregate(OnePort, ClosingOperator):
         columns = [pa.array(hashes[heads]), pa.array(bounds.last), *take(keys, heads), *first, *parts]
         table = pa.table(columns, schema=self.state_schema(0))
         order = order_of(table)
-        return table if order is None else table.take(pa.array(order))
+        return table if order is None else table.take(order)
 
     def _results(self, table: pa.Table, sessions: Segments, bounds: SessionBounds) -> pa.Table:
         """Return one result row per session."""

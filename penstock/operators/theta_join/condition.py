@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from penstock.arrow import type_in
 from penstock.errors import QueryError
 from penstock.expr.evaluate.errors import children
 from penstock.expr.evaluate.scalar import check_predicate, result_schema
@@ -94,8 +95,8 @@ def _comparison(expression: Expr, schemas: tuple[pa.Schema, pa.Schema]) -> Compa
 
 def _can_be_sorted(comparison: Comparison, schemas: tuple[pa.Schema, pa.Schema]) -> bool:
     """Return whether each side is over columns of its port and the types are comparable."""
-    types = [_type(side, schema) for side, schema in zip(comparison.sides, schemas, strict=True)]
-    return None not in types and _comparable(types[0], types[1])
+    left, right = (_type(side, schema) for side, schema in zip(comparison.sides, schemas, strict=True))
+    return left is not None and right is not None and _comparable(left, right)
 
 
 def _comparable(left: pa.DataType, right: pa.DataType) -> bool:
@@ -113,7 +114,7 @@ def _type(expression: Expr, schema: pa.Schema) -> pa.DataType | None:
     if not set(columns_of(expression)) <= set(schema.names) or _loses_digits(expression):
         return None
     try:
-        return result_schema(schema, (Named("side", expression),)).field(0).type
+        return type_in(result_schema(schema, (Named("side", expression),)), 0)
     except QueryError:
         return None
 

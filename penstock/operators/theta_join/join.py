@@ -80,7 +80,7 @@ class GridJoin(OnGrid, TwoPorts, ProbingOperator):
         """Convert arranged rows, which are already copied to their cells, to sorted state rows."""
         rows = arranged.select(self.state_schema(port).names)
         order = order_of(rows)
-        return rows if order is None else rows.take(pa.array(order))
+        return rows if order is None else rows.take(order)
 
     def grid_for(self, sites: int) -> Grid:
         return grid_for(sites) if self.follows_sites else self.grid

@@ -91,7 +91,7 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
     def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
         rows = arranged.select(self.state_schema(port).names)
         order = order_of(rows)
-        return rows if order is None else rows.take(pa.array(order))
+        return rows if order is None else rows.take(order)
 
     @property
     def cells(self) -> GridCells:
@@ -159,7 +159,7 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
         times = time_values(rows.column(self.times[port]))
         order = np.lexsort((as_array(rows.column(ROW)).to_numpy(), times))
         carried = int(np.count_nonzero(times < times_of(rows)))
-        return _History(rows.take(pa.array(order)), times[order], carried)
+        return _History(rows.take(order), times[order], carried)
 
     def _useful(self, port: int, rows: pa.Table, after: Mark, upto: Mark) -> pa.Table:
         """Return the rows that were carried to `after` or are waiting, with a time below `upto`."""
@@ -190,7 +190,7 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
         times = own.times[mine]
         before = np.searchsorted(other.times, times, "left" if port == 0 else "right")
         lo = np.maximum(before - self.last_rows[1 - port], 0)
-        return Encounter(port, own.rows.take(pa.array(mine)), other.rows, lo, before)
+        return Encounter(port, own.rows.take(mine), other.rows, lo, before)
 
 
 @dataclass(frozen=True)

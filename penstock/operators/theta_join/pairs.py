@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from penstock.arrow import AnyArray, AnyChunked
 from penstock.errors import EvaluationError
 from penstock.expr.evaluate.scalar import evaluate, keep
 from penstock.expr.tree import Expr, Named, columns_of
@@ -44,7 +45,7 @@ class Encounter:
 
     def part(self, first: int, last: int) -> Encounter:
         """Return the partners `first` .. `last - 1`, and the probe rows that have one of them as a candidate."""
-        start, end = np.searchsorted(self.hi, first, "right"), np.searchsorted(self.lo, last, "left")
+        start, end = int(np.searchsorted(self.hi, first, "right")), int(np.searchsorted(self.lo, last, "left"))
         lo, hi = (np.clip(bound[start:end], first, last) - first for bound in (self.lo, self.hi))
         probes = self.probes.slice(start, max(end - start, 0))
         return Encounter(self.port, probes, self.partners.slice(first, last - first), lo, hi)
@@ -90,7 +91,7 @@ def _compared(block: Encounter, comparison: Comparison) -> PartnerRanges | None:
     return comparison_ranges(probes, comparison.seen_from(block.port), partners)
 
 
-def _values(rows: pa.Table, expression: Expr) -> pa.Array:
+def _values(rows: pa.Table, expression: Expr) -> AnyArray:
     """Return the values of an expression."""
     return as_array(evaluate(rows, (Named("value", expression),)).column(0))
 
@@ -151,8 +152,8 @@ def _taken(block: Encounter, pairs: Pairs, result: pa.Schema) -> pa.Table:
     return pa.table([columns[name] for name in result.names], schema=result)
 
 
-def _columns(block: Encounter, pairs: Pairs, names: list[str]) -> Iterator[tuple[str, pa.ChunkedArray]]:
+def _columns(block: Encounter, pairs: Pairs, names: list[str]) -> Iterator[tuple[str, AnyChunked]]:
     """Yield the named columns from whichever side has them, with one row per pair."""
     for rows, numbers in zip((block.probes, block.partners), pairs, strict=True):
         held = [name for name in names if name in rows.column_names]
-        yield from zip(held, rows.select(held).take(pa.array(numbers)).columns, strict=True)
+        yield from zip(held, rows.select(held).take(numbers).columns, strict=True)

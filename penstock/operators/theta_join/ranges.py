@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray
 from penstock.kernels.arrays import Flags, Indices, Times
 from penstock.kernels.segments import Values
 from penstock.progress.mark import MAX_TIME, MIN_TIME
@@ -67,7 +68,7 @@ def _places(partners: Times, probes: Times, by: int, side: Literal["left", "righ
     return places
 
 
-def comparison_ranges(probes: pa.Array, operator: str, partners: pa.Array) -> PartnerRanges:
+def comparison_ranges(probes: AnyArray, operator: str, partners: AnyArray) -> PartnerRanges:
     """Return the pairs with `probe operator partner`, for types that `condition` treats as comparable. A null passes
     with nothing. NaN equals itself and is above all numbers, in numpy's order as in DuckDB's."""
     probe_valid, partner_valid = _valid(probes), _valid(partners)
@@ -94,12 +95,12 @@ def _bounds(ordered: Values, operator: str, values: Values) -> tuple[Indices, In
     return np.searchsorted(ordered, values, "left"), np.searchsorted(ordered, values, "right")
 
 
-def _valid(array: pa.Array) -> Flags:
+def _valid(array: AnyArray) -> Flags:
     """Return flags of the values that are not null."""
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
 
 
-def _common(left: pa.Array, right: pa.Array) -> tuple[Values, Values]:
+def _common(left: AnyArray, right: AnyArray) -> tuple[Values, Values]:
     """Return the values of both arrays as numbers that compare like them; arbitrary for nulls."""
     t = pa.types
     if t.is_floating(left.type) or t.is_floating(right.type):
@@ -110,6 +111,6 @@ def _common(left: pa.Array, right: pa.Array) -> tuple[Values, Values]:
     return ranks[: len(left)], ranks[len(left) :]
 
 
-def _numbers(array: pa.Array) -> Values:
+def _numbers(array: AnyArray) -> Values:
     """Return the values as an array, with zero for nulls."""
     return np.asarray(array.fill_null(0).to_numpy())

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from penstock.arrow import AnyArray, row_numbers
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Indices, Times, Words
 from penstock.kernels.hash import (
@@ -188,14 +189,14 @@ class WindowAggregate(OnePort, KeepsTimesApart):
         order, heads = group_by_key(hashes, panes, self._words(keys))
         arranged = panes if order is None else panes[order]
         for block in windows_over(self.window, arranged, heads, order, starts):
-            part = table if block.rows is None else table.take(pa.array(block.rows))
+            part = table if block.rows is None else table.take(block.rows)
             yield self._result_table(part, self._split(part)[2], block.segments, block.starts)
 
     def _close_one_by_one(self, table: pa.Table, starts: tuple[int, int]) -> Iterator[pa.Table]:
         """Close the windows of partials that may have missed some windows, by repeating each partial for every window
         it is in."""
         for rows, window_starts in windows_of_each(self.window, self._split(table)[1], self._missed(table), starts):
-            part = table.take(pa.array(rows))
+            part = table.take(rows)
             hashes, _, keys = self._split(part)
             windows = group_by_pane(hashes, window_starts, self.window.pane, self._words(keys))
             yield self._result_table(part, keys, windows, window_starts[windows.first_rows])
@@ -249,7 +250,7 @@ class WindowAggregate(OnePort, KeepsTimesApart):
         """Return the partials that the measures need, by kind and column."""
         return partials_of(self.measures, self.input_schema)
 
-    def _split(self, table: pa.Table) -> tuple[Words, Times, list[pa.Array]]:
+    def _split(self, table: pa.Table) -> tuple[Words, Times, list[AnyArray]]:
         """Return the hashes, panes and keys of a table of partials."""
         hashes, panes, *keys = (as_array(table.column(i)) for i in range(2 + len(self.keys)))
         return hashes.to_numpy(), panes.to_numpy(), keys
@@ -261,7 +262,7 @@ class WindowAggregate(OnePort, KeepsTimesApart):
         missed: Missing = as_array(table.column(MISSED)).to_numpy()
         return missed if missed.any() else None
 
-    def _words(self, keys: list[pa.Array]) -> list[Words]:
+    def _words(self, keys: list[AnyArray]) -> list[Words]:
         """Return the words to compare beside the hashes to distinguish keys; none if the hashes suffice."""
         return [] if tells_apart(keys, self.hash_bits) else [word for key in keys for word in key_words(key)]
 
@@ -270,9 +271,9 @@ class WindowAggregate(OnePort, KeepsTimesApart):
         order: Order,
         hashes: Words,
         panes: Times,
-        keys: list[pa.Array],
+        keys: list[AnyArray],
         groups: Segments,
-        parts: list[list[pa.Array]],
+        parts: list[list[AnyArray]],
         missed: Missing | None,
     ) -> pa.Table:
         """Build a table of partials, one row per group."""
@@ -287,7 +288,7 @@ class WindowAggregate(OnePort, KeepsTimesApart):
             columns.append(pa.array(np.zeros(len(heads), np.int32) if missed is None else missed[heads]))
         return pa.table(columns, schema=self.partial_schema)
 
-    def _result_table(self, table: pa.Table, keys: list[pa.Array], windows: Segments, starts: Times) -> pa.Table:
+    def _result_table(self, table: pa.Table, keys: list[AnyArray], windows: Segments, starts: Times) -> pa.Table:
         """Build the result rows of windows with the given starts."""
         if not len(windows):
             return self.result_schema.empty_table()
@@ -299,9 +300,9 @@ class WindowAggregate(OnePort, KeepsTimesApart):
         return pa.table([*keys, *borders, *measures], schema=self.result_schema)
 
 
-def _take(arrays: list[pa.Array], rows: Indices) -> list[pa.Array]:
+def _take(arrays: list[AnyArray], rows: Indices) -> list[AnyArray]:
     """Return the given rows of each array."""
-    indices = pa.array(rows)
+    indices = row_numbers(rows)
     return [array.take(indices) for array in arrays]
 
 

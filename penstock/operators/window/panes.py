@@ -174,4 +174,4 @@ def _cut(part: Stored, low: int, high: int) -> tuple[pa.Table, pa.Table]:
 
 def chosen(rows: pa.Table, which: Flags) -> pa.Table:
     """Return the flagged rows of a table. For scattered rows `take` is faster than `filter`."""
-    return rows.take(pa.array(np.flatnonzero(which)))
+    return rows.take(np.flatnonzero(which))

@@ -29,6 +29,7 @@ from pyspark.errors import PySparkException
 from pyspark.serializers import BatchedSerializer, CPickleSerializer, pack_long
 from pyspark.sql import Row
 
+from penstock.arrow import schema_of
 from penstock.clock import SYSTEM_CLOCK
 from penstock.connectors.bad_rows import divert_malformed
 from penstock.connectors.source import ReadResult
@@ -48,7 +49,7 @@ from penstock.types import conform
 
 _SAME = 1  # names the way to partition: Spark compares it to see that two RDDs lie alike
 _WHILE = 0.2  # seconds that placing one partition takes, so that no executor takes those of another
-_MESSAGES = pa.schema([("partition", pa.int32()), ("message", pa.binary())])
+_MESSAGES = schema_of({"partition": pa.int32(), "message": pa.binary()})
 
 
 class SparkExecutor:

@@ -14,6 +14,7 @@ from itertools import pairwise
 import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
+from penstock.arrow import AnyField
 from penstock.sql.parse.cursor import Cursor, is_word
 from penstock.sql.parse.literals import type_named
 from penstock.sql.parse.options import Options, Value, setting, with_options
@@ -198,7 +199,7 @@ def _check_once(text: ScriptText, offset: int, names: list[str], marks: int) -> 
         raise text.error("a source has one WATERMARK, and this one has more", offset, hint="keep one of them")
 
 
-def _column(cursor: Cursor) -> pa.Field | Watermark:
+def _column(cursor: Cursor) -> AnyField | Watermark:
     """Parse one entry of a column list: a column with its type, or the WATERMARK clause."""
     if cursor.skip("WATERMARK"):
         return _watermark(cursor)

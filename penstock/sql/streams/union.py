@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
 from sqlglot import exp
 
 from penstock.errors import QueryError
@@ -62,12 +63,12 @@ def union_of(nodes: Sequence[Node]) -> Union:
     return Union(tuple(_typed(node, schema.types, wanted) for node, schema in zip(nodes, schemas, strict=True)))
 
 
-def _typed(node: Node, has: Sequence[object], wanted: Sequence[object]) -> Node:
+def _typed(node: Node, has: Sequence[pa.DataType], wanted: Sequence[pa.DataType]) -> Node:
     """Return `node` with its columns cast from the types `has` to `wanted`."""
     if list(has) == list(wanted):
         return node
     columns = columns_of_node(node)
-    casts = [cast_to(Column(name), *types) for name, *types in zip(columns, has, wanted, strict=True)]
+    casts = [cast_to(Column(name), old, new) for name, old, new in zip(columns, has, wanted, strict=True)]
     return Project(node, tuple(map(Named, columns, casts)))
 
 

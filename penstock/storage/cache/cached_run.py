@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.arrow import AnyArray, first_chunk, numbers_in
 from penstock.errors import CorruptCheckpointError
 from penstock.state.hash_ranges import HashRange
 from penstock.state.runs import HASH, RunFile
@@ -236,10 +237,10 @@ def spans_at_once(table: pa.Table, rows: slice) -> Iterator[Span]:
     if rows.start == rows.stop:
         return
     for column in table.columns:
-        yield from _of_column(column.chunk(0), rows)
+        yield from _of_column(first_chunk(column), rows)
 
 
-def _of_column(array: pa.Array, rows: slice) -> Iterator[Span]:
+def _of_column(array: AnyArray, rows: slice) -> Iterator[Span]:
     """Yield the address ranges of some rows of an array, without values of variable length."""
     buffers = array.buffers()
     if buffers[0] is not None:
@@ -253,8 +254,9 @@ def _of_column(array: pa.Array, rows: slice) -> Iterator[Span]:
             yield _bits(buffers[1], slice(rows.start, rows.stop + 1), 64)
 
 
-def _bits(buffer: pa.Buffer, rows: slice, width: int) -> Span:
+def _bits(buffer: pa.Buffer | None, rows: slice, width: int) -> Span:
     """Return the address range of some rows in a buffer of `width` bits per row."""
+    assert buffer is not None
     first, end = rows.start * width // 8, -(-rows.stop * width // 8)
     return buffer.address + first, buffer.address + min(end, buffer.size)
 
@@ -264,7 +266,7 @@ def offsets_fit(table: pa.Table, rows: slice) -> bool:
     for column in table.columns:
         kind = _kind(column.type)
         if kind.startswith("offsets") and rows.start < rows.stop:
-            _, offsets, values = column.chunk(0).buffers()
+            _, offsets, values = first_chunk(column).buffers()
             places = _places(offsets, kind)[rows.start : rows.stop + 1]
             size = 0 if values is None else values.size
             if (
@@ -277,9 +279,9 @@ def offsets_fit(table: pa.Table, rows: slice) -> bool:
     return True
 
 
-def _places(offsets: pa.Buffer, kind: str) -> npt.NDArray[np.signedinteger]:
+def _places(offsets: pa.Buffer | None, kind: str) -> npt.NDArray[np.signedinteger]:
     """Return the offsets as an array."""
-    return np.frombuffer(offsets, np.dtype(np.int32 if kind == "offsets of 4" else np.int64))
+    return numbers_in(offsets, np.int32) if kind == "offsets of 4" else numbers_in(offsets, np.int64)
 
 
 def spans_by_offsets(table: pa.Table, rows: slice) -> Iterator[Span]:
@@ -287,7 +289,7 @@ def spans_by_offsets(table: pa.Table, rows: slice) -> Iterator[Span]:
     for column in table.columns:
         kind = _kind(column.type)
         if kind.startswith("offsets") and rows.start < rows.stop:
-            _, offsets, values = column.chunk(0).buffers()
+            _, offsets, values = first_chunk(column).buffers()
             places = _places(offsets, kind)
             if values is not None:
                 yield values.address + int(places[rows.start]), values.address + int(places[rows.stop])

@@ -104,7 +104,10 @@ class Batch:
 
     def rows(self, relation: Relation) -> pa.Table:
         """Return the rows of a relation as an Arrow table."""
-        return self._connection.sql(f"SELECT {listed(relation.columns)} FROM {relation.name}").to_arrow_table()
+        found: pa.Table = self._connection.sql(
+            f"SELECT {listed(relation.columns)} FROM {relation.name}"
+        ).to_arrow_table()
+        return found
 
     def count(self, relation: Relation) -> int:
         """Return the number of rows of a relation."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.api.handle import Run
-from penstock.api.option_text import read_settings
+from penstock.api.run_options import read_run_options
 from penstock.api.write import Ready
 from penstock.checkpoint.store import epoch_of_name
 from penstock.connectors.sinks.collected import CollectedSink
@@ -120,7 +120,7 @@ def _only_query(script: Script) -> Node:
 
 
 def _options(script: Script, way: Way | None) -> dict[str, Any]:
-    asked = read_settings({key: str(value) for key, value in script.settings.items()})
+    asked = read_run_options({key: str(value) for key, value in script.settings.items()})
     chosen = {} if way is None else way.settings()
     return {"master": "inline", "epoch": "1ms", "on_bad_row": "divert"} | asked | chosen
 

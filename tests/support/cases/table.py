@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.arrow import AnyArray, AnyField
 from tests.support.cases.text import CaseError
 
 _CELL = re.compile(r"\s*('(?:[^']|'')*'|[^|]*?)\s*(\||$)")
@@ -43,7 +44,7 @@ def table_of(header: Sequence[str | None], rows: Sequence[Sequence[str | None]],
     return pa.table([_column(columns.get(f.name, missing), f) for f in schema], schema=schema)
 
 
-def _column(values: Sequence[str | None], field: pa.Field) -> pa.Array:
+def _column(values: Sequence[str | None], field: AnyField) -> AnyArray:
     try:
         return pa.array(values, pa.string()).cast(field.type)
     except pa.ArrowInvalid as error:

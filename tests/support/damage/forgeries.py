@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from penstock.arrow import first_chunk
 from penstock.state.runs import HASH, TIME
 from penstock.storage.blocks import block_checksums
 from tests.support.damage.kinds import Damage, NotApplicable
@@ -140,7 +141,8 @@ def _bad_offsets(data: bytes, random: Random) -> bytes:
     texts = [column for column in rows.columns if pa.types.is_string(column.type)]
     if not texts:
         raise NotApplicable
-    offsets = random.choice(texts).chunk(0).buffers()[1]
+    offsets = first_chunk(random.choice(texts)).buffers()[1]
+    assert offsets is not None
     at = offsets.address - base + 4 * random.randrange(rows.num_rows + 1)
     content[at : at + 4] = (2**31 - 1 - random.randrange(1000)).to_bytes(4, "little")
     return bytes(content)
@@ -149,7 +151,7 @@ def _bad_offsets(data: bytes, random: Random) -> bytes:
 def _reversed(rows: pa.Table, random: Random) -> pa.Table:
     if rows.column(HASH)[0] == rows.column(HASH)[-1]:
         raise NotApplicable
-    return rows.take(pa.array(np.arange(rows.num_rows)[::-1]))
+    return rows.take(np.arange(rows.num_rows)[::-1])
 
 
 def _as_text(rows: pa.Table) -> pa.Table:

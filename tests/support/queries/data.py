@@ -12,12 +12,11 @@ import penstock as ps
 from penstock.api.aggregates import AggregateSpec
 from penstock.api.streams import Stream
 from penstock.api.windows import WindowSpec
+from penstock.arrow import schema_of
 
 SECOND = 1_000_000
 MICROSECOND = timedelta(microseconds=1)  # or one unit of a BIGINT time
-SCHEMA = pa.schema(
-    [("ts", pa.timestamp("us")), ("k", pa.int64()), ("s", pa.string()), ("f", pa.float64()), ("i", pa.int32())]
-)
+SCHEMA = schema_of({"ts": pa.timestamp("us"), "k": pa.int64(), "s": pa.string(), "f": pa.float64(), "i": pa.int32()})
 _KEYS = ["k", "s", "f", "i"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -141,7 +140,8 @@ def epochs_of(node: Node) -> dict[str, Epochs]:
 def _epochs_of_source(source: Source) -> Epochs:
     connector = connector_of(source)
     batches = [conform(batch, source.schema) for batch in connector.batches]
-    return tuple((Part(name, batch),) for name, batch in zip_longest(connector.substreams, batches, fillvalue=""))
+    names = [*connector.substreams, *[""] * (len(batches) - len(connector.substreams))]
+    return tuple((Part(name, batch),) for name, batch in zip(names, batches, strict=True))
 
 
 def _run(trial: Trial, folder: Path) -> Run:

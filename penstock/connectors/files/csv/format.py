@@ -10,12 +10,14 @@ from __future__ import annotations
 import csv
 import re
 from dataclasses import dataclass, replace
+from typing import IO, Literal, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from penstock.arrow import AnyArray, AnyField
 from penstock.connectors.files.compressed import open_text
 from penstock.connectors.files.format import FilePart, with_missing_hint
 from penstock.connectors.files.layout import ByteLayout
@@ -138,7 +140,7 @@ class CsvFormat:
         if not times:
             return []
         texts = _parse_csv(_first_line(data), self.delimiter, width, dict.fromkeys(times, pa.string()))
-        return [place for place in times if pc.any(zoned(texts.column(str(place)))).as_py()]
+        return [place for place in times if pc.any(zoned(texts.column(str(place)).combine_chunks())).as_py()]
 
 
 def _places(names: tuple[str, ...], schema: pa.Schema, path: str, lenient: bool) -> dict[str, int]:
@@ -199,23 +201,23 @@ def _row_pattern(delimiter: str) -> str:
     return rf"^{field}(?:{cut}{field})*$"
 
 
-def _fields(lines: Lines, delimiter: str, width: int, places: list[int]) -> tuple[Lines, list[pa.Array], BadLines]:
+def _fields(lines: Lines, delimiter: str, width: int, places: list[int]) -> tuple[Lines, list[AnyArray], BadLines]:
     """Return the lines with `width` fields, the texts of their columns `places`, and the other lines."""
     if len(lines.text) == 0:
         return lines, [pa.array([], pa.string()) for _ in places], BadLines.of(lines, "")
-    joined = pc.binary_join(pa.ListArray.from_arrays([0, len(lines.text)], lines.text), "\n")
+    joined = cast(pa.StringArray, pc.binary_join(pa.ListArray.from_arrays([0, len(lines.text)], lines.text), "\n"))
     wrong: list[arrow_csv.InvalidRow] = []
     data = joined[0].as_buffer().to_pybytes()
     table = _parse_csv(data, delimiter, width, dict.fromkeys(places, pa.string()), wrong)
     good = np.ones(len(lines.text), np.bool_)
-    good[[row.number - 1 for row in wrong]] = False
+    good[[row.number - 1 for row in wrong if row.number]] = False
     why = [f"{row.actual_columns} fields instead of {row.expected_columns}" for row in wrong]
     rest = lines.where(~good)
     columns = [table.column(str(place)).combine_chunks() for place in places]
     return lines.where(good), columns, BadLines(rest.ordinals, pa.array(why, pa.string()), rest.text)
 
 
-def _column(field: pa.Field, texts: pa.Array | None, rows: int) -> TypedColumn:
+def _column(field: AnyField, texts: AnyArray | None, rows: int) -> TypedColumn:
     return TypedColumn(pa.nulls(rows, field.type)) if texts is None else parsed_column(field.name, texts, field.type)
 
 
@@ -231,14 +233,14 @@ def _parse_csv(
     A row must have `width` fields; other rows are appended to `wrong`, or are an error if that is None.
     """
 
-    def skip(row: arrow_csv.InvalidRow) -> str:
+    def skip(row: arrow_csv.InvalidRow) -> Literal["skip"]:
         assert wrong is not None
         wrong.append(row)
         return "skip"
 
     return arrow_csv.read_csv(
         # The parser drops a leading byte order mark; at this point it belongs to the data, so another one is added.
-        pa.BufferReader(BOM + data if data.startswith(BOM) else data),
+        cast(IO[bytes], pa.BufferReader(BOM + data if data.startswith(BOM) else data)),
         read_options=arrow_csv.ReadOptions(
             column_names=[str(i) for i in range(width)], use_threads=False, block_size=len(data) + len(BOM) + 1
         ),

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, as_lists, as_structs, lists_of, maps_of
 from penstock.connectors.files.compressed import open_text
 from penstock.connectors.files.format import FilePart
 from penstock.connectors.files.json import query as json_query
@@ -34,7 +35,8 @@ from penstock.type_names import TIMESTAMP
 
 _SAMPLE = 1 << 20
 _MOST_FIELDS = 200  # an object with more keys is most likely a map, whose keys differ between rows
-_INFERRED = dict.fromkeys(("UBIGINT", "BIGINT", "HUGEINT"), pa.int64()) | {
+_INFERRED: dict[str, pa.DataType] = {
+    **dict.fromkeys(("UBIGINT", "BIGINT", "HUGEINT"), pa.int64()),
     "BOOLEAN": pa.bool_(),
     "DOUBLE": pa.float64(),
 }
@@ -80,7 +82,7 @@ def _columns(lines: Lines, schema: pa.Schema) -> list[TypedColumn]:
     return columns
 
 
-def _inferred_schema(objects: pa.Array, path: str) -> pa.Schema:
+def _inferred_schema(objects: AnyArray, path: str) -> pa.Schema:
     """Infer the columns of JSON objects; strings, keys that are always null and keys of mixed types become VARCHAR."""
     structure = structure_of(objects)
     if "" in structure:
@@ -109,7 +111,7 @@ def _are_names(keys: list[str]) -> bool:
     return all(keys) and len({key.lower() for key in keys}) == len(keys)
 
 
-def _with_times(objects: pa.Array, found: pa.Schema) -> pa.Schema:
+def _with_times(objects: AnyArray, found: pa.Schema) -> pa.Schema:
     """Return the schema with text columns whose values are all dates, or all timestamps, typed as such."""
     texts = [field.name for field in found if pa.types.is_string(field.type)]
     for name, member in zip(texts, members(objects, texts), strict=True):
@@ -121,7 +123,7 @@ def _with_times(objects: pa.Array, found: pa.Schema) -> pa.Schema:
     return found
 
 
-def _json_column(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
+def _json_column(name: str, texts: AnyArray, type_: pa.DataType) -> TypedColumn:
     """Parse the values of a column from JSON texts (null: no value).
 
     A decimal can be a number or a string. A VARCHAR is the content of a string, or the JSON text of any other value.
@@ -144,7 +146,7 @@ def _json_column(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
     return parsed_column(name, pc.coalesce(said, texts) if misfit.any() else said, type_, misfit)
 
 
-def _struct(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
+def _struct(name: str, texts: AnyArray, type_: pa.StructType) -> TypedColumn:
     objects, misfit = objects_in(texts)
     found = members(objects, [field.name for field in type_])
     parts = [
@@ -155,42 +157,43 @@ def _struct(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
     return TypedColumn(values, first_reason([_wrong(name, texts, type_, misfit), *(c.why for c in (*found, *parts))]))
 
 
-def _list(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
+def _list(name: str, texts: AnyArray, type_: pa.ListType[Any]) -> TypedColumn:
     lists = json_query.transformed(texts, ["JSON"])
     misfit = np.asarray(pc.is_null(lists)) & np.asarray(pc.is_valid(texts))
-    elements = _json_column(f"{name}[]", lists.flatten(), type_.value_type)
-    values = pa.ListArray.from_arrays(_offsets(lists), elements.values, mask=lists.is_null())
+    elements = _json_column(f"{name}[]", as_lists(lists).flatten(), type_.value_type)
+    values = lists_of(_offsets(lists), elements.values, lists)
     return TypedColumn(values, first_reason([_wrong(name, texts, type_, misfit), _of_parents(elements.why, lists)]))
 
 
-def _map(name: str, texts: pa.Array, type_: pa.DataType) -> TypedColumn:
+def _map(name: str, texts: AnyArray, type_: pa.MapType[Any, Any, Any]) -> TypedColumn:
     objects, misfit = objects_in(texts)
     maps = json_query.transformed(objects, "MAP(VARCHAR, JSON)")
     misfit |= np.asarray(pc.is_null(maps)) & np.asarray(pc.is_valid(objects))  # a duplicate key
     entries = maps.cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))
-    texts_of = entries.flatten().flatten()
+    texts_of = as_structs(as_lists(entries).flatten()).flatten()
     keys = parsed_column(f"{name} key", texts_of[0], type_.key_type)
     if keys.why is not None:  # a map key cannot be null, so rows with malformed keys are removed before
         why = _of_parents(keys.why, entries)
+        assert why is not None
         rest = _map(name, where_true(np.asarray(pc.is_null(why)), texts), type_)
         return TypedColumn(rest.values, first_reason([why, rest.why]))
     items = _json_column(f"{name}[]", texts_of[1], type_.item_type)
-    values = pa.MapArray.from_arrays(_offsets(entries), keys.values, items.values, mask=entries.is_null())
+    values = maps_of(_offsets(entries), keys.values, items.values, entries)
     return TypedColumn(values, first_reason([_wrong(name, texts, type_, misfit), _of_parents(items.why, entries)]))
 
 
-def _wrong(name: str, texts: pa.Array, type_: pa.DataType, misfit: npt.NDArray[np.bool_]) -> pa.Array | None:
+def _wrong(name: str, texts: AnyArray, type_: pa.DataType, misfit: npt.NDArray[np.bool_]) -> AnyArray | None:
     """Return the reasons for texts that are not of the column's kind, or None."""
     return where_true(misfit, reasons(name, texts, type_)) if misfit.any() else None
 
 
-def _offsets(lists: pa.Array) -> pa.Array:
+def _offsets(lists: AnyArray) -> AnyArray:
     """Return the list offsets of a compact list array."""
     lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
 
 
-def _of_parents(why: pa.Array | None, lists: pa.Array) -> pa.Array | None:
+def _of_parents(why: AnyArray | None, lists: AnyArray) -> AnyArray | None:
     """Return for each list the reason of its first malformed element."""
     if why is None:
         return None

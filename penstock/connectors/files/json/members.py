@@ -11,12 +11,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyArray, as_lists, as_texts
 from penstock.connectors.files.json import query as json_query
 from penstock.connectors.files.typed_lines import TypedColumn, first_reason, where_true
 
@@ -24,7 +26,7 @@ _ESCAPED_ASCII = re.compile(rb"\\u00[2-7]")
 _IN_PLAIN_NAMES = re.compile(r'[^"\\/\x00-\x1f]+')
 
 
-def members(objects: pa.Array, names: Sequence[str]) -> list[TypedColumn]:
+def members(objects: AnyArray, names: Sequence[str]) -> list[TypedColumn]:
     """Return the members as JSON texts, one column for each name; null where `objects` is null."""
     if len(objects) == 0:
         return [TypedColumn(pa.array([], pa.string())) for _ in names]
@@ -38,12 +40,12 @@ def same_but_case(one: str, other: str) -> bool:
     return one.isascii() == other.isascii() and one.lower() == other.lower()
 
 
-def _exact(objects: pa.Array, names: Sequence[str]) -> list[pa.Array]:
+def _exact(objects: AnyArray, names: Sequence[str]) -> list[AnyArray]:
     """Return the members with exactly these names.
 
     DuckDB needs names that differ in more than case and are not empty, so several queries may be needed.
     """
-    found: dict[str, pa.Array] = {"": pa.nulls(len(objects), pa.string())}
+    found: dict[str, AnyArray] = {"": pa.nulls(len(objects), pa.string())}
     left = [name for name in names if name]
     while left:
         some = list({name.lower(): name for name in reversed(left)}.values())
@@ -56,10 +58,10 @@ def _exact(objects: pa.Array, names: Sequence[str]) -> list[pa.Array]:
 class _Objects:
     """Objects, and the names of all columns that are read from them."""
 
-    objects: pa.Array
+    objects: AnyArray
     names: frozenset[str]
 
-    def spelled(self, name: str, exact: pa.Array) -> TypedColumn:
+    def spelled(self, name: str, exact: AnyArray) -> TypedColumn:
         """Return the members of a name, including those spelled in a different case; `exact` are those with the exact
         name."""
         if exact.null_count == self.objects.null_count or not self._may_hold_others(name):
@@ -101,9 +103,9 @@ class _Objects:
         """Return all keys of all objects: the index of each key's object, its code among the distinct keys, and these
         keys."""
         lists = json_query.keys_of(self.objects)
-        encoded = lists.flatten().dictionary_encode()
+        encoded = as_lists(lists).flatten().dictionary_encode()
         parents = np.asarray(pc.list_parent_indices(lists), np.int64)
-        return parents, np.asarray(encoded.indices, np.int64), encoded.dictionary.to_pylist()
+        return parents, np.asarray(encoded.indices, np.int64), cast("list[str]", encoded.dictionary.to_pylist())
 
 
 def _rows_with(
@@ -116,7 +118,7 @@ def _rows_with(
     return found
 
 
-def _with_paths(objects: pa.Array, names: Sequence[str], found: list[TypedColumn]) -> list[TypedColumn]:
+def _with_paths(objects: AnyArray, names: Sequence[str], found: list[TypedColumn]) -> list[TypedColumn]:
     """Resolve dotted names as paths, in objects without a member of the whole name."""
     dotted = {i: n.partition(".")[::2] for i, n in enumerate(names) if "." in n.strip(".")}
     dotted = {i: parts for i, parts in dotted.items() if all(parts)}
@@ -134,7 +136,7 @@ def _with_paths(objects: pa.Array, names: Sequence[str], found: list[TypedColumn
     return result
 
 
-def objects_in(texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+def objects_in(texts: AnyArray) -> tuple[AnyArray, npt.NDArray[np.bool_]]:
     """Return the texts with null for those that are not objects, and a mask of the latter."""
-    misfit = np.asarray(pc.fill_null(pc.invert(pc.starts_with(texts, "{")), False))
+    misfit = np.asarray(pc.invert(pc.starts_with(as_texts(texts), "{")).fill_null(False))
     return where_true(~misfit, texts), misfit

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import row_numbers
 from penstock.checkpoint.store import staged_name
 from penstock.connectors.sinks.sink import RowWriter
 from penstock.engine.wire.blob import Blob, Header
@@ -91,7 +92,7 @@ def _gathered(rows: pa.Table, directory: Directory, of_cells: OfCells) -> Iterat
     """Yield the rows of every site from one copy of all rows sorted by site; the cost does not depend on the number of
     slices."""
     begins, counts, homes = _by_home(rows, directory, of_cells)
-    by_home = pc.take(rows, pa.array(_places(begins, counts)), boundscheck=False)
+    by_home = pc.take(rows, row_numbers(_places(begins, counts)), boundscheck=False)
     first = 0
     for count in np.bincount(homes, weights=counts, minlength=directory.sites).astype(np.int64).tolist():
         yield by_home.slice(first, count)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.arrow import AnyList, nulls
 from penstock.checkpoint.manifest import Staged
 from penstock.engine.task.exchange.deliver import writer_for
 from penstock.engine.wire.job import EpochJob, RouteTask, route_producer
@@ -70,7 +71,7 @@ class LateRows:
         schema = self._input.schema
         whole = pa.concat_tables([part.rows for part in self._task.split.read(tuple(schema.names))])
         if whole.num_rows == rows_read:
-            return whole.take(pa.array(places))
+            return whole.take(places)
         # A column that the query does not read is malformed in some rows: keep the columns read; the others are null.
         narrow = pa.concat_tables(self._behind)
         narrow = narrow.filter(pa.array(np.isin(narrow.column(PLACE).to_numpy(), places)))
@@ -81,7 +82,7 @@ class LateRows:
         return pa.table(columns, schema=schema)
 
 
-def late_for(part: Input, found: Sequence[LateFor]) -> pa.ListArray:
+def late_for(part: Input, found: Sequence[LateFor]) -> AnyList:
     """Return the targets that each late row was late for, sorted by place: a list of (target, first, last), one per
     target."""
     time, type_ = part.schema.field(part.time).type, part.late_schema.field(-1).type
@@ -89,7 +90,7 @@ def late_for(part: Input, found: Sequence[LateFor]) -> pa.ListArray:
     by_target = every.group_by(["place", "target"]).aggregate([("first", "min"), ("last", "max")])
     by_target = by_target.sort_by([("place", "ascending"), ("target", "ascending")]).combine_chunks()
     target, first, last = (as_array(by_target.column(name)) for name in ("target", "first_min", "last_max"))
-    targets = pc.if_else(pc.equal(target, SINK), pa.scalar(None, pa.int32()), target)
+    targets = pc.if_else(pc.equal(target, pa.scalar(SINK)), pa.scalar(None, pa.int32()), target)
     entries = pa.StructArray.from_arrays([targets, first, last], fields=list(type_.value_type))
     _, starts = np.unique(by_target.column("place").to_numpy(), return_index=True)
     offsets = pa.array(np.append(starts, len(entries)), pa.int32())
@@ -100,5 +101,5 @@ def _entries(late: LateFor, time: pa.DataType) -> pa.Table:
     """Return a table with one row (place, target, first, last) per late row of a target."""
     count = len(late.places)
     targets = pa.array(np.full(count, late.target), pa.int32())
-    borders = [pa.nulls(count, time) if b is None else time_array(b, time) for b in (late.first, late.last)]
+    borders = [nulls(count, time) if b is None else time_array(b, time) for b in (late.first, late.last)]
     return pa.table([pa.array(late.places), targets, *borders], names=["place", "target", "first", "last"])

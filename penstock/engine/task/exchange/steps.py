@@ -171,7 +171,7 @@ def assign(rows: pa.Table, window: Window) -> pa.Table:
     if not np.all(counts == 1):
         copies = np.repeat(np.arange(len(times)), counts)
         back = np.arange(len(copies)) - np.repeat(np.cumsum(counts) - counts, counts)
-        rows, starts = rows.take(pa.array(copies)), starts[copies] - back * window.slide
+        rows, starts = rows.take(copies), starts[copies] - back * window.slide
     type_ = rows.schema.field(window.time).type
     rows = rows.append_column(WINDOW_START, time_array(starts, type_))
     return rows.append_column(WINDOW_END, time_array(starts + window.size, type_))
@@ -193,5 +193,5 @@ def _taken(rows: pa.Table, places: npt.NDArray[np.int64], predicate: Expr) -> np
     """Return those of the given places whose rows satisfy the predicate."""
     read = list(dict.fromkeys(columns_of(predicate)))
     placed = rows.select(read).append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
-    some = placed if len(places) == rows.num_rows else placed.take(pa.array(places))
+    some = placed if len(places) == rows.num_rows else placed.take(places)
     return np.asarray(keep(some, predicate).column(_PLACE).to_numpy())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import types
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
-from penstock.api.until import parse_until
+from penstock.declared import Setting, declared
 from penstock.errors import ConfigError, did_you_mean
-from penstock.settings import Settings, span, yes_or_no
+from penstock.settings import Settings, span
 
 Reader = Callable[[str], Any]
 
@@ -70,27 +69,30 @@ def point_in_time(text: str) -> int:
     return (at - _EPOCH) // timedelta(microseconds=1)
 
 
-_SPANS = ("epoch", "deadline", "round")
+def read_settings(options: Mapping[str, str], readers: Mapping[str, Reader] | None = None) -> dict[str, Any]:
+    """Parse settings, and options that other `readers` parse."""
+    return read_options(options, {**setting_readers(), **(readers or {})}, "a run")
 
 
-def read_settings(options: Mapping[str, str]) -> dict[str, Any]:
-    """Parse the options of `start`: the fields of Settings, and `epoch`, `deadline`, `round` and `until`."""
-    return read_options(options, _setting_readers(), "a run")
+def setting_readers() -> dict[str, Reader]:
+    """Return the reader of each setting, by its name and, for a length, by that of its field in seconds."""
+    named = {one.name: _setting_reader(one) for one in declared(Settings)}
+    return named | {one.field: number for one in declared(Settings) if one.field != one.name}
 
 
-def _setting_readers() -> dict[str, Reader]:
-    hints = get_type_hints(Settings)
-    by_type = {name: _reader_of(hint) for name, hint in hints.items()}
-    spans = dict.fromkeys(_SPANS, _checked(time_span))
-    return by_type | spans | {"max_lead": _span_or_number, "until": _checked(parse_until)}
+def _setting_reader(one: Setting) -> Reader:
+    if one.name == "max_lead":
+        return _span_or_number
+    readers: dict[Any, Reader] = {int: whole_number, float: checked(time_span)}
+    return readers.get(one.kind, str)
 
 
 def _span_or_number(text: str) -> str | int:
     """Return a plain number as an int, in the unit of the times; otherwise the text, checked to be a span."""
-    return int(text) if text.strip().isdecimal() else _checked(time_span)(text)
+    return int(text) if text.strip().isdecimal() else checked(time_span)(text)
 
 
-def _checked(check: Reader) -> Callable[[str], str]:
+def checked(check: Reader) -> Callable[[str], str]:
     """Return a reader that checks the text and returns it unchanged, because `start` parses it again."""
 
     def reader(text: str) -> str:
@@ -98,10 +100,3 @@ def _checked(check: Reader) -> Callable[[str], str]:
         return text
 
     return reader
-
-
-def _reader_of(hint: Any) -> Reader:
-    """Return the reader for the type of a setting."""
-    kinds = get_args(hint) if get_origin(hint) is types.UnionType else (hint,)
-    readers: dict[Any, Reader] = {bool: yes_or_no, int: whole_number, float: number, str: str}
-    return next(readers[kind] for kind in kinds if kind in readers)
