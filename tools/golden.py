@@ -20,7 +20,7 @@ from unittest.mock import patch
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from penstock.checkpoint.manifest import FORMAT  # noqa: E402
+from penstock.checkpoint.format import FORMAT  # noqa: E402
 from tests.support.golden import FOLDER, GoldenCase, GoldenPlace, begin, golden_cases  # noqa: E402
 
 WORK = Path("/tmp/penstock-golden")  # manifests hold the paths of outputs

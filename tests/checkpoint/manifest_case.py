@@ -9,20 +9,11 @@ from typing import Any
 import xxhash
 
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.manifest import (
-    FORMAT,
-    Manifest,
-    RangeMark,
-    SiteState,
-    SourceState,
-    Staged,
-    SubqueryState,
-    Totals,
-)
 from penstock.progress.mark import BEGIN, END, at
 from penstock.state.directory import Group, uniform
 from penstock.state.hash_ranges import HASH_END, HashRange
 from penstock.state.hot_keys import Cells
+from penstock.state.model import Manifest, RangeMark, SiteState, SourceState, Staged, SubqueryState, Totals
 from penstock.state.runs import RunFile, Slice
 
 CHECKSUM = "0123456789abcdef"
@@ -33,7 +24,6 @@ STAGED = Staged("results", "e000000000003-x.parquet", 2, 9, CHECKSUM)
 def manifest_of(epoch: int, *subqueries: SubqueryState, **changes: Any) -> Manifest:
     """The manifest of a query with these subqueries and one source."""
     plain = Manifest(
-        format=FORMAT,
         query_id="query",
         fingerprint="print",
         epoch=epoch,

@@ -1,5 +1,5 @@
-"""Golden checkpoints: half a run that an earlier version has written is continued to the batch answer, and a manifest is
-written as it always was, byte by byte."""
+"""Golden checkpoints: half a run that an earlier version has written is continued to the batch answer, and a manifest
+is written as it always was, byte by byte."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 from manifest_case import full_manifest
 
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.manifest import FORMAT, Manifest, SiteState
+from penstock.checkpoint.format import FORMAT, encode
+from penstock.state.model import Manifest, SiteState
 from penstock.testing.ways import Way, random_way
 from tests.support.crashes import assert_exact, finish, newest_manifest, published
 from tests.support.golden import FOLDER, GoldenPlace, golden_cases
@@ -71,7 +72,7 @@ def _sites(manifest: Manifest) -> list[SiteState]:
 
 def test_a_manifest_is_written_as_it_was_recorded_byte_by_byte() -> None:
     recorded = (PRESENT / "manifest.json").read_bytes()
-    assert manifests.encode(full_manifest()) == recorded
+    assert encode(full_manifest()) == recorded
     assert manifests.decode(Path(manifests.file_name(7)), recorded) == full_manifest()
 
 
@@ -79,4 +80,4 @@ def test_every_golden_manifest_is_read_and_written_again_byte_by_byte() -> None:
     for path in _recorded(PRESENT):
         data = path.read_bytes()
         name = path.name if path.parent.name == "manifests" else manifests.file_name(7)
-        assert manifests.encode(manifests.decode(Path(name), data)) == data, path
+        assert encode(manifests.decode(Path(name), data)) == data, path

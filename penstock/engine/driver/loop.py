@@ -15,7 +15,6 @@ from penstock.balance.flushing import Flushing, IdleBudget
 from penstock.balance.intake.admission import EPOCH_SECONDS
 from penstock.balance.intake.lead import LeadOfSource
 from penstock.balance.stats import RoundStats
-from penstock.checkpoint.manifest import FORMAT, Manifest, SourceState, Totals
 from penstock.checkpoint.store import Checkpoint
 from penstock.connectors.source import Offer
 from penstock.engine.driver.adapt import Adaptation
@@ -47,6 +46,7 @@ from penstock.plan.fingerprint import fingerprint
 from penstock.progress.mark import Mark
 from penstock.settings import Settings
 from penstock.state.directory import Directory
+from penstock.state.model import Manifest, SourceState, Totals
 from penstock.storage.faults import FaultPoint, reach
 
 
@@ -149,7 +149,6 @@ class EpochLoop:
         sites, groups = self._settings.sites, self._settings.groups_per_site
         operators = [subquery.operator for subquery in self.query.program.subqueries]
         manifest = Manifest(
-            format=FORMAT,
             query_id=uuid.uuid4().hex,
             fingerprint=self._fingerprint,
             epoch=0,

@@ -11,12 +11,13 @@ from typing import Any
 
 import msgspec
 
-from penstock.checkpoint.manifest import Manifest, SiteState, file_name
+from penstock.checkpoint.manifest import file_name
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.plan.compile.subqueries import Query
 from penstock.plan.explain.plan import explain
 from penstock.plan.fingerprint import describe
 from penstock.plan.program import Program, Subquery
+from penstock.state.model import Manifest, SiteState
 from penstock.storage.durable import write_new
 from penstock.storage.plain_file import read_plain
 
