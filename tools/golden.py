@@ -1,5 +1,5 @@
 """Records the golden checkpoints: half a run of each query of tests/support/golden.py, in the format that this version
-of Penstock writes, to tests/golden/format-N/.
+of Penstock writes, to tests/golden/format-N/; and beside them a manifest in which every field has a value.
 
     python tools/golden.py
 
@@ -18,21 +18,23 @@ from random import Random
 from unittest.mock import patch
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "checkpoint")]
 
-from penstock.checkpoint.format import FORMAT  # noqa: E402
-from tests.support.golden import FOLDER, GoldenCase, GoldenPlace, begin, golden_cases  # noqa: E402
+from manifest_case import full_manifest  # noqa: E402
+
+from penstock.checkpoint.format import encode  # noqa: E402
+from tests.support.golden import PRESENT, GoldenCase, GoldenPlace, begin, golden_cases  # noqa: E402
 
 WORK = Path("/tmp/penstock-golden")  # manifests hold the paths of outputs
 
 
 def main() -> None:
-    target = FOLDER / f"format-{FORMAT}"
-    if target.exists():
-        sys.exit(f"{target} is recorded already; a format that has changed needs a new number")
+    if PRESENT.exists():
+        sys.exit(f"{PRESENT} is recorded already; a format that has changed needs a new number")
     for name, case in golden_cases().items():
-        record(name, case, target / name)
-    print(f"{target}: {sum(path.stat().st_size for path in target.rglob('*') if path.is_file()):,} bytes")
+        record(name, case, PRESENT / name)
+    (PRESENT / "manifest.json").write_bytes(encode(full_manifest()))
+    print(f"{PRESENT}: {sum(path.stat().st_size for path in PRESENT.rglob('*') if path.is_file()):,} bytes")
 
 
 def record(name: str, case: GoldenCase, target: Path) -> None:

@@ -3,7 +3,6 @@ is written as it always was, byte by byte."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,25 +12,18 @@ import pytest
 from manifest_case import full_manifest
 
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.format import FORMAT, encode
+from penstock.checkpoint.format import encode
 from penstock.state.model import Manifest, SiteState
 from penstock.testing.ways import Way, random_way
 from tests.support.crashes import assert_exact, finish, newest_manifest, published
-from tests.support.golden import FOLDER, GoldenPlace, golden_cases
+from tests.support.golden import FOLDER, PRESENT, copied, golden_cases
 
 CASES = golden_cases()
-PRESENT = FOLDER / f"format-{FORMAT}"
 
 
 def _recorded(folder: Path) -> Iterator[Path]:
     yield folder / "manifest.json"
     yield from sorted(folder.glob("*/manifests/*.json"))
-
-
-def _copied(name: str, root: Path, folder: Path = PRESENT) -> GoldenPlace:
-    place = GoldenPlace(root)
-    shutil.copytree(folder / name, place.checkpoint)
-    return place
 
 
 @pytest.mark.parametrize("folder", sorted(FOLDER.iterdir()), ids=lambda folder: folder.name)
@@ -42,7 +34,7 @@ def test_a_golden_checkpoint_is_continued_to_the_batch_answer(
     case = CASES[name]
     ways = [case.way, Way(), replace(random_way(random), hash_bits=case.way.hash_bits)]
     for number, way in enumerate(ways):
-        place = _copied(name, tmp_path / str(number), folder)
+        place = copied(name, tmp_path / str(number), folder)
         before = published(place.results, case.scenario.stream.schema).num_rows
         finish(case.scenario, place, way)
         assert_exact(case.scenario, place, f"{name} of {folder.name}, continued with {way}")

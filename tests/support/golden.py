@@ -6,6 +6,7 @@ So nothing here may change once a checkpoint is recorded: not the rows, not the 
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ import penstock as ps
 from penstock.api.streams import Stream
 from penstock.api.write import Ready
 from penstock.balance.decisions import Spread
+from penstock.checkpoint.format import FORMAT
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.kernels.hash import hash_columns
 from penstock.testing.ways import Way
@@ -23,6 +25,7 @@ from tests.support.crashes import Place, Scenario
 from tests.support.looping import looping
 
 FOLDER = Path(__file__).parents[1] / "golden"
+PRESENT = FOLDER / f"format-{FORMAT}"
 EPOCHS = 3  # of the recorded half
 HOT = 7  # the key of every second row
 _SECOND = 1_000_000
@@ -102,3 +105,10 @@ def begin(case: GoldenCase, place: Place) -> None:
                 refused = loop.change(0, case.hot)
                 assert refused is None, refused
             loop.step()
+
+
+def copied(name: str, root: Path, folder: Path = PRESENT) -> GoldenPlace:
+    """Copy a golden checkpoint into a place below `root`."""
+    place = GoldenPlace(root)
+    shutil.copytree(folder / name, place.checkpoint)
+    return place
