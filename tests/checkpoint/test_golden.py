@@ -3,6 +3,7 @@ is written as it always was, byte by byte."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,15 @@ from random import Random
 import pytest
 from manifest_case import full_manifest
 
+import penstock as ps
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.format import encode
+from penstock.engine.driver.query_file import QUERY_FORMAT
+from penstock.errors import CheckpointError
 from penstock.state.model import Manifest, SiteState
 from penstock.testing.ways import Way, random_way
-from tests.support.crashes import assert_exact, finish, newest_manifest, published
-from tests.support.golden import FOLDER, PRESENT, copied, golden_cases
+from tests.support.crashes import assert_exact, finish, launch, newest_manifest, published
+from tests.support.golden import FOLDER, PRESENT, GoldenPlace, GoldenScenario, begin, copied, golden_cases
 
 CASES = golden_cases()
 
@@ -73,3 +77,24 @@ def test_every_golden_manifest_is_read_and_written_again_byte_by_byte() -> None:
         data = path.read_bytes()
         name = path.name if path.parent.name == "manifests" else manifests.file_name(7)
         assert encode(manifests.decode(Path(name), data)) == data, path
+
+
+def _difference(place: GoldenPlace) -> str:
+    """Start another query on a golden checkpoint, and return what the error shows."""
+    other = GoldenScenario(CASES["windows"].scenario.stream.where(ps.col("n") > 1))
+    with pytest.raises(CheckpointError, match="belongs to another query") as caught:
+        launch(other, place, Way())
+    return caught.value.detail
+
+
+def test_a_query_file_has_a_format_and_is_read_without_one(tmp_path: Path) -> None:
+    place = copied("windows", tmp_path)
+    path = place.checkpoint / "query.json"
+    recorded = json.loads(path.read_bytes())
+    assert "format" not in recorded, "the golden one has none"
+    assert "\n  + " in _difference(place), "the line that this query has and the other has not"
+    path.write_text(json.dumps(recorded | {"format": QUERY_FORMAT + 1}))
+    assert "query.json says which" in _difference(place), "what is in it is not known"
+    fresh = GoldenPlace(tmp_path / "fresh")
+    begin(CASES["windows"], fresh)
+    assert json.loads((fresh.checkpoint / "query.json").read_bytes()) == recorded | {"format": QUERY_FORMAT}
