@@ -102,7 +102,7 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
 
 
 HOW_TO = [str(page.relative_to(ROOT)) for page in sorted((DOCS / "how-to").glob("*.md"))]
-RUN = ["README.md", "docs/tutorial.md", "docs/concepts.md", *HOW_TO]
+RUN = ["README.md", "docs/tutorial.md", "docs/concepts.md", "docs/format.md", *HOW_TO]
 
 
 @pytest.mark.parametrize("page", RUN)

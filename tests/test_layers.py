@@ -47,7 +47,7 @@ ROOMS: dict[str, set[str]] = {
     "kernels": set(),
     "expr.evaluate": {"kernels"},
     "progress": set(),
-    "state": {"kernels"},
+    "state": {"kernels", "progress"},
     "operators.aggregates": {"kernels", "progress"},
     "operators": {"expr.evaluate", "kernels", "operators.aggregates", "progress", "state"},
     "balance": {"state"},
@@ -89,14 +89,14 @@ ROOMS["connectors.files.source"] = {
     *(f"connectors.files{below}" for below in ("", ".csv", ".json", ".cuts", ".reader")),
     "connectors",
 }
-ROOMS["connectors.sinks"] = {"checkpoint", "plan", "storage"}
+ROOMS["connectors.sinks"] = {"checkpoint", "plan", "state", "storage"}
 
-_STATE = {"checkpoint", "operators", "plan", "progress", "state"}
+_STATE = {"operators", "plan", "progress", "state"}
 ROOMS["engine.wire"] = {*_STATE, "balance", "connectors"}
 ROOMS["engine"] = {*_STATE, "engine.wire"}
 _TASK = {*_STATE, "engine", "engine.wire", "expr.evaluate", "kernels", "storage"}
-ROOMS["engine.task.exchange"] = {*_TASK, "connectors.sinks", "operators.window"}
-ROOMS["engine.task.site"] = {*_TASK, "balance", "engine.task.exchange", "storage.cache"}
+ROOMS["engine.task.exchange"] = {*_TASK, "checkpoint", "connectors.sinks", "operators.window"}
+ROOMS["engine.task.site"] = {*_TASK, "balance", "checkpoint", "engine.task.exchange", "storage.cache"}
 ROOMS["engine.task"] = {*_TASK, "connectors", "engine.task.exchange", "engine.task.site"}
 ROOMS["engine.driver"] = set(ROOMS) - {"sql"} - _INSIDE_SQL
 

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
-from penstock.checkpoint.manifest import Manifest, SiteState, SourceState, Staged, SubqueryState
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark
 from penstock.state.hash_ranges import HASH_END, HashRange, remaining
+from penstock.state.model import Manifest, SiteState, SourceState, Staged, SubqueryState
 from penstock.state.runs import RunFile, Slice
 from penstock.storage.blocks import block_length
 

@@ -17,15 +17,14 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.lock import FILE, Lock
-from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.sound import contradictions
 from penstock.errors import CheckpointError, CorruptCheckpointError, PenstockError, StorageError
 from penstock.paths import local_path
+from penstock.state.model import Manifest
 from penstock.storage.disk_errors import using_disks
 from penstock.storage.durable import make_private_folder, sync_folder
 from penstock.storage.faults import FaultPoint, reach
@@ -154,7 +153,9 @@ class Checkpoint:
         for epoch in known[:-KEPT_MANIFESTS]:
             _delete(self.manifests / manifests.file_name(epoch))
         kept, read = known[-KEPT_MANIFESTS:], self._named
-        self._named = {epoch: read[epoch] if epoch in read else names_in(self.manifests, epoch) for epoch in kept}
+        self._named = {
+            epoch: read[epoch] if epoch in read else manifests.names_in(self.manifests, epoch) for epoch in kept
+        }
         names = set[str]().union(*self._named.values())
         for folder in (self.runs, *staging):
             self._collect_folder(folder, names, None if recovering else known[-1])
@@ -210,39 +211,3 @@ def has_finished(root: Path) -> bool:
         known = manifests.epochs(folder) if folder.is_dir() else []
         return bool(known) and manifests.read(folder, known[-1]).finished
     return False
-
-
-@dataclass(frozen=True)
-class _File:
-    name: str
-
-
-@dataclass(frozen=True)
-class _Slice:
-    run: _File
-
-
-@dataclass(frozen=True)
-class _Site:
-    slices: tuple[_Slice, ...]
-    pending: tuple[_Slice, ...] = ()
-    held: tuple[_Slice, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Subquery:
-    sites: tuple[_Site, ...]
-
-
-@dataclass(frozen=True)
-class _Names:
-    subqueries: tuple[_Subquery, ...]
-    staged: tuple[_File, ...]
-
-
-def names_in(folder: Path, epoch: int) -> set[str]:
-    """Return the names of the runs and the staged files in the manifest of an epoch."""
-    found = manifests.read_as(folder, epoch, _Names)
-    sites = [site for subquery in found.subqueries for site in subquery.sites]
-    slices = [piece for site in sites for piece in (*site.slices, *site.pending, *site.held)]
-    return {piece.run.name for piece in slices} | {file.name for file in found.staged}

@@ -17,6 +17,7 @@ from penstock.control.folder import (
     WATCHED,
     ControlFolder,
     UntrustedFile,
+    refuse_other_format,
 )
 from penstock.control.requests import KINDS, Answer, Request, RequestFile
 from penstock.control.status import Status
@@ -105,7 +106,9 @@ class Watching:
 def read_status(folder: ControlFolder) -> Status | None:
     """Read the latest status of the run; None before the first."""
     try:
-        return msgspec.json.decode(folder.read(STATUS, MOST_OF_RUN), type=Status)
+        data = folder.read(STATUS, MOST_OF_RUN)
+        refuse_other_format(data)
+        return msgspec.json.decode(data, type=Status)
     except FileNotFoundError:
         return None
     except (UntrustedFile, msgspec.DecodeError) as error:

@@ -19,8 +19,12 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.errors import CheckpointError
+import msgspec
 
+from penstock.errors import CheckpointError
+from penstock.version import __version__
+
+CONTROL_FORMAT = 1  # of requests and of the status; a file without a number has the first format
 FOLDER, STATUS, WATCHED = "control", "status.json", "watched.json"
 REQUEST, ANSWER = ".request.json", ".answer.json"
 MOST_BYTES, MOST_OF_RUN = 4096, 16 * 2**20  # bytes of a request; bytes of a file that the run writes
@@ -29,6 +33,21 @@ _LEFT_BEHIND = re.compile(r"[0-9a-f]{32}" + re.escape(ANSWER) + r"|\.[0-9a-f]{32
 
 class UntrustedFile(Exception):
     """A file that must not be trusted, and why."""
+
+
+class _Version(msgspec.Struct):
+    """The part of a request or a status that is read first."""
+
+    format: int = CONTROL_FORMAT
+
+
+def refuse_other_format(data: bytes) -> None:
+    """Raise UntrustedFile if a request or a status has another format: two versions of Penstock may meet here."""
+    if (found := msgspec.json.decode(data, type=_Version).format) != CONTROL_FORMAT:
+        raise UntrustedFile(
+            f"it has format {found}, and Penstock {__version__} reads format {CONTROL_FORMAT}: "
+            "use one version to run a query and to control it"
+        )
 
 
 class ControlFolder:
@@ -57,7 +76,7 @@ class ControlFolder:
         return []
 
     def read(self, name: str, most: int = MOST_BYTES) -> bytes:
-        """Return the content of a file of at most `most` bytes. Raises Distrusted, or FileNotFoundError. O_NONBLOCK
+        """Return the content of a file of at most `most` bytes. Raises UntrustedFile, or FileNotFoundError. O_NONBLOCK
         keeps the open of a pipe from waiting."""
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=self._descriptor)
@@ -100,7 +119,7 @@ class ControlFolder:
 
 
 def _content(file: int, most: int) -> bytes:
-    """Return the content of an open file. Raises Distrusted if it is unsafe, not a regular file, or too large."""
+    """Return the content of an open file. Raises UntrustedFile if it is unsafe, not a regular file, or too large."""
     about = os.fstat(file)
     if (why := _unsafe(about) if stat.S_ISREG(about.st_mode) else "it is not a plain file") is not None:
         raise UntrustedFile(why)

@@ -15,12 +15,14 @@ import msgspec
 
 from penstock.control.folder import (
     ANSWER,
+    CONTROL_FORMAT,
     FOLDER,
     REQUEST,
     STATUS,
     WATCHED,
     ControlFolder,
     UntrustedFile,
+    refuse_other_format,
 )
 from penstock.control.status import Status
 
@@ -91,6 +93,7 @@ class RequestFile:
     kind: str
     made: float
     wants: dict[str, Any]
+    format: int = CONTROL_FORMAT
 
 
 class Control:
@@ -145,7 +148,7 @@ class Control:
                 raise FileNotFoundError(file)
 
     def _refuse_old(self, letter: RequestFile) -> None:
-        """Raise Distrusted for a request made before the run, too long ago, or in the future."""
+        """Raise UntrustedFile for a request made before the run, too long ago, or in the future."""
         if letter.made < self._began:
             raise UntrustedFile("too old: it was made before this run started")
         age = self._clock() - letter.made
@@ -186,6 +189,7 @@ class Control:
 
 def _decoded(data: bytes) -> RequestFile:
     try:
+        refuse_other_format(data)
         return msgspec.json.decode(data, type=RequestFile)
     except (msgspec.DecodeError, RecursionError) as error:
         raise UntrustedFile(f"it is not a request: {error}") from error

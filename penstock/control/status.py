@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from penstock.control.folder import CONTROL_FORMAT
+
 
 @dataclass(frozen=True)
 class SiteStatus:
@@ -77,3 +79,4 @@ class Status:
     subqueries: tuple[SubqueryStatus, ...]
     decisions: tuple[DecisionStatus, ...] = ()
     groups_told: bool = True
+    format: int = CONTROL_FORMAT

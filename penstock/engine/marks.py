@@ -10,11 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
-from penstock.checkpoint.manifest import RangeMark
 from penstock.operators.protocol import Marks
 from penstock.progress.mark import BEGIN
 from penstock.progress.substreams import low_water_mark
 from penstock.state.hash_ranges import HashRange, remaining
+from penstock.state.model import RangeMark
 
 
 def starting_marks(ranges: Iterable[HashRange], tracks: int) -> tuple[RangeMark, ...]:

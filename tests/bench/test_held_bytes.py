@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.checkpoint.manifest import FORMAT, Manifest, RangeMark, SiteState, SubqueryState, Totals
 from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
 from penstock.plan.program import Program
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, at
 from penstock.state.directory import uniform
 from penstock.state.hash_ranges import EVERYTHING, HashRange
+from penstock.state.model import Manifest, RangeMark, SiteState, SubqueryState, Totals
 from penstock.state.runs import HASH, TIME, RunFile, Slice
 from penstock.storage.run_files import write_run
 from penstock_bench.order.held import Held, HeldBytes
@@ -43,7 +43,7 @@ def site(mark: Mark = BEGIN, released: Mark = BEGIN, **slices: tuple[Slice, ...]
 
 def counted(folder: Path, aggregate: SiteState, reorder: SiteState | None = None) -> Held:
     subqueries = tuple(SubqueryState(uniform(1), (state,)) for state in (aggregate, reorder or site()))
-    manifest = Manifest(FORMAT, "id", "fingerprint", 1, (), subqueries, (), {}, Totals(), False)
+    manifest = Manifest("id", "fingerprint", 1, (), subqueries, (), {}, Totals(), False)
     return HeldBytes(program(), folder).count(manifest)
 
 

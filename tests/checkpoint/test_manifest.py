@@ -12,12 +12,13 @@ import pytest
 from manifest_case import RUN, STAGED, manifest_of, write_body
 
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.manifest import FORMAT, Manifest, RangeMark, SiteState, SourceState, SubqueryState
+from penstock.checkpoint.format import FORMAT, encode
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN, END, at
 from penstock.state.directory import Group, uniform
 from penstock.state.hash_ranges import EVERYTHING, HASH_END
 from penstock.state.hot_keys import Cells
+from penstock.state.model import Manifest, RangeMark, SiteState, SourceState, SubqueryState
 from penstock.state.runs import Slice
 from penstock.storage import durable
 
@@ -49,7 +50,7 @@ def test_groups_of_any_depth_are_read_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("groups", [[1], [1, 1, 1], [0, 0], [], [65, 1, 1], [1, 1]])
 def test_a_directory_that_does_not_cover_all_hashes_is_not_believed(groups: list[int], tmp_path: Path) -> None:
-    body = msgspec.json.decode(manifests.encode(_manifest()))["body"]
+    body = msgspec.json.decode(encode(_manifest()))["body"]
     body["subqueries"][0]["directory"] |= {"groups": groups}  # with four homes
     write_body(tmp_path, 7, msgspec.json.encode(body))
     with pytest.raises(CorruptCheckpointError, match="to no site"):
@@ -81,7 +82,7 @@ def test_a_hash_that_is_spread_over_sites_that_there_are_not_is_not_believed(
 ) -> None:
     directory = replace(uniform(2), spread=tuple(spread))
     state = SubqueryState(directory, (SiteState((), ()),) * 2)
-    (tmp_path / manifests.file_name(7)).write_bytes(manifests.encode(replace(_manifest(), subqueries=(state,))))
+    (tmp_path / manifests.file_name(7)).write_bytes(encode(replace(_manifest(), subqueries=(state,))))
     with pytest.raises(CorruptCheckpointError, match="spread"):
         manifests.read(tmp_path, 7)
 
@@ -108,7 +109,7 @@ def test_any_flipped_bit_is_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize("length", [0, 1, 40, -1])
 def test_a_cut_manifest_is_seen(length: int, tmp_path: Path) -> None:
     path = tmp_path / manifests.file_name(7)
-    path.write_bytes(manifests.encode(_manifest())[:length])
+    path.write_bytes(encode(_manifest())[:length])
     with pytest.raises(CorruptCheckpointError, match=path.name):
         manifests.read(tmp_path, 7)
 
@@ -119,7 +120,7 @@ def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
 
 
 def test_a_manifest_under_the_name_of_another_epoch_is_refused(tmp_path: Path) -> None:
-    (tmp_path / manifests.file_name(9)).write_bytes(manifests.encode(_manifest(7)))
+    (tmp_path / manifests.file_name(9)).write_bytes(encode(_manifest(7)))
     with pytest.raises(CorruptCheckpointError, match=r"000000000009\.json"):
         manifests.read(tmp_path, 9)
 
@@ -132,7 +133,7 @@ def test_a_manifest_cannot_name_files_elsewhere(name: str, tmp_path: Path) -> No
         replace(_manifest(), staged=(replace(STAGED, name=name),)),
         replace(_manifest(), subqueries=(SubqueryState(uniform(1), (site,)),)),
     ):
-        (tmp_path / manifests.file_name(7)).write_bytes(manifests.encode(broken))
+        (tmp_path / manifests.file_name(7)).write_bytes(encode(broken))
         with pytest.raises(CorruptCheckpointError):
             manifests.read(tmp_path, 7)
 

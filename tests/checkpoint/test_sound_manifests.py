@@ -12,7 +12,7 @@ import pytest
 from manifest_case import CHECKSUM, RUN, STAGED, manifest_of, write_body
 
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.manifest import Manifest, RangeMark, SiteState, SourceState, SubqueryState, Totals
+from penstock.checkpoint.format import encode
 from penstock.checkpoint.sound import contradictions
 from penstock.checkpoint.store import Checkpoint
 from penstock.errors import CorruptCheckpointError
@@ -20,6 +20,7 @@ from penstock.progress.mark import END, Mark, at
 from penstock.state.directory import uniform
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
 from penstock.state.hot_keys import Cells
+from penstock.state.model import Manifest, RangeMark, SiteState, SourceState, SubqueryState, Totals
 from penstock.state.runs import RunFile, Slice
 
 HALF = HASH_END // 2
@@ -152,7 +153,7 @@ def _without(*path: str | int) -> Callable[[Any], None]:
     ],
 )
 def test_a_field_that_is_missing_unknown_or_enormous_is_refused(change: Callable[[Any], None], tmp_path: Path) -> None:
-    body = json.loads(manifests.encode(_manifest()))["body"]
+    body = json.loads(encode(_manifest()))["body"]
     change(body)
     write_body(tmp_path, 3, json.dumps(body, separators=(",", ":")).encode())
     with pytest.raises(CorruptCheckpointError, match=r"000000000003\.json"):
@@ -160,7 +161,7 @@ def test_a_field_that_is_missing_unknown_or_enormous_is_refused(change: Callable
 
 
 def test_nesting_without_end_is_refused(tmp_path: Path) -> None:
-    body = manifests.encode(_manifest()).partition(b'"body":')[2][:-1]
+    body = encode(_manifest()).partition(b'"body":')[2][:-1]
     deep = b"[" * 100_000 + b"]" * 100_000
     for changed in (body.replace(b'{"batches":3}', deep), body[:-1] + b',"unknown":' + deep + b"}"):
         write_body(tmp_path, 3, changed)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.checkpoint.manifest import FORMAT, Manifest, RangeMark, SiteState, Staged, SubqueryState, Totals
 from penstock.checkpoint.store import KEPT_MANIFESTS, Checkpoint, epoch_of_name, staged_name
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN
 from penstock.state.directory import uniform
 from penstock.state.hash_ranges import EVERYTHING
+from penstock.state.model import Manifest, RangeMark, SiteState, Staged, SubqueryState, Totals
 from penstock.state.runs import RunFile, Slice
 
 
@@ -21,7 +21,7 @@ def _manifest(epoch: int, runs: list[str], staged: list[str]) -> Manifest:
     slices = tuple(Slice(RunFile(name, 0, 1, 1, "", 0, 0, 0), EVERYTHING) for name in runs)
     state = SubqueryState(uniform(1), (SiteState(slices, (RangeMark(EVERYTHING, (BEGIN,)),)),))
     files = tuple(Staged("results", name, 1, 1, "") for name in staged)
-    return Manifest(FORMAT, "query", "print", epoch, (), (state,), files, {}, Totals(), False)
+    return Manifest("query", "print", epoch, (), (state,), files, {}, Totals(), False)
 
 
 @pytest.mark.parametrize("location", ["s3://bucket/ck", "hdfs://host/ck", "gs://bucket/ck", "memory://ck"])

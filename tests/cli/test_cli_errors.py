@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import xxhash
 from cli_case import COUNT, calls, last_json, penstock, run, to_files
 
 
@@ -142,6 +143,22 @@ def test_a_checkpoint_of_another_query_is_refused() -> None:
     Path("busy.sql").write_text(calls() + to_files())
     run("busy.sql")
     assert "belongs to another query" in said(calls(rows=6000) + to_files())
+
+
+def test_a_checkpoint_of_a_newer_format_is_refused_and_kept_even_with_fresh() -> None:
+    script = calls() + to_files()
+    Path("busy.sql").write_text(script)
+    run("busy.sql", "--until", "2 epochs")
+    newest = max(Path(".penstock").glob("*/manifests/*.json"))
+    body = newest.read_bytes().partition(b'"body":')[2][:-1].replace(b'{"format":5,', b'{"format":6,', 1)
+    newest.write_bytes(b'{"checksum":"%s","body":%s}' % (xxhash.xxh3_64_hexdigest(body).encode(), body))
+    kept = {path: path.read_bytes() for path in Path().rglob("*.*") if path.is_file()}
+    for flags in ((), ("--fresh",)):
+        text = said(script, *flags)
+        assert "the checkpoint has format 6: a newer version of Penstock has written it" in text
+        assert "reads format 5" in text
+        assert "hint:   run the query with the newer version" in text
+        assert {path: path.read_bytes() for path in kept} == kept
 
 
 def test_when_one_sink_fails_the_others_stop() -> None:

@@ -147,6 +147,16 @@ def test_a_status_of_another_version_is_said_to_be_so() -> None:
     assert "the status of the run cannot be read" in result.stderr
 
 
+def test_a_status_of_another_format_is_said_to_be_so() -> None:
+    with running():
+        path = Path("checkpoint/control/status.json")
+        path.write_bytes(b'{"format":2,"anything":"else"}')
+        result = penstock("top", "checkpoint", "--once")
+    assert result.exit_code == 1
+    assert "the status of the run cannot be read" in result.stderr
+    assert "it has format 2, and Penstock" in result.stderr
+
+
 # -- on a terminal ---------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,8 @@ from control_case import BEGAN, HOUR, Clock, files, status
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.control.folder import ControlFolder
+from penstock.cli.asking import ask
+from penstock.control.folder import CONTROL_FORMAT, ControlFolder
 from penstock.control.requests import Control, MoveRequest, RebalanceRequest, ScaleRequest
 from penstock.errors import CheckpointError
 
@@ -139,6 +140,24 @@ def test_what_is_no_request_is_answered(
     post(tmp_path, 1, kind, **wants)
     assert control.requests() == []
     assert why in why_not(tmp_path, 1)
+
+
+def test_a_request_of_another_format_is_refused_whatever_is_in_it(tmp_path: Path, control: Control) -> None:
+    post_bytes(tmp_path, 1, msgspec.json.encode({"format": CONTROL_FORMAT + 1, "sort": "scale"}))
+    assert control.requests() == []
+    assert f"it has format {CONTROL_FORMAT + 1}, and Penstock" in why_not(tmp_path, 1)
+    assert "use one version" in why_not(tmp_path, 1)
+
+
+def test_a_request_has_the_number_of_its_format_and_is_read_without_it(tmp_path: Path, control: Control) -> None:
+    folder = ControlFolder(tmp_path)
+    name = ask(folder, ScaleRequest(3))
+    path = tmp_path / "control" / f"{name}.request.json"
+    letter = msgspec.json.decode(path.read_bytes())
+    assert letter.pop("format") == CONTROL_FORMAT
+    path.write_bytes(msgspec.json.encode(letter | {"made": BEGAN + 5}))
+    assert control.requests() == [ScaleRequest(3, None, name)]
+    folder.close()
 
 
 @settings(deadline=None)

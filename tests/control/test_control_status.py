@@ -10,6 +10,8 @@ import msgspec
 import pytest
 from control_case import BEGAN, HOUR, Clock, files, status
 
+from penstock.cli.asking import read_status
+from penstock.control.folder import CONTROL_FORMAT, ControlFolder
 from penstock.control.requests import Control
 from penstock.control.status import Status
 
@@ -22,6 +24,17 @@ def published(root: Path) -> Status:
 def test_a_status_comes_through_as_it_is(tmp_path: Path, control: Control, mark: datetime | int | None) -> None:
     control.publish(replace(status(), low_water_mark=mark))
     assert published(tmp_path) == replace(status(), low_water_mark=mark)
+
+
+def test_a_status_has_the_number_of_its_format_and_is_read_without_it(tmp_path: Path, control: Control) -> None:
+    control.publish(status())
+    path = tmp_path / "control" / "status.json"
+    written = msgspec.json.decode(path.read_bytes())
+    assert written.pop("format") == CONTROL_FORMAT
+    path.write_bytes(msgspec.json.encode(written))
+    folder = ControlFolder(tmp_path)
+    assert read_status(folder) == status()
+    folder.close()
 
 
 def test_a_status_is_written_four_times_a_second_at_most(tmp_path: Path, control: Control, clock: Clock) -> None:

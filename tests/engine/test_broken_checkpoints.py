@@ -13,8 +13,9 @@ import pytest
 
 import penstock as ps
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.manifest import Manifest, RangeMark, SiteState
+from penstock.checkpoint.format import encode
 from penstock.errors import CheckpointError, CorruptCheckpointError, SinkError, SourceError
+from penstock.state.model import Manifest, RangeMark, SiteState
 from penstock.state.runs import Slice
 from penstock.storage.faults import FaultPoint, arm, disarm
 from penstock.testing.ways import Way, random_way
@@ -158,7 +159,7 @@ def test_a_manifest_that_does_not_fit_its_query_is_named(
 ) -> None:
     newest = newest_manifest(place.checkpoint)
     path = place.checkpoint / "manifests" / manifests.file_name(newest.epoch)
-    path.write_bytes(manifests.encode(change(newest)))
+    path.write_bytes(encode(change(newest)))
     with pytest.raises((CorruptCheckpointError, SourceError), match=why) as caught:
         launch(half_done, place, way).wait()
     assert caught.value.hint

@@ -14,11 +14,11 @@ from unittest import mock
 import pytest
 
 from penstock.api import launch as starting
-from penstock.checkpoint.manifest import Staged
 from penstock.connectors.sinks.files import FilesSink
 from penstock.engine.driver import executor
 from penstock.errors import DiskFullError, StorageError
 from penstock.events import DiskFull, EpochCommitted, Event
+from penstock.state.model import Staged
 from penstock.storage.disk_errors import explained
 from penstock.storage.faults import FaultPoint
 from penstock.testing.ways import Way

@@ -16,7 +16,6 @@ from small_streams import answer
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.balance.decisions import Move
-from penstock.checkpoint.manifest import RangeMark, SiteState, SubqueryState
 from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.grids import may_regrid, regridded
@@ -32,6 +31,7 @@ from penstock.settings import Settings
 from penstock.state.directory import uniform
 from penstock.state.grid import cell_hashes, grid_for
 from penstock.state.hash_ranges import EVERYTHING
+from penstock.state.model import RangeMark, SiteState, SubqueryState
 from penstock.state.runs import RunFile, Slice
 from penstock.testing.rows import assert_same_rows
 from tests.support.amounts import random_cases

@@ -12,9 +12,9 @@ from epoch_bench import Bench
 from small_streams import stream
 
 from penstock.api.streams import Stream
-from penstock.checkpoint.manifest import Manifest
 from penstock.engine.task.site.run_access import OPEN_RUNS
 from penstock.errors import CorruptCheckpointError
+from penstock.state.model import Manifest
 from tests.support.damage.forgeries import OF_RUNS
 
 IN_ORDER = {"order": "in"}

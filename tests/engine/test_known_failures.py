@@ -21,6 +21,7 @@ import pytest
 import penstock as ps
 from penstock.api.write import Ready
 from penstock.checkpoint import manifest as manifests
+from penstock.checkpoint.format import encode
 from penstock.checkpoint.lock import Lock
 from penstock.checkpoint.store import Checkpoint, epoch_of_name
 from penstock.connectors.sinks.sink import RowWriter
@@ -89,7 +90,7 @@ def test_a1_a_commit_that_lands_after_another_one_is_refused(scenario: Scenario,
     def land() -> None:
         theirs = newest_manifest(place.checkpoint).next(query_id="the other one")
         manifests.commit(folder, theirs)
-        other.append(manifests.encode(theirs))
+        other.append(encode(theirs))
 
     with pytest.raises(CheckpointError, match="another driver has committed epoch 3"):
         launch(scenario, place, way, on_event=_after_epoch(2, land)).wait()

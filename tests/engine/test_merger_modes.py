@@ -16,12 +16,12 @@ from small_streams import answer, stream
 
 import penstock as ps
 from penstock.api.streams import Stream
-from penstock.checkpoint.manifest import SiteState
 from penstock.engine.task.site.merge import Held, release
 from penstock.engine.task.site.storing import Storage
 from penstock.errors import CheckpointError
 from penstock.operators.arrange import times_of
 from penstock.progress.mark import END, at
+from penstock.state.model import SiteState
 from penstock.state.runs import HASH, TIME
 from penstock.testing import assert_same_rows
 from penstock.testing.ways import Way

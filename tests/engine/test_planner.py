@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.checkpoint.manifest import Manifest
 from penstock.connectors.source import Offer
 from penstock.engine.driver.grids import GriddedProgram
 from penstock.engine.driver.intake import Intake
@@ -22,6 +21,7 @@ from penstock.plan.compile.subqueries import Query, compile_query
 from penstock.progress.mark import BEGIN, Mark, at
 from penstock.settings import Settings
 from penstock.state.directory import Directory
+from penstock.state.model import Manifest
 
 ROWS = pa.table({"ts": [1, 2, 3], "k": [1, 2, 3]})
 NOWHERE = Path("/nowhere")

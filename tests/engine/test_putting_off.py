@@ -19,7 +19,6 @@ import penstock as ps
 from penstock.api.script import read_script
 from penstock.api.streams import Stream
 from penstock.balance.stats import RoundStats
-from penstock.checkpoint.manifest import Manifest
 from penstock.checkpoint.store import Checkpoint
 from penstock.engine.driver.commit import has_pending, source_marks
 from penstock.engine.driver.executor import InlineExecutor
@@ -30,6 +29,7 @@ from penstock.events import EpochCommitted
 from penstock.operators.protocol import ClosesWindows
 from penstock.plan.compile.subqueries import compile_query
 from penstock.settings import Settings
+from penstock.state.model import Manifest
 from penstock.testing.ways import Way, random_way
 from tests.support.amounts import random_cases
 from tests.support.crashes import Place, Scenario, assert_exact, operator_scenario, random_scenario

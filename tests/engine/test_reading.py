@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint.manifest import Staged
 from penstock.connectors.bad_rows import divert_malformed
 from penstock.connectors.source import ReadResult
 from penstock.engine.task.exchange.late_rows import LateFor, LateRows
@@ -24,6 +23,7 @@ from penstock.expr.tree import Call, Cast, Column, Literal
 from penstock.plan.program import PLACE, ROW_NUMBER, Input
 from penstock.progress.mark import BEGIN, MAX_TIME, MIN_TIME, Mark, at
 from penstock.progress.rules import Ordered, Punctuated, Rule, Seen, Slack
+from penstock.state.model import Staged
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("kind", pa.string()), ("note", pa.string())])
 IS_MARK = Call("=", (Column("kind"), Literal("mark")))

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.checkpoint.manifest import Manifest, Staged
 from penstock.engine.driver import outputs
 from penstock.engine.driver.outputs import Outputs
 from penstock.engine.driver.standing import rows_of
 from penstock.errors import CorruptCheckpointError
+from penstock.state.model import Manifest, Staged
 from penstock.storage.faults import FaultPoint
 from penstock.testing.ways import Way
 from tests.support.crashes import (

@@ -20,13 +20,14 @@ from random import Random
 import psutil
 from moving_driver import BATCHES, Orders, scenario_of
 
-from penstock.checkpoint.manifest import Manifest, SourceState, SubqueryState, epochs, read
+from penstock.checkpoint.manifest import epochs, read
 from penstock.cli.asking import ask, read_status
 from penstock.cli.control import control_folder
 from penstock.control.folder import FOLDER, STATUS
 from penstock.control.requests import MoveRequest, Request, ScaleRequest
 from penstock.errors import CheckpointError
 from penstock.state.hash_ranges import HASH_END
+from penstock.state.model import Manifest, SourceState, SubqueryState
 from tests.support.crashes import assert_exact, assert_homes
 
 PATIENCE = 180.0  # seconds that anything may take before it counts as stuck

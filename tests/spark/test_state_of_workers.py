@@ -11,12 +11,12 @@ from pyspark import cloudpickle
 from pyspark.serializers import CPickleSerializer
 
 import penstock as ps
-from penstock.checkpoint.manifest import SiteState
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, ToSite, nothing_follows
 from penstock.spark.workers.scheduler import requests_to_start
 from penstock.spark.workers.worker import StartEpoch
+from penstock.state.model import SiteState
 from penstock.testing.ways import Way
 from tests.support.crashes import Place, Scenario
 from tests.support.looping import looping

@@ -23,7 +23,6 @@ import penstock as ps
 from penstock.api.streams import Stream
 from penstock.api.write import Ready
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.manifest import Manifest, SubqueryState
 from penstock.checkpoint.store import KEPT_MANIFESTS
 from penstock.connectors.source import BAD_ROWS_SCHEMA
 from penstock.engine.driver.executor import Executor
@@ -34,6 +33,7 @@ from penstock.errors import StorageError
 from penstock.operators.arrange import hashes_of
 from penstock.plan.logical import Source
 from penstock.state.hash_ranges import remaining
+from penstock.state.model import Manifest, SubqueryState
 from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.testing import disordered
 from penstock.testing.rows import assert_same_rows

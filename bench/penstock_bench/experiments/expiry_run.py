@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import penstock as ps
-from penstock.checkpoint.manifest import SiteState
 from penstock.engine.driver.loop import EpochLoop
 from penstock.engine.marks import least
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.operators.protocol import Operator
+from penstock.state.model import SiteState
 from penstock.state.runs import Slice
 from penstock_bench.experiments.part import serve
 from penstock_bench.experiments.scripted import ScriptedConnector, Step

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.arrow import Compression, FileFormat
-from penstock.checkpoint.manifest import Staged
 from penstock.errors import PenstockError, SinkError
+from penstock.state.model import Staged
 from penstock.storage.durable import make_private_folder
 from penstock.user_code import told
 

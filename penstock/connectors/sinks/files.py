@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from penstock.arrow import Compression, FileFormat
-from penstock.checkpoint.manifest import Staged
 from penstock.checkpoint.store import epoch_of_name
 from penstock.connectors.sinks.record import read_record
 from penstock.errors import ConfigError, SinkError, did_you_mean
 from penstock.paths import local_path
+from penstock.state.model import Staged
 from penstock.storage.disk_errors import writing
 from penstock.storage.durable import sync_folder
 from penstock.storage.faults import FaultPoint, reach

@@ -12,7 +12,7 @@ from typing import Any
 
 import xxhash
 
-from penstock.checkpoint.manifest import Staged
+from penstock.state.model import Staged
 from penstock.storage.disk_errors import writing
 from penstock.storage.plain_file import open_plain, reason
 from penstock.storage.run_files import write_all

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.arrow import Compression, FileFormat
-from penstock.checkpoint.manifest import Staged
 from penstock.connectors.sinks.hashed_file import HashedFile
 from penstock.plan.logical import Connector
+from penstock.state.model import Staged
 from penstock.storage.disk_errors import writing
 from penstock.storage.durable import Sync, make_private_folder, sync_file
 

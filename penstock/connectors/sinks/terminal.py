@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.arrow import Compression, FileFormat
-from penstock.checkpoint.manifest import Staged
 from penstock.connectors.sinks.collected import CollectedSink
 from penstock.shown import python_rows
+from penstock.state.model import Staged
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from penstock.balance.decisions import Change, Move, Scale
 from penstock.balance.policies.even import Even
 from penstock.balance.rules import PINNED, Rules, impossible
 from penstock.balance.stats import RoundStats
-from penstock.checkpoint.manifest import SubqueryState
 from penstock.engine.driver.gathering import gathering_for, settled
 from penstock.engine.driver.grids import wants_grid, with_wanted_grid
 from penstock.engine.driver.move_state import bytes_in, changed_hands
@@ -20,6 +19,7 @@ from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Eve
 from penstock.operators.protocol import Operator, may_cut
 from penstock.state.directory import Directory, Group
 from penstock.state.hot_keys import too_wide
+from penstock.state.model import SubqueryState
 from penstock.user_code import told
 
 BY_HAND = "by hand"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock.checkpoint.manifest import Manifest, SiteState, SourceState, SubqueryState, Totals
 from penstock.connectors.source import Offer
 from penstock.engine.driver.effort import Reports, whole_backlog
 from penstock.engine.marks import behind, least, starting_marks
@@ -16,6 +15,7 @@ from penstock.plan.program import Feed, Program, Subquery
 from penstock.progress.mark import END, Mark, at
 from penstock.progress.substreams import advance, low_water_mark, stream_mark
 from penstock.state.directory import Directory
+from penstock.state.model import Manifest, SiteState, SourceState, SubqueryState, Totals
 
 
 def next_manifest(

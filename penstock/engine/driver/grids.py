@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from penstock.checkpoint.manifest import RangeMark, SiteState, SubqueryState
 from penstock.engine.driver.move_state import rehomed
 from penstock.engine.task.site.storing import of_port
 from penstock.operators.protocol import Gridded, Operator
@@ -19,6 +18,7 @@ from penstock.progress.substreams import low_water_mark
 from penstock.state.directory import Directory, uniform
 from penstock.state.grid import Grid
 from penstock.state.hash_ranges import HashRange
+from penstock.state.model import RangeMark, SiteState, SubqueryState
 from penstock.state.runs import Slice, join_neighbours, restrict
 
 

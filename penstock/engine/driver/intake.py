@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from penstock.balance.intake.admission import EPOCH_SECONDS, Admission, FixedAdmission
 from penstock.balance.intake.lead import LeadOfSource, SourceLead, lowest_marks, shares, substream_shares
-from penstock.checkpoint.manifest import SourceState
 from penstock.clock import Clock
 from penstock.connectors.source import AcknowledgingReader, Offer, Reader, SubstreamReader
 from penstock.engine.driver.commit import source_marks
@@ -21,6 +20,7 @@ from penstock.progress.rules import Slack
 from penstock.progress.substreams import FINISHED
 from penstock.settings import Settings
 from penstock.state.directory import Directory
+from penstock.state.model import SourceState
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from penstock.balance.flushing import IdleBudget
 from penstock.balance.intake.admission import EPOCH_SECONDS
 from penstock.balance.intake.lead import LeadOfSource
 from penstock.balance.stats import RoundStats
-from penstock.checkpoint.manifest import Manifest, SourceState
 from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.engine.driver.adapt import Adaptation
 from penstock.engine.driver.commit import epoch_committed, has_pending, next_manifest, source_states
@@ -39,6 +38,7 @@ from penstock.events import EpochDropped, Event, RunFinished
 from penstock.operators.protocol import ProbingOperator
 from penstock.progress.mark import Mark
 from penstock.state.directory import Directory
+from penstock.state.model import Manifest, SourceState
 from penstock.storage.faults import FaultPoint, reach
 
 

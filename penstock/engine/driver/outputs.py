@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.checkpoint.manifest import Manifest, Staged
 from penstock.connectors.sinks.files import FilesSink
 from penstock.connectors.sinks.hashed_file import what_is_wrong
 from penstock.connectors.sinks.record import Record, advance, claim, read_record, sweep
@@ -21,6 +20,7 @@ from penstock.errors import CorruptCheckpointError
 from penstock.plan.compile.subqueries import Query
 from penstock.plan.naming import unique_name
 from penstock.settings import Settings
+from penstock.state.model import Manifest, Staged
 from penstock.storage.faults import FaultPoint, reach
 
 

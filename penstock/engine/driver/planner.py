@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.balance.flushing import Flushing
-from penstock.checkpoint.manifest import Manifest, SourceState
 from penstock.connectors.source import Offer
 from penstock.engine.driver.commit import has_pending
 from penstock.engine.driver.grids import GriddedProgram, under
@@ -15,6 +14,7 @@ from penstock.engine.driver.intake import Intake
 from penstock.engine.wire.job import EpochJob, Output, SourceProgress, WorkLimits
 from penstock.progress.mark import Mark
 from penstock.settings import Settings
+from penstock.state.model import Manifest, SourceState
 
 
 @dataclass(frozen=True)

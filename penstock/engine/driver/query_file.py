@@ -11,28 +11,32 @@ from typing import Any
 
 import msgspec
 
-from penstock.checkpoint.manifest import Manifest, SiteState, file_name
+from penstock.checkpoint.manifest import file_name
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.operators.protocol import ProbingOperator
 from penstock.plan.compile.subqueries import Query
 from penstock.plan.explain.plan import explain
 from penstock.plan.fingerprint import describe
 from penstock.plan.program import Program, Subquery
+from penstock.state.model import Manifest, SiteState
 from penstock.storage.durable import write_new
 from penstock.storage.plain_file import read_plain
 
 NAME = "query.json"
+QUERY_FORMAT = 1
 _MOST_LINES = 20
 _MOST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
 class QueryFile:
-    """The content of `query.json`: the plan as `explain` shows it, and all that the fingerprint of the query covers."""
+    """The content of `query.json`: the plan as `explain` shows it, and all that the fingerprint of the query covers. A
+    file without `format` is the first one."""
 
     plan: list[str]
     query: Any
     options: Any
+    format: int = QUERY_FORMAT
 
 
 def describe_query(root: Path, query: Query) -> None:
@@ -77,11 +81,12 @@ def _described(query: Query) -> QueryFile:
 
 
 def _read(path: Path) -> QueryFile | None:
-    """Return the content of the file; None if it cannot be read: it is informative only."""
+    """Return the content of the file; None if it cannot be read, or has another format: it is informative only."""
     try:
-        return msgspec.json.decode(read_plain(path, _MOST_BYTES), type=QueryFile)
+        found = msgspec.json.decode(read_plain(path, _MOST_BYTES), type=QueryFile)
     except (OSError, ValueError, RecursionError):
         return None
+    return found if found.format == QUERY_FORMAT else None
 
 
 def refuse_unfit(manifest: Manifest, program: Program, outputs: Collection[str]) -> None:

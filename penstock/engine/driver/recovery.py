@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.checkpoint.manifest import FORMAT, Manifest, SourceState, Totals
 from penstock.checkpoint.store import Checkpoint
 from penstock.connectors.source import Reader
 from penstock.engine.driver.commit import nothing_yet
@@ -21,6 +20,7 @@ from penstock.plan.compile.subqueries import Query
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.logical import Source
 from penstock.settings import Settings
+from penstock.state.model import Manifest, SourceState, Totals
 from penstock.storage.faults import FaultPoint, reach
 
 
@@ -70,7 +70,6 @@ def first_manifest(query: Query, settings: Settings, folders: dict[str, str]) ->
     sites, groups = settings.sites, settings.groups_per_site
     operators = [subquery.operator for subquery in query.program.subqueries]
     return Manifest(
-        format=FORMAT,
         query_id=uuid.uuid4().hex,
         fingerprint=fingerprint(query.sink, query.options),
         epoch=0,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.balance.stats import RoundStats
-from penstock.checkpoint.manifest import SubqueryState
 from penstock.control.status import GroupStatus, SiteStatus, SubqueryStatus
 from penstock.engine.wire.job import LastEpoch
 from penstock.plan.explain.operator import operator_lines
 from penstock.plan.program import Subquery
+from penstock.state.model import SubqueryState
 from penstock.state.runs import about_bytes
 
 HOTTEST = 256  # groups in the status

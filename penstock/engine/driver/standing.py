@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.checkpoint.manifest import Manifest
 from penstock.connectors.sinks.record import Record
 from penstock.errors import CheckpointError, CorruptCheckpointError
+from penstock.state.model import Manifest
 
 RESULTS, LATE, BAD = "results", "late", "bad"
 

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.checkpoint.manifest import Staged
 from penstock.clock import Clock
 from penstock.connectors.bad_rows import as_text, bad_table
 from penstock.connectors.source import BAD_ROWS_SCHEMA
@@ -46,6 +45,7 @@ from penstock.expr.evaluate.scalar import keep
 from penstock.kernels.arrays import Times
 from penstock.plan.program import PLACE, ROW_NUMBER
 from penstock.progress.rules import Punctuated, Seen
+from penstock.state.model import Staged
 from penstock.storage.faults import FaultPoint, reach
 from penstock.types import time_values
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from penstock.arrow import Compression, FileFormat
 from penstock.balance.flushing import EAGERLY, Flushing
 from penstock.balance.stats import SiteStatistics
-from penstock.checkpoint.manifest import SiteState, Staged
 from penstock.connectors.source import Split
 from penstock.engine.wire.blob import Blob
 from penstock.errors import PenstockError
@@ -19,6 +18,7 @@ from penstock.plan.program import Feed, Program
 from penstock.progress.mark import BEGIN, Mark
 from penstock.progress.rules import Seen
 from penstock.state.directory import Directory
+from penstock.state.model import SiteState, Staged
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from penstock.checkpoint.manifest import Staged
 from penstock.engine.task.exchange.deliver import are_scattered, blobs_for_sites, writer_for
 from penstock.engine.task.exchange.late_rows import LateFor
 from penstock.engine.task.exchange.steps import run_branches, run_steps
@@ -24,6 +23,7 @@ from penstock.operators.protocol import ClosingOperator, Orderable
 from penstock.operators.window.lateness import RowCloses, missed, told
 from penstock.plan.program import PLACE, SINK, AssignWindowsStep, Branch, ProjectStep, Step, Subquery
 from penstock.progress.mark import BEGIN, Mark
+from penstock.state.model import Staged
 from penstock.state.site_order import SiteOrder
 from penstock.storage.durable import Sync, sync_file
 

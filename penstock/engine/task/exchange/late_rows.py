@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.arrow import AnyList, nulls
-from penstock.checkpoint.manifest import Staged
 from penstock.engine.task.exchange.deliver import writer_for
 from penstock.engine.wire.job import EpochJob, RouteTask, route_producer
 from penstock.kernels.arrays import Times
 from penstock.kernels.hash import as_array
 from penstock.plan.program import PLACE, SINK, Input
+from penstock.state.model import Staged
 from penstock.types import time_array
 
 Places = npt.NDArray[np.int64]

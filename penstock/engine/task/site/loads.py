@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from penstock.balance.keys import CellLoads, KeyLoad, heaviest
 from penstock.balance.stats import FloatArray, IntArray, Loads, RoundStats, SiteStatistics
-from penstock.checkpoint.manifest import SiteState
 from penstock.engine.task.site.storing import Storage
 from penstock.engine.task.site.view import StateView
 from penstock.engine.task.site.working import Work, Worked
@@ -27,6 +26,7 @@ from penstock.plan.program import Subquery
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import Hashes, HashRange, common, point, remaining
 from penstock.state.hot_keys import Cells
+from penstock.state.model import SiteState
 from penstock.state.runs import Slice, about
 
 Kind = TypeVar("Kind", np.int64, np.float64)

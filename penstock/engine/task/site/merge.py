@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.checkpoint.manifest import SiteState
 from penstock.engine.task.exchange.branches import together
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.engine.wire.blob import Blob, Header
@@ -19,6 +18,7 @@ from penstock.plan.program import Feed, Subquery
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, at
 from penstock.progress.substreams import advance, low_water_mark, stream_mark
 from penstock.state.directory import Directory
+from penstock.state.model import SiteState
 from penstock.state.runs import Slice
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from penstock.balance.stats import SiteStatistics
-from penstock.checkpoint.manifest import SiteState
 from penstock.clock import Clock
 from penstock.engine.marks import least
 from penstock.engine.stopwatch import Stopwatch
@@ -29,6 +28,7 @@ from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import Gridded, KeepsTimesApart, Marks, ProbingOperator
 from penstock.progress.substreams import low_water_mark
 from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, remaining
+from penstock.state.model import SiteState
 from penstock.state.runs import Slice, about, restrict
 from penstock.storage.durable import BackgroundSync
 from penstock.storage.faults import FaultPoint, reach

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.checkpoint.manifest import SiteState
 from penstock.checkpoint.store import staged_name
 from penstock.engine.task.exchange.branches import travelling
 from penstock.engine.task.exchange.steps import run_steps
@@ -23,6 +22,7 @@ from penstock.operators.protocol import Gridded, Stored
 from penstock.plan.program import ROW_NUMBER, Feed, Program, Subquery
 from penstock.state.compaction import MOST_SLICES, choose
 from penstock.state.hash_ranges import Hashes, HashRange
+from penstock.state.model import SiteState
 from penstock.state.runs import RunFile, Slice
 from penstock.storage.durable import Sync, sync_file
 from penstock.storage.run_files import corrupt, write_run

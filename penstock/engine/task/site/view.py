@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.checkpoint.manifest import SiteState
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import Marks, Operator, Portion, ProbingOperator, Stored
 from penstock.state.hash_ranges import Hashes, HashRange
+from penstock.state.model import SiteState
 from penstock.state.runs import TIME, Slice, restrict
 
 
