@@ -76,7 +76,8 @@ ROOMS["storage.cache"] = {"checkpoint", "state", "storage"}
 ROOMS["control"] = set()
 
 ROOMS["connectors"] = {"plan", "progress"}
-ROOMS["connectors.generator"] = ROOMS["connectors.files"] = {"connectors", "progress"}
+ROOMS["connectors.files"] = {"connectors", "progress"}
+ROOMS["connectors.generator"] = {"connectors", "kernels", "progress"}
 ROOMS["connectors.files.csv"] = ROOMS["connectors.files.json"] = {"connectors", "connectors.files"}
 ROOMS["connectors.files.cuts"] = {"connectors.files", "connectors.files.csv"}
 ROOMS["connectors.files.reader"] = {"connectors", "connectors.files", "connectors.files.cuts"}
