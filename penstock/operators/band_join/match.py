@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.expr.evaluate.scalar import keep
-from penstock.expr.tree import Expr, columns_of
+from penstock.expr.tree import Expr
+from penstock.expr.walk import columns_of
 from penstock.kernels.arrays import Flags, Indices, Times, Words
 from penstock.operators.band_join.pieces import Piece, Port
 from penstock.operators.band_join.probes import Probes, probes

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import combinations
 
-from penstock.expr.tree import Call, Column, Expr, Literal, substitute
+from penstock.expr.tree import Call, Column, Expr, Literal
+from penstock.expr.walk import substitute
 from penstock.operators.bands import Band, leads
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import Aggregate, AssignWindows, Distinct, Filter, Node, Project, TopN
