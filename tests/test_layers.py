@@ -31,6 +31,7 @@ BASE: dict[str, set[str]] = {
     "shown": set(),
     "paths": {"errors"},
     "settings": {"errors", "paths"},
+    "units": {"errors"},
     "expr": {"errors"},
     "type_names": {"errors", "expr"},
     "types": {"errors", "type_names"},

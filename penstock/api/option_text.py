@@ -10,7 +10,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from penstock.api.until import parse_until
 from penstock.errors import ConfigError, did_you_mean
-from penstock.settings import Settings, span, yes_or_no
+from penstock.settings import Settings, yes_or_no
+from penstock.units import span
 
 Reader = Callable[[str], Any]
 

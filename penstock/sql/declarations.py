@@ -20,12 +20,11 @@ from penstock.plan.lost_time import why_no_time
 from penstock.plan.schema import columns_of_node, times_of
 from penstock.progress.allowed import allowing
 from penstock.progress.rules import Ordered, Punctuated, Rule, Slack
-from penstock.settings import span
 from penstock.sql.lone_items import item_tree
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import spelled, stream_scope
 from penstock.sql.parse.cursor import is_word
-from penstock.sql.parse.literals import interval, microseconds
+from penstock.sql.parse.literals import interval
 from penstock.sql.parse.options import Options, flag
 from penstock.sql.parse.place import ScriptText
 from penstock.sql.parse.statements import (
@@ -38,6 +37,7 @@ from penstock.sql.parse.statements import (
 )
 from penstock.type_names import sql_type
 from penstock.types import is_time_type, normalise, require_column
+from penstock.units import microseconds, span
 
 SOURCE_OPTIONS = ("idle", "idle_advances", "allowed_lateness")  # options of every source, for any connector
 _ALL, _BY = "in_order", "in_order_by"

@@ -23,7 +23,6 @@ from penstock.plan.lost_time import why_no_time
 from penstock.plan.schema import columns_of_node, time_type, times_of
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import Scope, spelled
-from penstock.sql.parse.literals import microseconds
 from penstock.sql.parse.place import ScriptText
 from penstock.sql.parse.refusals import not_a_select
 from penstock.sql.parse.table_tokens import PARTITION, UNION
@@ -31,6 +30,7 @@ from penstock.sql.parse.tree import dotted_names, extra_parts, place_of, placing
 from penstock.sql.parse.window_tokens import BRACKET, ROWS
 from penstock.sql.streams.stream import Context, FromStream, find_stream, stream_of_plan, whole
 from penstock.sql.streams.union import union_of
+from penstock.units import microseconds
 
 _PARAMETERS = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
