@@ -19,6 +19,7 @@ from penstock.plan.logical import Connector, InOrder, Node, Sink, Source
 from penstock.plan.lost_time import why_no_time
 from penstock.plan.schema import columns_of_node, times_of
 from penstock.progress.allowed import allowing
+from penstock.progress.idle import idle_timeout
 from penstock.progress.rules import Ordered, Punctuated, Rule, Slack
 from penstock.sql.lone_items import item_tree
 from penstock.sql.names.expression import translate
@@ -68,17 +69,9 @@ def source_node(statement: CreateSource, connectors: Connectors, text: ScriptTex
     time, rule = _time_and_rule(statement.watermark, schema, text, statement.name)
     with text.placing(lambda: statement.offset):
         rule = allowing(rule, lateness, pa.types.is_timestamp(schema.field(time).type))
+        waits = None if idle is None else idle_timeout(span(idle), idle)
         advancing = advances is not None and flag("idle_advances", advances)
-        return Source(statement.name, schema, time, rule, connector, _idle(idle), advancing)
-
-
-def _idle(told: str | None) -> int | None:
-    """Return the idle timeout of a source in microseconds, or None if the option is missing."""
-    if told is None:
-        return None
-    if (waited := span(told)) <= 0:
-        raise QueryError("the time after which a source is idle must be above zero", hint="as in idle = '10s'")
-    return waited
+        return Source(statement.name, schema, time, rule, connector, waits, advancing)
 
 
 def _time_and_rule(mark: Watermark, schema: pa.Schema, text: ScriptText, source: str) -> tuple[str, Rule]:
