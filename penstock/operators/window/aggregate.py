@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import QueryError
-from penstock.kernels.arrays import Indices, Times, Words
+from penstock.kernels.arrays import Times, Words
 from penstock.kernels.hash import (
     as_array,
     canonical_keys,
@@ -29,6 +29,7 @@ from penstock.kernels.order import GroupedRows, group_by_key, group_by_pane
 from penstock.kernels.segments import Segments, one_by_one
 from penstock.kernels.tallies import group
 from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of
+from penstock.operators.aggregates.partials import take
 from penstock.operators.arrange import arranged, times_of
 from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
 from penstock.operators.result_blocks import in_blocks
@@ -288,7 +289,7 @@ class WindowAggregate(OnePort):
         columns = [
             pa.array(known.hashes if known is not None and order is by_hash else hashes[heads]),
             pa.array(known.panes if known is not None else panes[heads]),
-            *_take(keys, heads),
+            *take(keys, heads),
         ]
         columns += [part for group in parts for part in group]
         if self.takes_late:
@@ -303,14 +304,8 @@ class WindowAggregate(OnePort):
         finals = {which: p.kernel.final(p.of(table), windows) for which, p in self._plan.items()}
         measures = [m.result([f for p in m.partials for f in finals[p]], self.input_schema) for m in self.measures]
         borders = [time_array(starts, time), time_array(starts + self.window.size, time)]
-        keys = keys if windows.are_the_rows(table.num_rows) else _take(keys, windows.first_rows)
+        keys = keys if windows.are_the_rows(table.num_rows) else take(keys, windows.first_rows)
         return pa.table([*keys, *borders, *measures], schema=self.result_schema)
-
-
-def _take(arrays: list[pa.Array], rows: Indices) -> list[pa.Array]:
-    """Return the given rows of each array."""
-    indices = pa.array(rows)
-    return [array.take(indices) for array in arrays]
 
 
 def _below(part: Stored, upto: Mark) -> Stored:
