@@ -29,7 +29,7 @@ def yes_or_no(text: str) -> bool:
     return folded in _TRUE
 
 
-MOST_SITES = 10_000
+MOST_SITES = 10_000  # bounds the damage of a typing error
 _MANY_ROWS, _MANY_BYTES, _FAR = 10**12, 2**62, 2**62
 _DAY = 86_400.0  # seconds
 
