@@ -31,8 +31,8 @@ from penstock.kernels.tallies import group
 from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of
 from penstock.operators.aggregates.partials import take
 from penstock.operators.arrange import arranged, times_of
+from penstock.operators.gather import in_blocks
 from penstock.operators.protocol import Marks, Portion, Stored, WorkResult
-from penstock.operators.result_blocks import in_blocks
 from penstock.operators.shapes import OnePort
 from penstock.operators.window.lateness import MISSED, Missing, in_words, of_same_hash, windows_of_each, with_missed
 from penstock.operators.window.panes import apart, chosen, closing_starts, in_some_window, windows_over
