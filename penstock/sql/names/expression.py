@@ -240,7 +240,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Expr]] = {
     exp.Literal: _literal,
     exp.Boolean: lambda node, scope: Literal(bool(node.this)),
     exp.Null: lambda node, scope: Literal(None),
-    exp.Interval: lambda node, scope: literals.interval_literal(node),
+    exp.Interval: lambda node, scope: Literal(literals.interval_of(node)),
     exp.Neg: _negative,
     exp.Not: _not,
     exp.Is: _is,

@@ -51,15 +51,15 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def interval_literal(node: exp.Interval) -> Literal:
-    """Return the interval as a constant; its amount must be a constant."""
+def interval_of(node: exp.Interval) -> timedelta:
+    """Return the length of an interval; its amount must be a constant."""
     amount, unit = without_parentheses(node.this), node.args.get("unit")
     if not isinstance(amount, exp.Literal) or isinstance(unit, exp.IntervalSpan):
         raise QueryError(
             "the amount of an INTERVAL is a constant",
             hint="multiply it, as in n * INTERVAL '1' SECOND, or use to_seconds",
         )
-    return Literal(interval(amount.name, unit.name if unit is not None else ""))
+    return interval(amount.name, unit.name if unit is not None else "")
 
 
 def cast(operand: Expr, type_name: str, lenient: bool) -> Expr:
