@@ -25,8 +25,8 @@ from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import spelled, stream_scope
 from penstock.sql.parse.literals import interval_of
 from penstock.sql.parse.options import Options, flag
-from penstock.sql.parse.parser import HOW_WATERMARK, PunctuationClause
 from penstock.sql.parse.place import ScriptText
+from penstock.sql.parse.script_parser import HOW_WATERMARK, PunctuationClause
 from penstock.sql.parse.statements import CreateSink, CreateSource
 from penstock.sql.parse.tree import placing
 from penstock.type_names import sql_type

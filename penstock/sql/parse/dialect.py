@@ -13,8 +13,9 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
 from penstock.errors import PenstockError, QueryError
-from penstock.sql.parse.parser import ScriptParser
 from penstock.sql.parse.place import LOOK_AROUND, ScriptText
+from penstock.sql.parse.query_parser import with_windows
+from penstock.sql.parse.script_parser import ScriptParser
 from penstock.sql.parse.tree import place_of
 
 MAX_BYTES = 64 * 1024
@@ -40,7 +41,7 @@ def tokens_of(text: ScriptText) -> list[Token]:
     except TokenError as error:
         raise _unclosed(text) from error
     _check_nesting(tokens, text)
-    return tokens
+    return with_windows(tokens)
 
 
 def _unclosed(text: ScriptText) -> QueryError:

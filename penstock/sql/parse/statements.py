@@ -14,7 +14,6 @@ from penstock.sql.parse.literals import type_named
 from penstock.sql.parse.options import Options, Value, options_of, setting_of
 from penstock.sql.parse.place import ScriptText
 from penstock.sql.parse.tree import place_of, placing
-from penstock.sql.parse.window_tokens import plain_windows
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def statements(tokens: Sequence[Token], text: ScriptText) -> Iterator[Statement]
     start = 0
     for end in (*(i for i, t in enumerate(tokens) if t.token_type == TokenType.SEMICOLON), len(tokens)):
         if end > start:
-            yield _statement(tree_of(plain_windows(tokens[start:end], text), text), text)
+            yield _statement(tree_of(list(tokens[start:end]), text), text)
         start = end + 1
 
 

@@ -19,8 +19,8 @@ from penstock.sql.joins.plan import unit_of
 from penstock.sql.joins.tree import From, Leaf
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import NamedRelation, Scope, stream_scope
+from penstock.sql.parse.query_parser import BRACKET, ROWS
 from penstock.sql.parse.tree import placing, without_parentheses
-from penstock.sql.parse.window_tokens import BRACKET, ROWS
 from penstock.sql.select.from_reader import read_from
 from penstock.sql.select.windowed import windowed
 from penstock.sql.streams.ranked import Ranked, bounded, require_time

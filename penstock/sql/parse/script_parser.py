@@ -1,25 +1,19 @@
-"""The parser: DuckDB's queries as sqlglot parses them, and CREATE SOURCE, CREATE SINK, CREATE VIEW and SET.
+"""The parser of scripts: CREATE SOURCE, CREATE SINK, CREATE VIEW, SET, and queries.
 
 `WATERMARK FOR ts AS ts - INTERVAL '2' SECOND` declares the time column and the greatest lateness of a row. `WATERMARK
 FOR ts BY PUNCTUATION WHERE kind = 'mark'` declares punctuation: rows that match the condition advance the watermark and
 are not rows of the stream, unless KEEP ROWS follows. Statements become sqlglot's nodes, which `statements` reads.
-
-Function calls keep the name and arguments that the user wrote and do not become one of sqlglot's many classes, because
-`expr.functions` decides which functions exist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokens import Token, TokenType
 
-from penstock.errors import QueryError
-from penstock.sql.parse.cursor import is_name, is_word
-from penstock.sql.parse.place import LOOK_AROUND, ScriptText
+from penstock.sql.parse.query_parser import QueryParser, is_name, is_word
 
 HOW_WATERMARK = (
     "write WATERMARK FOR ts AS ts - INTERVAL '2' SECOND among the columns, with the greatest lateness of a row; "
@@ -31,9 +25,6 @@ _CONNECTOR = "name the connector, as in WITH (connector = 'files', path = 'calls
 _SINK = "write CREATE SINK name WITH (...) AS SELECT ..., or CREATE SINK name FROM view WITH (...)"
 _CONSTRAINTS = ("NOT", "NULL", "PRIMARY", "UNIQUE", "DEFAULT", "CHECK", "REFERENCES", "GENERATED", "METADATA", "AS")
 _QUERY = (TokenType.SELECT, TokenType.FROM, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN)
-_WITH_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT")
-_Table = dict[Any, Any]
-_Node = TypeVar("_Node", bound=exp.Expr)
 
 
 class PunctuationClause(exp.Expression):  # type: ignore[misc]
@@ -42,15 +33,8 @@ class PunctuationClause(exp.Expression):  # type: ignore[misc]
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "keep": False}
 
 
-class ScriptParser(DuckDB.Parser):  # type: ignore[misc]
-    """DuckDB's parser, in which only forms with their own syntax (CAST, EXTRACT, CASE) have their own classes, and
-    which parses the statements of a script. `script` is the text of the tokens."""
-
-    FUNCTIONS: ClassVar[_Table] = {}
-    FUNCTION_PARSERS: ClassVar[_Table] = {name: DuckDB.Parser.FUNCTION_PARSERS[name] for name in _WITH_SYNTAX}
-    NO_PAREN_FUNCTIONS: ClassVar[_Table] = {}
-    NO_PAREN_FUNCTION_PARSERS: ClassVar[_Table] = {"CASE": DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
-    script: ScriptText
+class ScriptParser(QueryParser):
+    """The parser of queries, which also parses the statements of a script."""
 
     def statement(self) -> exp.Expr | None:
         """Parse one statement of a script."""
@@ -216,13 +200,6 @@ class ScriptParser(DuckDB.Parser):  # type: ignore[misc]
             found = f"`{self._curr.text}`" if self._curr else "the end of the statement"
             raise self._refused(f"expected `{' '.join(words)}`, found {found}", hint)
 
-    def _name(self, what: str) -> exp.Identifier:
-        """Parse a name; `what` describes it in the error."""
-        if not self._curr or not is_name(self._curr):
-            raise self._refused(f"expected {what}")
-        self._advance()
-        return self._identifier(self._prev.text, self._prev)
-
     def _dotted_name(self, what: str, *, lower: bool = False) -> exp.Identifier:
         """Parse a name, or several separated by dots, as one; if `lower`, unquoted names become lower case."""
         first = self._curr
@@ -231,19 +208,6 @@ class ScriptParser(DuckDB.Parser):  # type: ignore[misc]
             name = self._name(what).name
             names.append(name.lower() if lower and self._prev.token_type != TokenType.IDENTIFIER else name)
         return self._identifier(".".join(names), first)
-
-    def _identifier(self, name: str, token: Token) -> exp.Identifier:
-        return self._placed(exp.Identifier(this=name), token)
-
-    def _placed(self, node: _Node, first: Token) -> _Node:
-        """Return the node with the offset of its first token."""
-        node.update_positions(first)
-        return node
-
-    def _refused(self, what: str, hint: str = "") -> QueryError:
-        """Return a syntax error at the next token, or at the end of the statement."""
-        offset = self._curr.start if self._curr else self._prev.end + 1
-        return self.script.error(f"syntax error: {what}", offset, hint=hint or LOOK_AROUND)
 
 
 def _outside_brackets(tokens: Sequence[Token]) -> Iterator[Token]:
