@@ -47,12 +47,14 @@ def is_name(token: Token) -> bool:
 
 def with_windows(tokens: Sequence[Token]) -> list[Token]:
     """Return the tokens, in which the `[` of a window differs from that of an array or an index such as `a[rows]`."""
-    return [_opening(token) if _opens_window(tokens[i : i + 3]) else token for i, token in enumerate(tokens)]
+    return [_opening(token) if _opens_window(tokens[i : i + 5]) else token for i, token in enumerate(tokens)]
 
 
 def _opens_window(tokens: Sequence[Token]) -> bool:
     if len(tokens) < 3 or tokens[0].token_type != TokenType.L_BRACKET or not is_word(tokens[1], *_KEYWORDS):
         return False
+    if tokens[2].token_type == TokenType.DASH:  # a length below zero, which is refused with what to write
+        return is_unit(tokens[-1].text)
     return is_name(tokens[2]) or tokens[2].token_type in (TokenType.NUMBER, TokenType.STRING, TokenType.COMMA)
 
 
@@ -84,7 +86,7 @@ class QueryParser(DuckDB.Parser):  # type: ignore[misc]
                 return table
         if table is None:
             return None
-        alias = table.args.get("alias")
+        alias = table.args.get("alias") or self._parse_table_alias()
         if self._match(_OPENS_WINDOW, advance=False):
             table.set("alias", None)
             table = exp.Table(this=self._window([table]))
