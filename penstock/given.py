@@ -16,7 +16,8 @@ from typing import Any
 from penstock.declared import Setting, declared
 from penstock.errors import ConfigError
 from penstock.option_text import read_settings
-from penstock.settings import Settings, setting_names, span, unknown_setting
+from penstock.settings import Settings, setting_names, unknown_setting
+from penstock.units import span
 
 FILE = Path("penstock.toml")
 PREFIX = "PENSTOCK_"

@@ -9,7 +9,8 @@ from typing import Any
 
 from penstock.declared import Setting, declared
 from penstock.errors import ConfigError, did_you_mean
-from penstock.settings import Settings, span
+from penstock.settings import Settings
+from penstock.units import span
 
 Reader = Callable[[str], Any]
 

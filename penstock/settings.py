@@ -8,7 +8,6 @@ documentation are declared here and nowhere else.
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -20,36 +19,12 @@ from penstock.errors import ConfigError, did_you_mean
 from penstock.paths import local_path
 
 INLINE = "inline"  # the master of runs in this process, without Spark
-_UNITS = {
-    "us": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "second": 1_000_000, "m": 60_000_000, "min": 60_000_000,
-    "minute": 60_000_000, "h": 3_600_000_000, "hour": 3_600_000_000, "d": 86_400_000_000, "day": 86_400_000_000,
-}  # fmt: skip
 _GRID = re.compile(r"[1-9]\d{0,2}x[1-9]\d{0,2}")
 _MASTER = re.compile(
     r"inline|local|local\[(\*|[1-9]\d{0,3})(\s*,\s*[1-9]\d*)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
     r"|yarn|[a-z][a-z0-9+.-]*://\S+"
 )
-_SPAN = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
-
-
-def span(text: str | int | timedelta) -> int:
-    """Return a span of time in microseconds: "2s", "1m", "500ms", "1.5 h"; an integer is returned unchanged. Raises
-    ConfigError for other text."""
-    if isinstance(text, timedelta):
-        return text // timedelta(microseconds=1)
-    if isinstance(text, int) and not isinstance(text, bool):
-        return text
-    match = _SPAN.fullmatch(str(text).lower())
-    unit = match[2] if match else ""
-    factor = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
-    if match is None or factor is None:
-        raise ConfigError(
-            f"`{text}` is not a span of time",
-            detail="a span is a number and a unit",
-            hint='write it as "500ms", "2s", "1m", "6h" or "1d"',
-        )
-    return round(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
 
 
 def yes_or_no(text: str) -> bool:
@@ -60,7 +35,7 @@ def yes_or_no(text: str) -> bool:
     return folded in _TRUE
 
 
-MOST_SITES = 10_000
+MOST_SITES = 10_000  # bounds the damage of a typing error
 _MANY_ROWS, _MANY_BYTES, _FAR = 10**12, 2**62, 2**62
 _DAY = 86_400.0  # seconds
 

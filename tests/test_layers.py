@@ -34,8 +34,9 @@ BASE: dict[str, set[str]] = {
     "paths": {"errors"},
     "declared": {"errors"},
     "settings": {"declared", "errors", "paths"},
-    "option_text": {"declared", "errors", "settings"},
-    "given": {"declared", "errors", "option_text", "settings"},
+    "option_text": {"declared", "errors", "settings", "units"},
+    "given": {"declared", "errors", "option_text", "settings", "units"},
+    "units": {"errors"},
     "expr": {"errors"},
     "type_names": {"arrow", "errors", "expr"},
     "types": {"arrow", "errors", "type_names"},
@@ -81,7 +82,8 @@ ROOMS["storage.cache"] = {"checkpoint", "state", "storage"}
 ROOMS["control"] = set()
 
 ROOMS["connectors"] = {"plan", "progress"}
-ROOMS["connectors.generator"] = ROOMS["connectors.files"] = {"connectors", "progress"}
+ROOMS["connectors.files"] = {"connectors", "progress"}
+ROOMS["connectors.generator"] = {"connectors", "kernels", "progress"}
 ROOMS["connectors.files.csv"] = ROOMS["connectors.files.json"] = {"connectors", "connectors.files"}
 ROOMS["connectors.files.cuts"] = {"connectors.files", "connectors.files.csv"}
 ROOMS["connectors.files.reader"] = {"connectors", "connectors.files", "connectors.files.cuts"}

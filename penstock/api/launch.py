@@ -43,8 +43,9 @@ from penstock.plan.compile.subqueries import Query, compile_query
 from penstock.plan.logical import Sink
 from penstock.plan.options import CompileOptions
 from penstock.scratch import scratch_folder
-from penstock.settings import INLINE, Settings, span, unknown_setting
+from penstock.settings import INLINE, Settings, unknown_setting
 from penstock.storage.disk_errors import using_disks
+from penstock.units import span
 from penstock.user_code import told
 
 HANDOFF_PACE = 0.02  # seconds; a source that pushes its rows sets the pace itself, so it is polled often

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pyarrow as pa
 
 from penstock.errors import ConfigError, QueryError
-from penstock.settings import span
+from penstock.units import span
 
 Length = str | int | timedelta
 

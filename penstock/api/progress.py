@@ -9,9 +9,9 @@ import pyarrow as pa
 from penstock.api.columns import ColumnExpr, as_operand
 from penstock.api.lengths import Length, as_length, length_over, real_length
 from penstock.api.sql_text import expression_of
-from penstock.errors import ConfigError
 from penstock.expr.evaluate.scalar import check_predicate
 from penstock.expr.tree import Expr
+from penstock.progress.idle import idle_timeout
 from penstock.progress.rules import Ordered, Punctuated, Rule, Slack
 
 
@@ -65,11 +65,4 @@ def rule_over(told: RuleSpec, schema: pa.Schema, time: str) -> Rule:
 
 def idle_span(idle: Length | None) -> int | None:
     """Return in microseconds how long a source has no rows before it counts as idle; None if it never does."""
-    microseconds = None if idle is None else real_length(idle, "the time after which a source is idle")
-    if microseconds is not None and microseconds <= 0:
-        raise ConfigError(
-            "the time after which a source is idle must be above zero",
-            detail=f"it is {idle!r}",
-            hint='write it as in idle="10s", or leave it out to wait for the source however long it takes',
-        )
-    return microseconds
+    return None if idle is None else idle_timeout(real_length(idle, "the time after which a source is idle"), idle)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.errors import ConfigError
-from penstock.settings import span
+from penstock.units import span
 
 
 class _Counts(Protocol):

@@ -11,7 +11,7 @@ from penstock.api.lengths import Length, as_length, length_over
 from penstock.operators.window.gaps import gap_warning
 from penstock.operators.window.kinds import RowWindow, Session
 from penstock.operators.window.windows import Window
-from penstock.settings import span
+from penstock.units import span
 from penstock.user_code import caller_depth
 
 _HOW_GAPS = "the size comes first, then every=...; write gaps=True if this is meant"

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark
+from penstock.settings import MOST_SITES
 from penstock.state.hash_ranges import HASH_END, HashRange, remaining
 from penstock.state.model import Manifest, SiteState, SourceState, Staged, SubqueryState
 from penstock.state.runs import RunFile, Slice
 from penstock.storage.blocks import block_length
 
-MOST_SITES = 10_000
 _MOST = 2**63 - 1  # the largest count
 _CHECKSUM = re.compile(r"[0-9a-f]{16}")
 

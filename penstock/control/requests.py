@@ -25,9 +25,9 @@ from penstock.control.folder import (
     refuse_other_format,
 )
 from penstock.control.status import Status
+from penstock.settings import MOST_SITES
 
 GROUP = r"\A([01]{1,64}|\*)\Z"  # a group as its bits
-MOST_SITES = 10_000  # bounds the damage of a typing error
 _NAME = re.compile(r"([0-9a-f]{32})" + re.escape(REQUEST))
 _HOUR, _CLOCKS_DIFFER, _STATUS_EVERY, _SIGN_HOLDS = 3600.0, 60.0, 0.25, 3.0  # seconds
 

@@ -7,7 +7,6 @@ their DuckDB names (`+`, `//`, `=`, `<>`, `and`, `or`, `not`, `is_null`, `like`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -63,38 +62,3 @@ class Named:
 
     name: str
     expression: Expr
-
-
-def columns_of(expression: Expr) -> Iterator[str]:
-    """Yield the names of the columns an expression reads, in order of appearance, with repetitions."""
-    match expression:
-        case Column(name):
-            yield name
-        case Literal():
-            return
-        case Call(_, arguments):
-            for argument in arguments:
-                yield from columns_of(argument)
-        case Cast(operand):
-            yield from columns_of(operand)
-        case Case(branches, default):
-            for condition, value in branches:
-                yield from columns_of(condition)
-                yield from columns_of(value)
-            yield from columns_of(default)
-
-
-def substitute(expression: Expr, bindings: dict[str, Expr]) -> Expr:
-    """Return the expression with each column named in `bindings` replaced by its binding."""
-    match expression:
-        case Column(name):
-            return bindings.get(name, expression)
-        case Literal():
-            return expression
-        case Call(function, arguments):
-            return Call(function, tuple(substitute(a, bindings) for a in arguments))
-        case Cast(operand, type_, lenient):
-            return Cast(substitute(operand, bindings), type_, lenient)
-        case Case(branches, default):
-            swapped = tuple((substitute(c, bindings), substitute(v, bindings)) for c, v in branches)
-            return Case(swapped, substitute(default, bindings))

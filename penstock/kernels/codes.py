@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.arrow import AnyArray, arrow_buffer
-from penstock.kernels.hash import canonical_keys, decimal_words
+from penstock.kernels.hash import canonical_keys, decimal_words, is_text
 
 Codes = npt.NDArray[np.int64]
 _BELOW_SIGN = np.int64(2**63 - 1)
@@ -38,7 +38,7 @@ def encode(array: AnyArray) -> Coded:
         return Coded(_float_codes(array), lambda codes: _floats(codes, type_))
     if t.is_decimal(type_) and type_.precision <= NARROW_DECIMAL:
         return Coded(decimal_integers(array), lambda codes: narrow_decimals(codes, type_))
-    if t.is_string(type_) or t.is_binary(type_) or t.is_decimal(type_):
+    if is_text(type_) or t.is_decimal(type_):
         return _ranked(array)
     return Coded(integers(array), lambda codes: _integral(codes, type_))
 

@@ -19,14 +19,13 @@ import pyarrow.compute as pc
 from penstock.arrow import AnyArray, AnyChunked, AnyDictionary, first_chunk, numbers_in
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Words
-from penstock.kernels.in_cache import blocks
+from penstock.kernels.splitmix import STRIDE, mix
 from penstock.type_names import sql_type
 
 Column: TypeAlias = AnyArray | AnyChunked
 
 _SEED = np.uint64(0x70656E73746F636B)
 _NULL = np.uint64(0xA5C3_96E1_5B7D_2F09)
-_STRIDE = np.uint64(0x9E3779B97F4A7C15)
 _TEXTS = 1 << 16  # strings hashed at a time, to bound the scratch memory
 
 
@@ -42,7 +41,7 @@ def hash_columns(columns: Sequence[Column], bits: int = 64, *, length: int | Non
     hashes = np.full(1 if columns else rows, _SEED, dtype=np.uint64)
     for words in (words for column in columns for words in _hash_words(column)):
         hashes = hashes ^ words
-        _mix(hashes)
+        mix(hashes)
     return hashes if bits == 64 else hashes & np.uint64(-1 << (64 - bits) & (1 << 64) - 1)
 
 
@@ -166,19 +165,6 @@ def _canonical_key(array: AnyArray) -> AnyArray:
     return pc.if_else(array.is_null(), pa.scalar(None, array.type), values) if array.null_count else values
 
 
-def _mix(words: Words) -> None:
-    """Mix each word in place with the bijective finaliser of splitmix64: every input bit affects every output bit."""
-    for rows in blocks(len(words)):
-        block = words[rows]
-        other = np.empty_like(block)
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            np.right_shift(block, np.uint64(shift), out=other)
-            np.bitwise_xor(block, other, out=block)
-            np.multiply(block, np.uint64(factor), out=block)
-        np.right_shift(block, np.uint64(31), out=other)
-        np.bitwise_xor(block, other, out=block)
-
-
 def _as_dictionary(array: AnyArray) -> AnyDictionary:
     """Return the array in dictionary encoding."""
     return cast(AnyDictionary, array if _is_dictionary(array.type) else array.dictionary_encode())
@@ -214,10 +200,10 @@ def _distinct_text_words(texts: AnyArray) -> Words:
     padded = np.zeros(int(counts.sum()) * 8, dtype=np.uint8)
     padded[np.arange(len(data)) + np.repeat(firsts * 8 - (np.cumsum(lengths) - lengths), lengths)] = data
     places = np.arange(len(padded) // 8) - np.repeat(firsts, counts) + 1
-    words = padded.view("<u8") + places.astype(np.uint64) * _STRIDE
-    _mix(words)
-    sums = np.add.reduceat(words, firsts) + lengths.astype(np.uint64) * _STRIDE
-    _mix(sums)
+    words = padded.view("<u8") + places.astype(np.uint64) * STRIDE
+    mix(words)
+    sums = np.add.reduceat(words, firsts) + lengths.astype(np.uint64) * STRIDE
+    mix(sums)
     return np.asarray(sums, dtype=np.uint64)
 
 

@@ -16,14 +16,14 @@ def completed(stored: Iterable[Stored], after: Mark, upto: Mark) -> list[pa.Tabl
     return [
         _between(piece, after, upto)
         for piece in stored
-        if _passed(upto, piece.least) and not _passed(after, piece.largest)
+        if upto.is_beyond(piece.least) and not after.is_beyond(piece.largest)
     ]
 
 
 def completes(after: Mark, upto: Mark, least: int | None) -> bool:
     """Return whether rows may be complete at `upto` that were not at `after`. `least` is the least time of all (None:
     no rows)."""
-    return least is not None and after < upto and _passed(upto, max(after.at, least))
+    return least is not None and after < upto and upto.is_beyond(max(after.at, least))
 
 
 def completed_below(mark: Mark) -> int:
@@ -31,15 +31,10 @@ def completed_below(mark: Mark) -> int:
     return MAX_TIME if mark.ended else mark.at
 
 
-def _passed(mark: Mark, time: int) -> bool:
-    """Return whether no more rows at `time` can arrive. `Mark.passed` is about rows below `time` instead."""
-    return mark.ended or mark.at > time
-
-
 def _between(piece: Stored, after: Mark, upto: Mark) -> pa.Table:
     """Return the rows of a slice that are complete at `upto` but were not at `after`. Avoids a copy if these are all
     rows."""
-    if not _passed(after, piece.least) and _passed(upto, piece.largest):
+    if not after.is_beyond(piece.least) and upto.is_beyond(piece.largest):
         return piece.rows
     times = times_of(piece.rows)
     inside = times >= after.at

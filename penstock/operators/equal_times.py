@@ -111,7 +111,7 @@ class EqualTimesAggregate(ClosingOperator):
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         if least[0] is None or after == upto:
             return False
-        return _passed(upto[0], max(least[0], self.expired_below(0, after)))
+        return upto[0].is_beyond(max(least[0], self.expired_below(0, after)))
 
     def work(self, portion: Portion) -> WorkResult:
         """Emit the groups that are complete at `upto` but were not at `after`."""
@@ -151,7 +151,7 @@ class EqualTimesAggregate(ClosingOperator):
 
     def _completed(self, part: Stored, after: Marks, upto: Marks) -> pa.Table:
         """Return the rows of a slice that are complete at `upto` but were not at `after`."""
-        if part.largest < self.expired_below(0, after) or not _passed(upto[0], part.least):
+        if part.largest < self.expired_below(0, after) or not upto[0].is_beyond(part.least):
             return self.state_schema(0).empty_table()
         times = self._stored_times(part.rows)
         chosen = _complete(times, upto) & ~_complete(times, after)
@@ -181,11 +181,6 @@ def _complete(times: Sequence[Times], marks: Marks) -> Flags:
         if not mark.ended:
             complete &= column < mark.at
     return complete
-
-
-def _passed(mark: Mark, time: int) -> bool:
-    """Return whether no more rows at `time` can arrive. `Mark.passed` is about rows below `time` instead."""
-    return mark.ended or mark.at > time
 
 
 def _first_time_bound(mark: Mark, latest: int | None) -> Mark:

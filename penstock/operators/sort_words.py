@@ -11,14 +11,13 @@ from typing import cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from duckdb import SQLExpression
 
 from penstock.arrow import AnyArray, AnyDictionary
 from penstock.expr.evaluate import connection as duck
 from penstock.kernels.arrays import Indices, Words
-from penstock.kernels.hash import Column, as_array, canonical_keys, decimal_words, is_text
-from penstock.kernels.segments import Values
+from penstock.kernels.codes import encode
+from penstock.kernels.hash import Column, as_array, decimal_words, is_text
 from penstock.type_names import is_nested
 
 _SIGN = np.uint64(1 << 63)
@@ -79,34 +78,15 @@ def _ascending(array: AnyArray) -> list[Words]:
     if t.is_dictionary(array.type):
         return _ascending(cast(AnyDictionary, array).dictionary_decode())
     if is_text(array.type):
-        return [_text_ranks(array)]
+        return [encode(array).codes.view(np.uint64)]  # ranks, which are not negative
     if is_nested(array.type):
         return [_nested_ranks(array)]
     if t.is_decimal(array.type):
         both = decimal_words(array)
         return [both[:, 1] ^ _SIGN, both[:, 0]]
-    if t.is_floating(array.type):
-        return [_float_words(canonical_keys([array.cast(pa.float64())])[0])]
     if t.is_uint64(array.type):
-        return [_filled(array)]
-    whole = array.cast(pa.int32()) if t.is_date32(array.type) else array
-    return [_filled(whole.cast(pa.int64())).view(np.uint64) ^ _SIGN]
-
-
-def _float_words(canonical: AnyArray) -> Words:
-    """Return words of floats: the bits of a positive float rise with its value; those of a negative one fall and are
-    inverted."""
-    bits = _filled(canonical).view(np.uint64)
-    return np.where(bits & _SIGN, ~bits, bits | _SIGN)
-
-
-def _text_ranks(array: AnyArray) -> Words:
-    """Return each text's rank among the distinct texts."""
-    encoded = array.dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary).to_numpy()
-    ranks = np.zeros(len(order) + 1, dtype=np.uint64)  # one more, because a column of nulls has no distinct value
-    ranks[order] = np.arange(len(order), dtype=np.uint64)
-    return ranks[_filled(encoded.indices)]
+        return [np.asarray((array.fill_null(0) if array.null_count else array).to_numpy(), dtype=np.uint64)]
+    return [encode(array).codes.view(np.uint64) ^ _SIGN]
 
 
 def _nested_ranks(array: AnyArray) -> Words:
@@ -116,9 +96,3 @@ def _nested_ranks(array: AnyArray) -> Words:
     ranks = np.zeros(len(array), dtype=np.uint64)
     ranks[found.column(0).to_numpy()] = found.column(1).to_numpy()
     return ranks
-
-
-def _filled(array: AnyArray) -> Values:
-    """Return the values as a contiguous array, with zero for nulls."""
-    plain = array.fill_null(0) if array.null_count else array
-    return np.ascontiguousarray(plain.to_numpy(zero_copy_only=False))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.expr.tree import Call, Case, Cast, Expr
+from penstock.expr.tree import Expr
+from penstock.expr.walk import children
 from penstock.plan.logical import Node, inputs_of
 
 MAX_HEIGHT = 200
@@ -16,20 +17,8 @@ def is_too_deep(expression: Expr) -> bool:
         part, depth = waiting.pop()
         if depth > MAX_HEIGHT:
             return True
-        waiting.extend((inner, depth + 1) for inner in _operands(part))
+        waiting.extend((inner, depth + 1) for inner in children(part))
     return False
-
-
-def _operands(expression: Expr) -> tuple[Expr, ...]:
-    """Return the direct operands of an expression."""
-    match expression:
-        case Call(_, arguments):
-            return arguments
-        case Cast(operand):
-            return (operand,)
-        case Case(branches, default):
-            return (*(part for branch in branches for part in branch), default)
-    return ()
 
 
 def measured(node: Node) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from penstock.errors import QueryError
 from penstock.operators.window.windows import Window
-from penstock.plan.spans import span_text
+from penstock.units import span_text
 
 MOST_WINDOWS = 1 << 26  # windows of an aggregate that a row may be in
 MOST_COPIES = 1 << 20  # copies of a row, one for each of its windows

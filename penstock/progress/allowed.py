@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from penstock.errors import ConfigError
 from penstock.progress.rules import Rule
-from penstock.settings import span
+from penstock.units import span
 
 
 def allowing(rule: Rule, lateness: str | int | timedelta | None, is_timestamp: bool) -> Rule:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.errors import ConfigError
 from penstock.progress.mark import BEGIN, Mark, at
 from penstock.progress.substreams import FINISHED, stream_mark
 
@@ -115,3 +116,15 @@ def _own_floor(activity: Activity, n: int, source: SourceMarks, after: float | N
         return floor
     active = [mark for name, mark in marks.items() if not activity.idle(n, name, after, now)]
     return max(floor, min(active) if active else max(marks.values(), default=BEGIN))
+
+
+def idle_timeout(microseconds: int, written: object) -> int:
+    """Return the time after which a source is idle; refuse one that is not above zero. `written` is what the user
+    wrote."""
+    if microseconds > 0:
+        return microseconds
+    raise ConfigError(
+        "the time after which a source is idle must be above zero",
+        detail=f"it is {written!r}",
+        hint="give it a length such as 10s, or leave it out to wait for the source however long it takes",
+    )

@@ -35,6 +35,10 @@ class Mark:
         """Return whether no more rows below `time` can arrive."""
         return self.ended or self.at >= time
 
+    def is_beyond(self, time: int) -> bool:
+        """Return whether no more rows at or below `time` can arrive."""
+        return self.ended or self.at > time
+
 
 def at(time: int) -> Mark:
     """Return the mark "no more rows below `time`"."""

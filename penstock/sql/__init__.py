@@ -1,7 +1,7 @@
 """The SQL front end: turns the text of a script into sources, views, sinks and queries as logical plan nodes.
 
-    text ─ tokens ─► statements ─┬─ CREATE SOURCE, SINK, VIEW, SET: parsed by hand from the tokens
-                                 └─ SELECT: bracket windows and UNION in FROM become calls ─► sqlglot tree ─► nodes
+    text ─ tokens ─ a dialect on sqlglot's parser ─► trees ─┬─ CREATE SOURCE, SINK, VIEW, SET ─► typed statements
+                                                            └─ SELECT: bracket windows and UNION as calls ─► nodes
 
     parse/    text to tokens, statements and trees
     names/    trees to expressions: resolve names, functions and aggregates

@@ -6,11 +6,11 @@ A sink can ask for its rows in time order: all rows, or only rows with equal val
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import pyarrow as pa
-from sqlglot.tokens import Token, TokenType
+from sqlglot import exp
 
 from penstock.errors import QueryError, did_you_mean
 from penstock.expr.evaluate.scalar import check_predicate
@@ -19,25 +19,19 @@ from penstock.plan.logical import Connector, InOrder, Node, Sink, Source
 from penstock.plan.lost_time import why_no_time
 from penstock.plan.schema import columns_of_node, times_of
 from penstock.progress.allowed import allowing
+from penstock.progress.idle import idle_timeout
 from penstock.progress.rules import Ordered, Punctuated, Rule, Slack
-from penstock.settings import span
-from penstock.sql.lone_items import item_tree
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import spelled, stream_scope
-from penstock.sql.parse.cursor import is_word
-from penstock.sql.parse.literals import interval, microseconds
+from penstock.sql.parse.literals import interval_of
 from penstock.sql.parse.options import Options, flag
 from penstock.sql.parse.place import ScriptText
-from penstock.sql.parse.statements import (
-    HOW_PUNCTUATED,
-    HOW_WATERMARK,
-    CreateSink,
-    CreateSource,
-    Punctuation,
-    Watermark,
-)
+from penstock.sql.parse.script_parser import HOW_WATERMARK, PunctuationClause
+from penstock.sql.parse.statements import CreateSink, CreateSource
+from penstock.sql.parse.tree import placing
 from penstock.type_names import sql_type
 from penstock.types import is_time_type, normalise, require_column
+from penstock.units import microseconds, span
 
 SOURCE_OPTIONS = ("idle", "idle_advances", "allowed_lateness")  # options of every source, for any connector
 _ALL, _BY = "in_order", "in_order_by"
@@ -68,65 +62,58 @@ def source_node(statement: CreateSource, connectors: Connectors, text: ScriptTex
     time, rule = _time_and_rule(statement.watermark, schema, text, statement.name)
     with text.placing(lambda: statement.offset):
         rule = allowing(rule, lateness, pa.types.is_timestamp(schema.field(time).type))
+        waits = None if idle is None else idle_timeout(span(idle), idle)
         advancing = advances is not None and flag("idle_advances", advances)
-        return Source(statement.name, schema, time, rule, connector, _idle(idle), advancing)
+        return Source(statement.name, schema, time, rule, connector, waits, advancing)
 
 
-def _idle(told: str | None) -> int | None:
-    """Return the idle timeout of a source in microseconds, or None if the option is missing."""
-    if told is None:
-        return None
-    if (waited := span(told)) <= 0:
-        raise QueryError("the time after which a source is idle must be above zero", hint="as in idle = '10s'")
-    return waited
-
-
-def _time_and_rule(mark: Watermark, schema: pa.Schema, text: ScriptText, source: str) -> tuple[str, Rule]:
+def _time_and_rule(
+    mark: exp.WatermarkColumnConstraint, schema: pa.Schema, text: ScriptText, source: str
+) -> tuple[str, Rule]:
     """Return the time column, in the schema's spelling, and the rule that derives the watermark from the rows."""
-    column = next((n for n in schema.names if n.lower() == mark.column.lower()), mark.column)
-    with text.placing(lambda: mark.offset):
+    column = spelled(mark.name, schema.names) or mark.name
+    with placing(mark, text):
         type_ = require_column(schema, column, f"source `{source}`").type
         if not is_time_type(type_):
             raise QueryError(
                 f"column `{column}` of type {sql_type(type_)} cannot be a time column",
                 hint="a time column is a TIMESTAMP or a BIGINT",
             )
-        match mark.told:
-            case Punctuation():
-                return column, _punctuated(mark.told, schema, text, source)
+        match mark.expression:
+            case PunctuationClause():
+                return column, _punctuated(mark.expression, schema, text, source)
+            case exp.Identifier():
+                return column, Ordered()
+            case slack if pa.types.is_timestamp(type_):
+                return column, Slack(_timestamp_slack(slack))
             case slack:
-                return column, _slack(slack, type_, column)
+                return column, Slack(_number_slack(slack, column))
 
 
-def _punctuated(told: Punctuation, schema: pa.Schema, text: ScriptText, source: str) -> Punctuated:
-    """Return the punctuation rule. Its condition is parsed as the only item of a SELECT, so it reads as in a query."""
-    first = told.predicate[0]
-    error = text.error("syntax error: one condition was expected here", first.start, hint=HOW_PUNCTUATED)
-    tree = item_tree(told.predicate, text, error)
-    with text.placing(lambda: first.start):
-        predicate = translate(tree, stream_scope(text, source, schema.names))
+def _punctuated(clause: PunctuationClause, schema: pa.Schema, text: ScriptText, source: str) -> Punctuated:
+    """Return the punctuation rule. Its condition reads as in a query."""
+    with placing(clause, text):
+        predicate = translate(clause.this, stream_scope(text, source, schema.names))
         check_predicate(schema, predicate)
-    return Punctuated(predicate, told.keep)
+    return Punctuated(predicate, bool(clause.args["keep"]))
 
 
-def _slack(slack: Sequence[Token], type_: pa.DataType, column: str) -> Rule:
-    if not slack:
-        return Ordered()
-    return Slack(_timestamp_slack(slack) if pa.types.is_timestamp(type_) else _number_slack(slack, column))
-
-
-def _timestamp_slack(slack: Sequence[Token]) -> int:
-    if not is_word(slack[0], "INTERVAL") or len(slack) < 2:
-        raise QueryError("the slack of a TIMESTAMP is an INTERVAL", hint=HOW_WATERMARK)
-    behind = microseconds(interval(" ".join(token.text for token in slack[1:])))
+def _timestamp_slack(slack: exp.Expr) -> int:
+    match slack:
+        case exp.Interval():
+            behind = microseconds(interval_of(slack))
+        case exp.Add():  # INTERVAL 1 DAY 6 HOURS
+            return _timestamp_slack(slack.this) + _timestamp_slack(slack.expression)
+        case _:
+            raise QueryError("the slack of a TIMESTAMP is an INTERVAL", hint=HOW_WATERMARK)
     if behind < 0:
         raise QueryError("the slack of a watermark is below zero", hint=HOW_WATERMARK)
     return behind
 
 
-def _number_slack(slack: Sequence[Token], column: str) -> int:
-    digits = slack[0].text
-    if len(slack) != 1 or slack[0].token_type != TokenType.NUMBER or not digits.isdigit() or len(digits) > 18:
+def _number_slack(slack: exp.Expr, column: str) -> int:
+    digits: str = slack.name
+    if not isinstance(slack, exp.Literal) or slack.is_string or not digits.isdigit() or len(digits) > 18:
         raise QueryError(
             f"the slack of the BIGINT column `{column}` is a whole number",
             hint=f"write WATERMARK FOR {column} AS {column} - 5",

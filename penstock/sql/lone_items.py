@@ -22,7 +22,7 @@ from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import Scope, stream_scope
 from penstock.sql.parse.dialect import room_for_nesting, tokens_of, tree_of
 from penstock.sql.parse.place import ScriptText
-from penstock.sql.parse.tree import check_depth, extra_parts, place_of, without_parentheses
+from penstock.sql.parse.tree import extra_parts, place_of, without_parentheses
 from penstock.sql.select.result_columns import items_of, require_name
 
 _NO_AGGREGATE = "an aggregate is not allowed here: the expression is evaluated for each row"
@@ -73,7 +73,6 @@ def item_tree(tokens: Sequence[Token], text: ScriptText, error: QueryError) -> e
     first = tokens[0]
     select = Token(TokenType.SELECT, "SELECT", line=first.line, col=first.col, start=first.start, end=first.end)
     tree = tree_of([select, *tokens], text)
-    check_depth(tree, text)
     if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or any(extra_parts(tree, ("expressions",))):
         raise error
     return tree.expressions[0]

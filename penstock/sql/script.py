@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sqlglot.tokens import Token
+from sqlglot import exp
 
 from penstock.errors import PenstockWarning
 from penstock.plan.logical import Node, Sink, Source
 from penstock.plan.size import MAX_HEIGHT, MAX_NODES, measured
 from penstock.sql.declarations import Connectors, sink_node, source_node
 from penstock.sql.names.scope import spelled
-from penstock.sql.parse.dialect import room_for_nesting, tokens_of, too_deep, tree_of
+from penstock.sql.parse.dialect import room_for_nesting, tokens_of, too_deep
 from penstock.sql.parse.options import Value
 from penstock.sql.parse.place import ScriptText
 from penstock.sql.parse.statements import CreateSink, CreateSource, CreateView, Select, Set, Statement, statements
-from penstock.sql.parse.tree import check_depth
-from penstock.sql.parse.window_tokens import plain_windows
+from penstock.sql.parse.tree import place_of
 from penstock.sql.select.query import plan_query, plan_whole
 from penstock.sql.streams.stream import Context, find_stream
 
@@ -103,7 +102,8 @@ class _Reader:
             case CreateView(name, query=query):
                 self.views[name] = self._plan(query)
             case CreateSink(name, query=query):
-                node = self._named(query, statement.offset) if isinstance(query, str) else self._plan(query)
+                named = isinstance(query, exp.Identifier)
+                node = self._named(query.name, statement.offset) if named else self._plan(query)
                 self.sinks[name] = sink_node(statement, node, self.connectors, self.text)
 
     def _named(self, name: str, offset: int) -> Node:
@@ -112,11 +112,9 @@ class _Reader:
     def _context(self) -> Context:
         return Context(self.text, {**self.sources, **self.views}, plan_query)
 
-    def _plan(self, tokens: Sequence[Token]) -> Node:
-        tree = tree_of(plain_windows(tokens, self.text), self.text)
-        check_depth(tree, self.text)
-        node = plan_whole(tree, self._context())
-        _check_size(node, self.text, tokens[0].start)
+    def _plan(self, query: exp.Expr) -> Node:
+        node = plan_whole(query, self._context())
+        _check_size(node, self.text, place_of(query))
         return node
 
 

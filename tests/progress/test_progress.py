@@ -23,6 +23,9 @@ def test_the_end_is_not_the_largest_time() -> None:
     assert END.passed(MAX_TIME + 1)
     assert at(5).passed(5)
     assert not at(5).passed(6)
+    assert at(6).is_beyond(5)
+    assert END.is_beyond(MAX_TIME)
+    assert not at(5).is_beyond(5)
 
 
 def seen(substream: str, ordinal: int, largest: int, last: int) -> Seen:

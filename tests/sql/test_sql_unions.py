@@ -40,6 +40,7 @@ def test_a_union_stands_where_a_stream_may(union: str) -> None:
     counted = Aggregate(Union((M, O)), columns("k"), Window("n", 10, 10), ())
     node = planned(f"SELECT k, count(*) FROM {union} [RANGE 10] GROUP BY k").input
     assert (node.input, node.keys, node.window) == (counted.input, counted.keys, counted.window)
+    assert planned(f"SELECT k, count(*) FROM {union} AS x [RANGE 10] GROUP BY k").input == node
     joined = planned(f"SELECT x.k FROM {union} AS x, m WHERE x.n = m.n").input
     assert joined.inputs == (Union((M, O)), M)
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import penstock as ps
 from penstock.api.streams import Stream
 from penstock.api.write import Ready
+from penstock.arrow import schema_of
 from penstock.balance.decisions import Spread
 from penstock.checkpoint.format import FORMAT
 from penstock.engine.driver.executor import InlineExecutor
@@ -65,7 +66,7 @@ class GoldenCase:
 def source(name: str, shift: int) -> Stream:
     """Return a source of eight batches, one row per second. Every 11th row has no time, every 13th is late."""
     rows = [_row(number, shift) for number in range(_BATCHES * _BATCH)]
-    schema = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("s", pa.string()), ("i", pa.int64())])
+    schema = schema_of({"ts": pa.timestamp("us"), "k": pa.int64(), "s": pa.string(), "i": pa.int64()})
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
     table = pa.table(columns, schema=schema)
     parts = [table.slice(first, _BATCH) for first in range(0, table.num_rows, _BATCH)]

@@ -23,6 +23,7 @@ from penstock.arrow import AnyArray, schema_of
 from penstock.connectors.recorded import Count, recorded, unusable
 from penstock.connectors.source import Offer, ReadResult
 from penstock.errors import ConfigError
+from penstock.kernels.splitmix import STRIDE, mix
 from penstock.type_names import TIMESTAMP
 from penstock.types import conform, time_array
 
@@ -43,8 +44,6 @@ _AREA = 100.0  # the side of the square the calls come from
 _MICROSECONDS = 1_000_000
 # Places of the random columns; they are part of what a seed means, so they never change.
 _CALLER, _CALLEE, _DISTRICT, _DURATION, _X, _Y, _LAG = range(7)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _Uniform01 = npt.NDArray[np.float64]
 _Weights = npt.NDArray[np.float64]
 _Choices = npt.NDArray[np.int64]
@@ -224,16 +223,9 @@ def _no_columns(rows: int) -> pa.Table:
 
 def uniforms(seed: int, column: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return a number in [0, 1) for each row, with 53 random bits."""
-    key = _mix(_mix(np.array([seed % 2**64], np.uint64)) + np.array([column + 1], np.uint64) * _GOLDEN)
-    mixed = _mix(key + rows.astype(np.uint64) * _GOLDEN)
+    key = mix(mix(np.array([seed % 2**64], np.uint64)) + np.array([column + 1], np.uint64) * STRIDE)
+    mixed = mix(key + rows.astype(np.uint64) * STRIDE)
     return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Permute the 64-bit numbers pseudo-randomly."""
-    values = (values ^ (values >> np.uint64(30))) * _FIRST
-    values = (values ^ (values >> np.uint64(27))) * _SECOND
-    return values ^ (values >> np.uint64(31))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import cast
 
 import duckdb
@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from penstock.errors import EvaluationError, QueryError, did_you_mean
 from penstock.expr.text import text
-from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal
+from penstock.expr.tree import Call, Case, Cast, Expr, Literal
+from penstock.expr.walk import children
 from penstock.type_names import arrow_type
 
 TypeOf = Callable[[Expr], str]  # returns the SQL type of an expression or raises duckdb.Error
@@ -68,22 +69,6 @@ def _culprit(expression: Expr, type_of: TypeOf, error: duckdb.Error) -> tuple[Ex
         except duckdb.Error as deeper:
             return _culprit(child, type_of, deeper)
     return expression, error
-
-
-def children(expression: Expr) -> Iterator[Expr]:
-    """Yield the direct operands of an expression."""
-    match expression:
-        case Column() | Literal():
-            return
-        case Call(_, arguments):
-            yield from arguments
-        case Cast(operand):
-            yield operand
-        case Case(branches, default):
-            for condition, value in branches:
-                yield condition
-                yield value
-            yield default
 
 
 def _sentence(part: Expr, type_of: TypeOf, error: duckdb.Error) -> str:

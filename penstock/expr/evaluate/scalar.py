@@ -25,7 +25,8 @@ from penstock.expr.evaluate.duckdb_tree import Duck, build
 from penstock.expr.evaluate.errors import failure
 from penstock.expr.evaluate.types import column_type, inputs_of, positions
 from penstock.expr.text import text
-from penstock.expr.tree import Call, Case, Column, Expr, Literal, Named, columns_of
+from penstock.expr.tree import Call, Case, Column, Expr, Literal, Named
+from penstock.expr.walk import columns_of, conjuncts_of
 from penstock.kernels.hash import as_array
 from penstock.type_names import arrow_type, sql_type
 from penstock.types import require_column
@@ -169,21 +170,13 @@ def _blame(inputs: pa.Table, compiled: _Compiled, error: duckdb.Error) -> Evalua
 def _guarded(predicate: Expr) -> Expr:
     """Rewrite an AND as nested CASEs, because a CASE does not evaluate a branch for rows that its condition
     excludes."""
-    parts = _conjuncts(predicate)
+    parts = conjuncts_of(predicate)
     if len(parts) == 1:
         return predicate
     guarded: Expr = Literal(True)
     for part in reversed(parts):
         guarded = Case(((part, guarded),), Literal(False))
     return guarded
-
-
-def _conjuncts(predicate: Expr) -> list[Expr]:
-    """Return the operands of an AND, flattened; the predicate itself if it is not an AND."""
-    match predicate:
-        case Call(function, arguments) if function.lower() == "and":
-            return [part for argument in arguments for part in _conjuncts(argument)]
-    return [predicate]
 
 
 Compute = Callable[[pa.Table], AnyArray]

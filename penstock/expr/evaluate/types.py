@@ -12,9 +12,10 @@ from penstock.arrow import AnyArray, AnyChunked
 from penstock.errors import QueryError
 from penstock.expr.evaluate import connection as duck
 from penstock.expr.evaluate.duckdb_tree import build, constant
-from penstock.expr.evaluate.errors import children, unfit
+from penstock.expr.evaluate.errors import unfit
 from penstock.expr.text import text
-from penstock.expr.tree import Cast, Expr, columns_of
+from penstock.expr.tree import Cast, Expr
+from penstock.expr.walk import children, columns_of
 from penstock.type_names import arrow_type, sql_type
 
 _STORED_AS = {

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import QueryError, did_you_mean
-from penstock.expr.tree import Expr, columns_of
+from penstock.expr.tree import Expr
+from penstock.expr.walk import columns_of
 from penstock.kernels.arrays import Indices, Times, Words
 from penstock.kernels.hash import check_key_type
 from penstock.operators.arrange import arranged, hashes_of, merged, times_of

@@ -12,12 +12,14 @@ import pyarrow.compute as pc
 
 from penstock.arrow import AnyArray, row_numbers
 from penstock.expr.evaluate.scalar import keep
-from penstock.expr.tree import Expr, columns_of
+from penstock.expr.tree import Expr
+from penstock.expr.walk import columns_of
 from penstock.kernels.arrays import Flags, Indices, Times, Words
 from penstock.operators.band_join.pieces import Piece, Port
 from penstock.operators.band_join.probes import Probes, probes
 from penstock.operators.band_join.search import CandidateRanges, candidates
 from penstock.operators.bands import Leads
+from penstock.operators.gather import gathered
 
 _BLOCK = 1 << 17  # rows that are probed at a time
 _ROWS = 1 << 17  # combinations that are gathered before they are joined with the next input
@@ -123,7 +125,8 @@ class Matcher:
         first, *between, last = [self.ports[n] for n in self._order(start)]
         blocks: Iterable[Combined] = single(first, piece, first.values).blocks()
         for port in between:
-            blocks = _gathered(self._extended(blocks, port, others[port.number]))
+            extended = self._extended(blocks, port, others[port.number])
+            blocks = map(_together, gathered(extended, _ROWS))
         for found in self._matches(blocks, last, others[last.number]):
             yield found.columns()
 
@@ -192,18 +195,6 @@ class Matcher:
         """Return the columns of a port that the condition reads."""
         used = set() if self.condition is None else set(columns_of(self.condition))
         return tuple(name for name in self.ports[port].values if name in used)
-
-
-def _gathered(blocks: Iterable[Combined]) -> Iterator[Combined]:
-    """Yield the same combinations in larger blocks."""
-    waiting: list[Combined] = []
-    for block in blocks:
-        waiting.append(block)
-        if sum(map(len, waiting)) >= _ROWS:
-            yield _together(waiting)
-            waiting = []
-    if waiting:
-        yield _together(waiting)
 
 
 def _together(blocks: Sequence[Combined]) -> Combined:

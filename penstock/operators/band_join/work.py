@@ -15,8 +15,8 @@ from penstock.operators.arrange import merged
 from penstock.operators.band_join.lifetimes import PRESERVED, Lifetimes
 from penstock.operators.band_join.match import Matcher
 from penstock.operators.band_join.pieces import Piece, fresh_piece, pieces_of, with_keys, without_keys
+from penstock.operators.gather import gathered, in_blocks
 from penstock.operators.protocol import Portion, WorkResult
-from penstock.operators.result_blocks import in_blocks
 from penstock.progress.mark import MIN_TIME
 
 _ROWS = 1 << 18  # state rows scanned or gathered at a time
@@ -139,11 +139,5 @@ def first_matched(matcher: Matcher, stored: Sequence[Sequence[Piece]], fresh: Pi
 
 def _gathered(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the same rows in larger pieces, so that there are fewer probes of the other input."""
-    waiting: list[pa.Table] = []
-    for piece in pieces:
-        waiting.append(pa.Table.from_batches([piece.rows]))
-        if sum(table.num_rows for table in waiting) >= _ROWS:
-            yield fresh_piece(merged(waiting, waiting[0].schema))
-            waiting = []
-    if waiting:
-        yield fresh_piece(merged(waiting, waiting[0].schema))
+    for tables in gathered((pa.Table.from_batches([piece.rows]) for piece in pieces), _ROWS):
+        yield fresh_piece(merged(tables, tables[0].schema))

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from penstock.arrow import type_in
 from penstock.errors import QueryError
-from penstock.expr.evaluate.errors import children
 from penstock.expr.evaluate.scalar import check_predicate, result_schema
-from penstock.expr.tree import Call, Expr, Named, columns_of
+from penstock.expr.tree import Call, Expr, Named
+from penstock.expr.walk import columns_of, conjuncts_of, walk
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _LOSES_DIGITS = ("strptime", "try_strptime")  # may return nanoseconds, which a column truncates to microseconds
@@ -45,7 +45,8 @@ def parts_of(condition: Expr | None, schemas: tuple[pa.Schema, pa.Schema]) -> tu
     """Return the conjuncts of a condition over the columns of two inputs, in order."""
     if condition is None:
         return ()
-    return tuple(Conjunct(part, _comparison(part, schemas)) for part in _conjuncts(condition, both(schemas)))
+    parts = (half for part in conjuncts_of(condition) for half in _halves(part, both(schemas)))
+    return tuple(Conjunct(part, _comparison(part, schemas)) for part in parts)
 
 
 def conjunction(parts: tuple[Conjunct, ...]) -> Expr | None:
@@ -74,11 +75,9 @@ def check_condition(condition: Expr | None, schemas: tuple[pa.Schema, pa.Schema]
         check_predicate(both(schemas), condition)
 
 
-def _conjuncts(expression: Expr, schema: pa.Schema) -> list[Expr]:
-    """Split an AND, and a BETWEEN whose operands have one type, into conjuncts."""
+def _halves(expression: Expr, schema: pa.Schema) -> list[Expr]:
+    """Split a BETWEEN whose operands have one type into two conjuncts."""
     match expression:
-        case Call(function, arguments) if function.lower() == "and":
-            return [part for argument in arguments for part in _conjuncts(argument, schema)]
         case Call("between", (operand, low, high)) if len({_type(e, schema) for e in (operand, low, high)}) == 1:
             return [Call(">=", (operand, low)), Call("<=", (operand, high))]
     return [expression]
@@ -121,7 +120,4 @@ def _type(expression: Expr, schema: pa.Schema) -> pa.DataType | None:
 
 def _loses_digits(expression: Expr) -> bool:
     """Return whether a value may have more precision than the column that it is stored in."""
-    match expression:
-        case Call(function) if function.lower() in _LOSES_DIGITS:
-            return True
-    return any(map(_loses_digits, children(expression)))
+    return any(isinstance(part, Call) and part.function.lower() in _LOSES_DIGITS for part in walk(expression))

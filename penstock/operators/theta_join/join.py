@@ -17,6 +17,7 @@ import pyarrow as pa
 from penstock.expr.tree import Expr
 from penstock.operators.arrange import hashes_of, merged, order_of, times_of
 from penstock.operators.bands import Band, Leads, leads
+from penstock.operators.gather import gathered
 from penstock.operators.protocol import Marks, Portion, ProbingOperator, Stored, WorkResult
 from penstock.operators.shapes import TwoPorts
 from penstock.operators.theta_join.condition import Conjunct, check_condition, parts_of
@@ -201,11 +202,5 @@ def _between(table: pa.Table, cell: int, first: int, last: int) -> pa.Table:
 def together(tables: list[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield the same rows of one cell in fewer tables. Tables that are adjacent in time are merged; each is in order of
     time."""
-    waiting: list[pa.Table] = []
-    for table in sorted(tables, key=lambda table: int(times_of(table)[0])):
-        if waiting and sum(t.num_rows for t in waiting) + table.num_rows > _TOGETHER:
-            yield merged(waiting, schema)
-            waiting = []
-        waiting.append(table)
-    if waiting:
-        yield merged(waiting, schema)
+    by_time = sorted(tables, key=lambda table: int(times_of(table)[0]))
+    return (merged(near, schema) for near in gathered(by_time, _TOGETHER))

@@ -15,7 +15,8 @@ import pyarrow as pa
 from penstock.arrow import AnyArray, AnyChunked
 from penstock.errors import EvaluationError
 from penstock.expr.evaluate.scalar import evaluate, keep
-from penstock.expr.tree import Expr, Named, columns_of
+from penstock.expr.tree import Expr, Named
+from penstock.expr.walk import columns_of
 from penstock.kernels.arrays import Indices
 from penstock.kernels.hash import as_array
 from penstock.operators.theta_join.condition import Comparison, Conjunct, conjunction

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from penstock.errors import QueryError
-from penstock.expr.tree import Expr, columns_of
+from penstock.expr.tree import Expr
+from penstock.expr.walk import columns_of
 from penstock.type_names import sql_type
 from penstock.types import is_time_type, require_column
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from penstock.arrow import AnyArray, row_numbers
+from penstock.arrow import AnyArray
 from penstock.errors import QueryError
-from penstock.kernels.arrays import Indices, Times, Words
+from penstock.kernels.arrays import Times, Words
 from penstock.kernels.hash import (
     as_array,
     canonical_keys,
@@ -30,9 +30,10 @@ from penstock.kernels.order import GroupedRows, group_by_key, group_by_pane
 from penstock.kernels.segments import Segments, one_by_one
 from penstock.kernels.tallies import group
 from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of
+from penstock.operators.aggregates.partials import take
 from penstock.operators.arrange import arranged, times_of
+from penstock.operators.gather import in_blocks
 from penstock.operators.protocol import KeepsTimesApart, Marks, Portion, Stored, WorkResult
-from penstock.operators.result_blocks import in_blocks
 from penstock.operators.shapes import OnePort
 from penstock.operators.window.lateness import MISSED, Missing, in_words, of_same_hash, windows_of_each, with_missed
 from penstock.operators.window.panes import apart, chosen, closing_starts, in_some_window, windows_over
@@ -281,7 +282,7 @@ class WindowAggregate(OnePort, KeepsTimesApart):
         columns = [
             pa.array(known.hashes if known is not None and order is by_hash else hashes[heads]),
             pa.array(known.panes if known is not None else panes[heads]),
-            *_take(keys, heads),
+            *take(keys, heads),
         ]
         columns += [part for group in parts for part in group]
         if self.takes_late:
@@ -296,14 +297,8 @@ class WindowAggregate(OnePort, KeepsTimesApart):
         finals = {which: p.kernel.final(p.of(table), windows) for which, p in self._plan.items()}
         measures = [m.result([f for p in m.partials for f in finals[p]], self.input_schema) for m in self.measures]
         borders = [time_array(starts, time), time_array(starts + self.window.size, time)]
-        keys = keys if windows.are_the_rows(table.num_rows) else _take(keys, windows.first_rows)
+        keys = keys if windows.are_the_rows(table.num_rows) else take(keys, windows.first_rows)
         return pa.table([*keys, *borders, *measures], schema=self.result_schema)
-
-
-def _take(arrays: list[AnyArray], rows: Indices) -> list[AnyArray]:
-    """Return the given rows of each array."""
-    indices = row_numbers(rows)
-    return [array.take(indices) for array in arrays]
 
 
 def _below(part: Stored, upto: Mark) -> Stored:

@@ -98,18 +98,10 @@ def _of_windows(window: Window, times: Times, bound: int) -> Missed:
     """Return the closed windows of each time: those of its windows that start below `opened`, the first start still
     open."""
     opened = saturate(window.first_start_ending_after(bound))
-    first, last = window_starts(window, times)
+    first, last = window.starts_of(times)
     closed = np.minimum(last, saturate(opened - window.slide))
     windows = np.maximum((closed - first) // window.slide + 1, 0)
     return Missed(windows, (windows > 0) & (last < opened), first, closed + window.size)
-
-
-def window_starts(window: Window, times: Times) -> tuple[Times, Times]:
-    """Return the starts of the first and the last window that contain each time. For a time in a gap between windows,
-    the first is above the last."""
-    into_last = (times - window.offset) % window.slide
-    last = times - into_last
-    return last - (window.size - 1 - into_last) // window.slide * window.slide, last
 
 
 def told(closing: Closing, rows: pa.Table, found: Missed, mark: Mark) -> pa.Table:
@@ -150,7 +142,7 @@ def windows_of_each(
 
     The pairs come in pieces of about `most`; no window is split between pieces.
     """
-    first, last = window_starts(window, panes)
+    first, last = window.starts_of(panes)
     if missed is not None:
         first = first + missed * np.int64(window.slide)
     # A bound of `starts` that saturated at 64 bits is not the start of a window; the starts of panes are.

@@ -84,11 +84,8 @@ def _narrowed(segments: Segments, starts: Times) -> WindowBlock:
 
 
 def _added_by_each_pane(window: Window, panes: Times, heads: Flags) -> tuple[Times, Times]:
-    """Return the first and the last start of the windows that hold a pane but not the previous pane of its key. Counts
-    back from the last window, because the time one window earlier may not fit 64 bits."""
-    into_last = (panes - window.offset) % window.slide
-    last = panes - into_last
-    first = last - (window.size - 1 - into_last) // window.slide * window.slide
+    """Return the first and the last start of the windows that hold a pane but not the previous pane of its key."""
+    first, last = window.starts_of(panes)
     known = last[:-1] + window.slide
     first[1:] = np.where(heads[1:], first[1:], np.maximum(first[1:], known))
     return first, last

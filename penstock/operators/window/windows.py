@@ -66,6 +66,14 @@ class Window:
         starts += shift
         return starts
 
+    def starts_of(self, times: Times) -> tuple[Times, Times]:
+        """Return the starts of the first and the last window that contain each time. For a time in a gap between
+        windows, the first is above the last. Counts back from the last window, because the time one window earlier may
+        not fit 64 bits."""
+        into_last = (times - self.offset) % self.slide
+        last = times - into_last
+        return last - (self.size - 1 - into_last) // self.slide * self.slide, last
+
     def first_start_ending_after(self, time: int) -> int:
         """Return the start of the first window that ends above `time`."""
         return (time - self.size - self.offset) // self.slide * self.slide + self.slide + self.offset

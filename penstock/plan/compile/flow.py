@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from penstock.expr.tree import Column, Named, columns_of, substitute
+from penstock.expr.tree import Column, Named
+from penstock.expr.walk import columns_of, substitute
 from penstock.operators.bands import Leads
 from penstock.operators.protocol import Operator
 from penstock.operators.window.windows import Window

@@ -20,7 +20,7 @@ from penstock.operators.theta_join.last_rows import LastRowsJoin
 from penstock.operators.top import OrderColumn, TopRows
 from penstock.operators.window.aggregate import Measure, WindowAggregate
 from penstock.operators.window.windows import Window
-from penstock.plan.spans import span_text
+from penstock.units import span_text
 
 Shown = Mapping[tuple[int, str], str]  # the text of the expression of a column, by port and column name
 _FOREVER = 1 << 62  # spans from here on are unbounded

@@ -32,9 +32,9 @@ from penstock.plan.program import (
     Step,
     Subquery,
 )
-from penstock.plan.spans import span_text
 from penstock.progress.rules import Ordered, Punctuated, Slack
 from penstock.type_names import sql_type
+from penstock.units import span_text
 
 
 def explain(query: Query) -> str:

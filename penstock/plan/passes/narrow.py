@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.expr.tree import columns_of
+from penstock.expr.walk import columns_of
 from penstock.operators.band_join.join import BandJoin
 from penstock.operators.theta_join.join import GridJoin
 from penstock.operators.theta_join.last_rows import LastRowsJoin

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from penstock.errors import QueryError
-from penstock.expr.tree import Column, Expr, columns_of
+from penstock.expr.tree import Column, Expr
+from penstock.expr.walk import all_of, columns_of
 from penstock.operators.bands import leads
 from penstock.plan.logical import Join
 from penstock.plan.lost_time import why_no_time
@@ -28,7 +29,6 @@ from penstock.sql.joins.time_bounds import (
 )
 from penstock.sql.joins.tree import Joined, Leaf, Tree, names_of
 from penstock.sql.joins.unit import Equality, Key, KeyPart, Keys, Unit, equality_of, keys_of, owner, typed
-from penstock.sql.names.conjuncts import all_of
 from penstock.sql.parse.place import ScriptText
 
 _Conjuncts = tuple[Expr, ...]

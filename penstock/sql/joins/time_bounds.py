@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import combinations
 
-from penstock.expr.tree import Call, Column, Expr, Literal, substitute
+from penstock.expr.tree import Call, Column, Expr, Literal
+from penstock.expr.walk import substitute
 from penstock.operators.bands import Band, leads
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import Aggregate, AssignWindows, Distinct, Filter, Node, Project, TopN
 from penstock.plan.schema import WINDOW_COLUMNS
 from penstock.sql.joins.unit import Unit, owner
-from penstock.sql.parse.literals import microseconds
+from penstock.units import UNITS, microseconds
 
 _MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "=": "="}
-_UNITS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
-_SECOND = 1_000_000
+_TRUNCATED = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")  # units of date_trunc
 _Pair = tuple[str, str]  # time columns of two inputs, in the order of the inputs
 _Side = tuple[Unit, str, str]  # an input, the time column it is joined by, and another time column of it
 
@@ -158,8 +158,8 @@ def _bucket(expression: Expr, times: Times) -> tuple[str, int] | None:
     match expression:
         case Call("//", (Column(name), Literal(int() as size))) if size and not times.is_timestamp:
             found = name, 2 * abs(size) - 2
-        case Call("date_trunc", (Literal(str() as unit), Column(name))) if unit.lower() in _UNITS:
-            found = name, _UNITS[unit.lower()] * _SECOND - 1
+        case Call("date_trunc", (Literal(str() as unit), Column(name))) if unit.upper() in _TRUNCATED:
+            found = name, UNITS[unit.upper()] - 1
         case Call("time_bucket", (Literal(timedelta() as size), Column(name))):
             found = name, microseconds(size) - 1
         case _:

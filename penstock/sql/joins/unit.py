@@ -8,12 +8,12 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from penstock.expr.tree import Call, Column, Expr, columns_of, substitute
+from penstock.expr.tree import Call, Column, Expr
+from penstock.expr.walk import all_of, columns_of, substitute
 from penstock.plan.common_types import cast_to, common_type, type_of
 from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.logical import Filter, Node
 from penstock.plan.schema import columns_of_node, time_type, times_of
-from penstock.sql.names.conjuncts import all_of
 
 KeyPart = tuple[Expr, ...]  # one expression for each input, over the rows of the query
 

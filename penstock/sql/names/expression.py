@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from functools import reduce
+from itertools import islice
 
 from sqlglot import exp
 
 from penstock.errors import QueryError
 from penstock.expr.functions import require_function
-from penstock.expr.tree import Call, Case, Cast, Expr, Literal
+from penstock.expr.tree import Call, Case, Expr, Literal
+from penstock.expr.walk import walk
 from penstock.sql.names.aggregate_names import is_aggregate
 from penstock.sql.names.scope import Scope, field_of
 from penstock.sql.parse import literals
@@ -214,17 +216,7 @@ def _branch(branch: exp.Expr, operand: Expr | None, scope: Scope) -> tuple[Expr,
 
 def _is_large(expression: Expr) -> bool:
     """Return whether the expression has more than _MAX_REPEATED nodes."""
-    waiting, seen = [expression], 0
-    while waiting and seen <= _MAX_REPEATED:
-        seen += 1
-        match waiting.pop():
-            case Call(_, arguments):
-                waiting.extend(arguments)
-            case Cast(operand):
-                waiting.append(operand)
-            case Case(branches, default):
-                waiting.extend((default, *(part for branch in branches for part in branch)))
-    return seen > _MAX_REPEATED
+    return any(True for _ in islice(walk(expression), _MAX_REPEATED, None))
 
 
 def _cast(node: exp.Expr, scope: Scope) -> Expr:
@@ -248,7 +240,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[exp.Expr, Scope], Expr]] = {
     exp.Literal: _literal,
     exp.Boolean: lambda node, scope: Literal(bool(node.this)),
     exp.Null: lambda node, scope: Literal(None),
-    exp.Interval: lambda node, scope: literals.interval_literal(node),
+    exp.Interval: lambda node, scope: Literal(literals.interval_of(node)),
     exp.Neg: _negative,
     exp.Not: _not,
     exp.Is: _is,

@@ -1,8 +1,4 @@
-"""The SQL dialect: DuckDB's tokens and expressions, parsed by sqlglot, within limits on size and nesting.
-
-Function calls keep the name and arguments that the user wrote and do not become one of sqlglot's many classes, because
-`expr.functions` decides which functions exist.
-"""
+"""The SQL dialect: DuckDB's tokens and the parser of scripts, within limits on size and nesting."""
 
 from __future__ import annotations
 
@@ -10,15 +6,17 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
-from penstock.errors import QueryError
+from penstock.errors import PenstockError, QueryError
 from penstock.sql.parse.place import LOOK_AROUND, ScriptText
+from penstock.sql.parse.query_parser import with_windows
+from penstock.sql.parse.script_parser import ScriptParser
+from penstock.sql.parse.tree import place_of
 
 MAX_BYTES = 64 * 1024
 MAX_NESTING = 200
@@ -30,21 +28,8 @@ _CLOSED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\$\
 _LEFT_OPEN = re.compile(r"'|\"|/\*|\$\$")
 
 
-Table = dict[Any, Any]
-_WITH_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT")
-
-
-class _Parser(DuckDB.Parser):  # type: ignore[misc]
-    """DuckDB's parser, in which only forms with their own syntax (CAST, EXTRACT, CASE) have their own classes."""
-
-    FUNCTIONS: ClassVar[Table] = {}
-    FUNCTION_PARSERS: ClassVar[Table] = {name: DuckDB.Parser.FUNCTION_PARSERS[name] for name in _WITH_SYNTAX}
-    NO_PAREN_FUNCTIONS: ClassVar[Table] = {}
-    NO_PAREN_FUNCTION_PARSERS: ClassVar[Table] = {"CASE": DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
-
-
 class _Dialect(DuckDB):  # type: ignore[misc]
-    Parser = _Parser
+    Parser = ScriptParser
 
 
 def tokens_of(text: ScriptText) -> list[Token]:
@@ -56,7 +41,7 @@ def tokens_of(text: ScriptText) -> list[Token]:
     except TokenError as error:
         raise _unclosed(text) from error
     _check_nesting(tokens, text)
-    return tokens
+    return with_windows(tokens)
 
 
 def _unclosed(text: ScriptText) -> QueryError:
@@ -88,9 +73,13 @@ def too_deep(text: ScriptText, offset: int) -> QueryError:
 
 
 def tree_of(tokens: list[Token], text: ScriptText) -> exp.Expr:
-    """Parse the tokens as one query and return its tree."""
+    """Parse the tokens as one statement and return its tree."""
+    parser = _Dialect().parser(error_message_context=0)
+    parser.script = text
     try:
-        trees = _Dialect().parser(error_message_context=0).parse(tokens, text.text)
+        trees = parser._parse(ScriptParser.statement, tokens, text.text)
+    except PenstockError:
+        raise
     except ParseError as error:
         raise _syntax_error(error, tokens, text) from error
     except RecursionError as error:
@@ -99,7 +88,19 @@ def tree_of(tokens: list[Token], text: ScriptText) -> exp.Expr:
         raise text.error("syntax error: this is not a query", tokens[0].start, hint=LOOK_AROUND) from error
     if len(trees) != 1 or trees[0] is None:
         raise text.error("syntax error: one query was expected here", tokens[0].start, hint=LOOK_AROUND)
+    _check_depth(trees[0], text)
     return trees[0]
+
+
+def _check_depth(root: exp.Expr, text: ScriptText) -> None:
+    """Refuse a tree that is too deep to walk; long chains such as `a + b + c` are deep without parentheses."""
+    waiting = [(root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > MAX_NESTING:
+            raise too_deep(text, place_of(root))
+        deeper = depth if isinstance(node, exp.Paren) else depth + 1
+        waiting.extend((child, deeper) for child in node.iter_expressions())
 
 
 def _syntax_error(error: ParseError, tokens: Sequence[Token], text: ScriptText) -> QueryError:

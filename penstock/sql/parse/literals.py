@@ -16,20 +16,12 @@ from penstock.errors import QueryError, did_you_mean
 from penstock.expr.tree import Cast, Expr, Literal
 from penstock.sql.parse.tree import without_parentheses
 from penstock.type_names import arrow_type, sql_type
+from penstock.units import UNITS, full_name
 
 _DECIMAL_DIGITS = 38
 _PLAIN_DECIMAL = re.compile(r"\d*\.\d*")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.(?:\d{3}|\d{6}))?")
-_SECOND = 1_000_000
-_UNITS = {
-    "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": _SECOND, "MINUTE": 60 * _SECOND, "HOUR": 3_600 * _SECOND,
-    "DAY": 86_400 * _SECOND, "WEEK": 7 * 86_400 * _SECOND,
-}  # fmt: skip
-_SHORT = {
-    "US": "MICROSECOND", "USEC": "MICROSECOND", "MS": "MILLISECOND", "MSEC": "MILLISECOND", "S": "SECOND",
-    "SEC": "SECOND", "M": "MINUTE", "MIN": "MINUTE", "H": "HOUR", "HR": "HOUR", "D": "DAY", "W": "WEEK",
-}  # fmt: skip
 _CALENDAR = {"MONTH", "MON", "QUARTER", "YEAR", "YR", "Y", "DECADE", "CENTURY", "CENTURIE", "MILLENNIUM", "MILLENNIA"}
 _PART = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d{0,9})?)\s*([A-Za-z]+)\s*,?")
 
@@ -59,15 +51,15 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def interval_literal(node: exp.Interval) -> Literal:
-    """Return the interval as a constant; its amount must be a constant."""
+def interval_of(node: exp.Interval) -> timedelta:
+    """Return the length of an interval; its amount must be a constant."""
     amount, unit = without_parentheses(node.this), node.args.get("unit")
     if not isinstance(amount, exp.Literal) or isinstance(unit, exp.IntervalSpan):
         raise QueryError(
             "the amount of an INTERVAL is a constant",
             hint="multiply it, as in n * INTERVAL '1' SECOND, or use to_seconds",
         )
-    return Literal(interval(amount.name, unit.name if unit is not None else ""))
+    return interval(amount.name, unit.name if unit is not None else "")
 
 
 def cast(operand: Expr, type_name: str, lenient: bool) -> Expr:
@@ -107,34 +99,24 @@ def interval(amount: str, unit: str = "") -> timedelta:
     return _span(total, written)
 
 
-def microseconds(span: timedelta) -> int:
-    """Return the length of the interval in whole microseconds."""
-    return span // timedelta(microseconds=1)
-
-
 def is_unit(word: str) -> bool:
     """Return whether the word is a unit of time, of fixed length or of the calendar."""
-    singular = _singular(word.upper())
-    return singular in _UNITS or singular in _CALENDAR
-
-
-def _singular(unit: str) -> str:
-    unit = unit if unit in _SHORT else unit.removesuffix("S")
-    return _SHORT.get(unit, unit)
+    singular = full_name(word)
+    return singular in UNITS or singular in _CALENDAR
 
 
 def _microseconds(unit: str) -> int:
     """Return the length of a unit in microseconds; units of the calendar have none and are refused."""
-    singular = _singular(unit.upper())
-    if singular in _UNITS:
-        return _UNITS[singular]
+    singular = full_name(unit)
+    if singular in UNITS:
+        return UNITS[singular]
     if singular in _CALENDAR:
         raise QueryError(
             f"an interval in units of {singular} cannot be used",
             detail="months and years have no fixed length, so a window or a slack of that size has none either",
             hint="use days, as in INTERVAL '30' DAY",
         )
-    raise QueryError(f"unknown unit of time `{unit}`", hint=did_you_mean(singular, _UNITS))
+    raise QueryError(f"unknown unit of time `{unit}`", hint=did_you_mean(singular, UNITS))
 
 
 def _span(total: Fraction, written: str) -> timedelta:

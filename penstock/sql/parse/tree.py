@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 
 from sqlglot import exp
 
-from penstock.sql.parse.dialect import MAX_NESTING, too_deep
 from penstock.sql.parse.place import ScriptText
 
 
@@ -46,14 +45,3 @@ def without_parentheses(node: exp.Expr) -> exp.Expr:
 def dotted_names(column: exp.Column) -> list[str]:
     """Return the names of a column reference such as `a.b.c`, from left to right."""
     return [part for key in ("catalog", "db", "table") if (part := column.text(key))] + [str(column.name)]
-
-
-def check_depth(root: exp.Expr, text: ScriptText) -> None:
-    """Refuse a tree that is too deep to walk; long chains such as `a + b + c` are deep without parentheses."""
-    waiting = [(root, 0)]
-    while waiting:
-        node, depth = waiting.pop()
-        if depth > MAX_NESTING:
-            raise too_deep(text, place_of(root))
-        deeper = depth if isinstance(node, exp.Paren) else depth + 1
-        waiting.extend((child, deeper) for child in node.iter_expressions())

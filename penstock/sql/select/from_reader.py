@@ -15,9 +15,9 @@ from sqlglot import exp
 
 from penstock.errors import QueryError
 from penstock.expr.tree import Call, Expr
+from penstock.expr.walk import conjuncts_of
 from penstock.plan.schema import columns_of_node
 from penstock.sql.joins.tree import From, Joined, Leaf, leaves_of
-from penstock.sql.names.conjuncts import conjuncts_of
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import NamedRelation, Scope
 from penstock.sql.parse.place import ScriptText

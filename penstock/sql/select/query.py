@@ -10,7 +10,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.expr.tree import Column, Expr, Named, columns_of, substitute
+from penstock.expr.tree import Column, Expr, Named
+from penstock.expr.walk import columns_of, substitute
 from penstock.plan.logical import Node, Project
 from penstock.plan.naming import unique_name
 from penstock.plan.schema import WINDOW_COLUMNS, WINDOW_START, columns_of_node, times_of

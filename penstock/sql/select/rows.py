@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.errors import QueryError
 from penstock.expr.tree import Column, Expr
+from penstock.expr.walk import all_of, conjuncts_of
 from penstock.operators.window.kinds import RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import Filter, Node
@@ -16,11 +17,10 @@ from penstock.plan.lost_time import why_no_time
 from penstock.plan.schema import WINDOW_COLUMNS, columns_of_node, times_of
 from penstock.sql.joins.plan import unit_of
 from penstock.sql.joins.tree import From, Leaf
-from penstock.sql.names.conjuncts import all_of, conjuncts_of
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import NamedRelation, Scope, stream_scope
+from penstock.sql.parse.query_parser import BRACKET, ROWS
 from penstock.sql.parse.tree import placing, without_parentheses
-from penstock.sql.parse.window_tokens import BRACKET, ROWS
 from penstock.sql.select.from_reader import read_from
 from penstock.sql.select.windowed import windowed
 from penstock.sql.streams.ranked import Ranked, bounded, require_time

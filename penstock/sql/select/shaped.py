@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from penstock.expr.tree import Expr, Named
+from penstock.expr.walk import conjuncts_of
 from penstock.plan.logical import Node
-from penstock.sql.names.conjuncts import conjuncts_of
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import Scope
 from penstock.sql.select.over import Over

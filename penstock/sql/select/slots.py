@@ -7,11 +7,12 @@ result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.errors import QueryError
-from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal
+from penstock.expr.tree import Call, Column, Expr
+from penstock.expr.walk import replaced, walk
 from penstock.plan.schema import WINDOW_COLUMNS
 
 
@@ -63,12 +64,12 @@ def over_result(expression: Expr, keys: Mapping[str, str], aggregates: tuple[str
                 raise _not_grouped(name)
         return None
 
-    return _replaced(expression, in_result)
+    return replaced(expression, in_result)
 
 
 def as_written(expression: Expr) -> Expr:
     """Return the expression with aggregates as calls, for display; `count(*)` is `count()`, as in DuckDB."""
-    return _replaced(expression, lambda part: part.call if isinstance(part, AggregateSlot) else None)
+    return replaced(expression, lambda part: part.call if isinstance(part, AggregateSlot) else None)
 
 
 def _not_grouped(column: str) -> QueryError:
@@ -79,32 +80,6 @@ def _not_grouped(column: str) -> QueryError:
     )
 
 
-def _replaced(expression: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
-    """Replace each part for which `rule` returns an expression, from the root downwards."""
-    if (other := rule(expression)) is not None:
-        return other
-    match expression:
-        case Call(function, arguments):
-            return Call(function, tuple(_replaced(a, rule) for a in arguments))
-        case Cast(operand, type_, lenient):
-            return Cast(_replaced(operand, rule), type_, lenient)
-        case Case(branches, default):
-            return Case(tuple((_replaced(c, rule), _replaced(v, rule)) for c, v in branches), _replaced(default, rule))
-    return expression
-
-
 def columns_in(expression: Expr) -> Iterator[Column]:
     """Yield the columns that an expression reads, of all kinds, with repeats."""
-    match expression:
-        case Column():
-            yield expression
-        case Literal():
-            return
-        case Call(_, arguments):
-            for argument in arguments:
-                yield from columns_in(argument)
-        case Cast(operand):
-            yield from columns_in(operand)
-        case Case(branches, default):
-            for part in (*(part for branch in branches for part in branch), default):
-                yield from columns_in(part)
+    return (part for part in walk(expression) if isinstance(part, Column))

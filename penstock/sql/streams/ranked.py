@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import QueryError
-from penstock.expr.tree import Call, Expr, Literal, Named, columns_of
+from penstock.expr.tree import Call, Expr, Literal, Named
+from penstock.expr.walk import all_of, columns_of
 from penstock.plan.endless import require_end
 from penstock.plan.logical import Filter, Node, Order, Project, TopN
-from penstock.sql.names.conjuncts import all_of
 
 _PARTITION = "add window_start (of TUMBLE(...) in FROM) or the time column to PARTITION BY, so that groups can complete"
 _MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "=": "="}

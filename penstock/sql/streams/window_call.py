@@ -23,14 +23,13 @@ from penstock.plan.lost_time import why_no_time
 from penstock.plan.schema import columns_of_node, time_type, times_of
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import Scope, spelled
-from penstock.sql.parse.literals import microseconds
 from penstock.sql.parse.place import ScriptText
+from penstock.sql.parse.query_parser import BRACKET, PARTITION, ROWS, UNION
 from penstock.sql.parse.refusals import not_a_select
-from penstock.sql.parse.table_tokens import PARTITION, UNION
 from penstock.sql.parse.tree import dotted_names, extra_parts, place_of, placing, without_parentheses
-from penstock.sql.parse.window_tokens import BRACKET, ROWS
 from penstock.sql.streams.stream import Context, FromStream, find_stream, stream_of_plan, whole
 from penstock.sql.streams.union import union_of
+from penstock.units import microseconds
 
 _PARAMETERS = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
@@ -76,11 +75,14 @@ def _union(call: exp.Anonymous, context: Context) -> FromStream:
 def _argument(node: exp.Expr, context: Context) -> FromStream:
     """Return the stream of the first argument of a window: a source, a view, a subquery or a union."""
     match without_parentheses(node):
-        case exp.Column() as column if not any(extra_parts(column, ("this",))):
-            return whole(find_stream(column.name, place_of(column), context))
+        case (exp.Column() | exp.Table()) as named if isinstance(named.this, exp.Identifier):
+            if not any(extra_parts(named, ("this",))):
+                return whole(find_stream(named.name, place_of(named), context))
+        case exp.Subquery(this=exp.Table() as table):
+            return _argument(table, context)
         case exp.Subquery() | exp.Query() as query:
             return whole(stream_of_plan(context.plan(query, context), ""))
-        case exp.Anonymous() as call if call.name == UNION:
+        case exp.Table(this=exp.Anonymous() as call) if call.name == UNION:
             return _union(call, context)
     raise not_a_select(node, context.text)
 

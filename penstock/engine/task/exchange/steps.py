@@ -12,7 +12,8 @@ import pyarrow as pa
 from penstock.errors import QueryError, SourceError
 from penstock.expr.evaluate.scalar import evaluate, keep
 from penstock.expr.text import text
-from penstock.expr.tree import Expr, columns_of
+from penstock.expr.tree import Expr
+from penstock.expr.walk import columns_of
 from penstock.operators.window.windows import Window
 from penstock.plan.program import AssignWindowsStep, Branch, FilterStep, MapBatchesStep, ProjectStep, SplitStep, Step
 from penstock.plan.schema import WINDOW_END, WINDOW_START

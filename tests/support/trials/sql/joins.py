@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.expr.text import quoted
-from penstock.expr.tree import Call, Column, Expr, substitute
+from penstock.expr.tree import Call, Column, Expr
+from penstock.expr.walk import substitute
 from penstock.operators.bands import Band
 from penstock.plan.logical import Join
 from penstock.plan.schema import columns_of_node, times_of

@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Sequence
 
 from penstock.expr.text import quoted
-from penstock.expr.tree import Case, Column, Expr, Literal, Named, substitute
+from penstock.expr.tree import Case, Column, Expr, Literal, Named
+from penstock.expr.walk import substitute
 from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import (

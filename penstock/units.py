@@ -1,0 +1,60 @@
+"""Units of time and spans: text such as "2s" or "1.5 h" to microseconds, and back."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from penstock.errors import ConfigError
+
+SECOND = 1_000_000
+UNITS = {
+    "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": SECOND, "MINUTE": 60 * SECOND, "HOUR": 3_600 * SECOND,
+    "DAY": 86_400 * SECOND, "WEEK": 7 * 86_400 * SECOND,
+}  # fmt: skip
+_SHORT = {
+    "US": "MICROSECOND", "USEC": "MICROSECOND", "MS": "MILLISECOND", "MSEC": "MILLISECOND", "S": "SECOND",
+    "SEC": "SECOND", "M": "MINUTE", "MIN": "MINUTE", "H": "HOUR", "HR": "HOUR", "D": "DAY", "W": "WEEK",
+}  # fmt: skip
+_SHOWN = (("d", "DAY"), ("h", "HOUR"), ("m", "MINUTE"), ("s", "SECOND"), ("ms", "MILLISECOND"), ("us", "MICROSECOND"))
+_SPAN = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*")
+
+
+def full_name(unit: str) -> str:
+    """Return the name of a unit of time in UNITS, such as SECOND for `s` or `Seconds`; an unknown word in upper case
+    and without a plural s."""
+    upper = unit.upper()
+    singular = upper if upper in _SHORT else upper.removesuffix("S")
+    return _SHORT.get(singular, singular)
+
+
+def microseconds(span: timedelta) -> int:
+    """Return the length of the interval in whole microseconds."""
+    return span // timedelta(microseconds=1)
+
+
+def span(text: str | int | timedelta) -> int:
+    """Return a span of time in microseconds: "2s", "1m", "500ms", "1.5 h"; an integer is returned unchanged. Raises
+    ConfigError for other text."""
+    if isinstance(text, timedelta):
+        return microseconds(text)
+    if isinstance(text, int) and not isinstance(text, bool):
+        return text
+    match = _SPAN.fullmatch(str(text).lower())
+    factor = UNITS.get(full_name(match[2])) if match else None
+    if match is None or factor is None:
+        raise ConfigError(
+            f"`{text}` is not a span of time",
+            detail="a span is a number and a unit",
+            hint='write it as "500ms", "2s", "1m", "6h" or "1d"',
+        )
+    return round(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
+
+
+def span_text(value: int, is_timestamp: bool) -> str:
+    """Return a span with the largest unit of which it is a multiple, such as `90s` or `2h`; for BIGINT times the number
+    itself."""
+    if not is_timestamp or value == 0:
+        return str(value)
+    short, unit = next((short, UNITS[name]) for short, name in _SHOWN if value % UNITS[name] == 0)
+    return f"{value // unit}{short}"
