@@ -5,7 +5,8 @@ Times are 64-bit integers inside the engine: microseconds since 1970 for a TIMES
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import count
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -185,3 +186,10 @@ def time_values(column: AnyChunked | AnyArray) -> npt.NDArray[np.int64]:
 def time_array(values: npt.NDArray[np.int64], type_: pa.DataType) -> AnyArray:
     """Return a time column from 64-bit integers: the inverse of `time_values`."""
     return pa.array(np.ascontiguousarray(values), pa.int64()).cast(type_, safe=False)
+
+
+def unique_name(name: str, taken: Collection[str]) -> str:
+    """Return `name`, or `name` with the first suffix _2, _3, ... that is not taken."""
+    if name not in taken:
+        return name
+    return next(numbered for i in count(2) if (numbered := f"{name}_{i}") not in taken)

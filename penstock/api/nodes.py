@@ -20,11 +20,10 @@ from penstock.plan.common_types import cast_to, common_type, type_of
 from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.endless import require_end
 from penstock.plan.logical import JOINS, BatchFunction, InOrder, Join, MapBatches, Node, Order, Project, TopN, Union
-from penstock.plan.naming import unique_name
 from penstock.plan.schema import WINDOW_START, columns_of_node, time_type
 from penstock.plan.size import MAX_HEIGHT, MAX_NODES, measured
 from penstock.type_names import arrow_type
-from penstock.types import normalise
+from penstock.types import normalise, unique_name
 
 _PER_WINDOW = 'put .windowed(ps.tumbling("1m")) before it, or choose a time with per=...'
 Schema: TypeAlias = "pa.Schema | Mapping[str, str]"

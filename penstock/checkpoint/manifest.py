@@ -15,8 +15,7 @@ from penstock.checkpoint import format
 from penstock.checkpoint.format import READERS, UnreadableFormat
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.state.model import Manifest
-from penstock.storage.durable import NotDurable, create_exclusive, sync_folder
-from penstock.storage.plain_file import read_plain, reason
+from penstock.storage.durable import NotDurable, create_exclusive, read_plain, reason, sync_folder
 from penstock.version import __version__
 
 _MOST_BYTES = 1 << 30  # far more than any manifest has

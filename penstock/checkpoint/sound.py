@@ -16,7 +16,7 @@ from penstock.settings import MOST_SITES
 from penstock.state.hash_ranges import HASH_END, HashRange, remaining
 from penstock.state.model import Manifest, SiteState, SourceState, Staged, SubqueryState
 from penstock.state.runs import RunFile, Slice
-from penstock.storage.blocks import block_length
+from penstock.storage.run_files import block_length
 
 _MOST = 2**63 - 1  # the largest count
 _CHECKSUM = re.compile(r"[0-9a-f]{16}")

@@ -13,7 +13,6 @@ checkpoint/
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,22 +25,10 @@ from penstock.errors import CheckpointError, CorruptCheckpointError, PenstockErr
 from penstock.paths import local_path
 from penstock.state.model import Manifest
 from penstock.storage.disk_errors import using_disks
-from penstock.storage.durable import make_private_folder, sync_folder
+from penstock.storage.durable import epoch_of_name, make_private_folder, sync_folder
 from penstock.storage.faults import FaultPoint, reach
 
 KEPT_MANIFESTS = 3
-_EPOCH_OF_NAME = re.compile(r"e(\d+)-")
-
-
-def staged_name(epoch: int, part: str, token: str, extension: str) -> str:
-    """Return the name of a file of an epoch. `token` is random: a name is never used twice."""
-    return f"e{epoch:012d}-{part}-{token}.{extension}"
-
-
-def epoch_of_name(name: str) -> int | None:
-    """Return the epoch of a file's name; None if the name has none."""
-    match = _EPOCH_OF_NAME.match(name)
-    return int(match[1]) if match else None
 
 
 def _refuse_file(root: Path) -> None:

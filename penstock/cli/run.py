@@ -29,7 +29,6 @@ from penstock.api.script import NamedQuery
 from penstock.api.write import Ready
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.lock import in_use
-from penstock.checkpoint.store import epoch_of_name
 from penstock.cli.counted import counted
 from penstock.cli.errors_shown import show_warnings
 from penstock.cli.running import Ended, run_jobs
@@ -43,6 +42,7 @@ from penstock.given import default_master, given_master, layered
 from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.logical import Node, Source, inputs_of
 from penstock.settings import INLINE
+from penstock.storage.durable import epoch_of_name
 
 _SHOWN = 5
 _KEPT = 100_000  # rows; of a larger result the first rows to arrive are shown, unsorted

@@ -4,6 +4,8 @@ A partition group is a prefix of the hash, so the top bits must depend on every 
 one or two 64-bit words, which are folded into the hash one after another through a bijective mixer. Hence two values of
 a single fixed-width key of one word never have the same hash. In general equal hashes are only candidates: kernels
 compare the keys.
+
+The mixer of splitmix64. The key hash and generated data depend on it, so it must never change.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import pyarrow.compute as pc
 from penstock.arrow import AnyArray, AnyChunked, AnyDictionary, first_chunk, numbers_in
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Words
-from penstock.kernels.splitmix import STRIDE, mix
+from penstock.kernels.segments import blocks
 from penstock.type_names import sql_type
 
 Column: TypeAlias = AnyArray | AnyChunked
@@ -214,3 +216,20 @@ def _text_bytes(texts: AnyArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.
     borders = numbers_in(offsets, np.int64)[large.offset : large.offset + len(large) + 1]
     flat = numbers_in(data, np.uint8)[borders[0] : borders[-1]]
     return np.diff(borders), flat
+
+
+STRIDE = np.uint64(0x9E3779B97F4A7C15)  # the step between the words that splitmix64 mixes
+
+
+def mix(words: Words) -> Words:
+    """Mix each word in place with a bijection in which every input bit affects every output bit; return the words."""
+    for rows in blocks(len(words)):
+        block = words[rows]
+        other = np.empty_like(block)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            np.right_shift(block, np.uint64(shift), out=other)
+            np.bitwise_xor(block, other, out=block)
+            np.multiply(block, np.uint64(factor), out=block)
+        np.right_shift(block, np.uint64(31), out=other)
+        np.bitwise_xor(block, other, out=block)
+    return words

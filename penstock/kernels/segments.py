@@ -1,5 +1,8 @@
 """Segments: ranges of rows that are reduced to one row each, such as the rows of a key and pane, or the panes of a
-window."""
+window.
+
+Block-wise work on columns, so that a block stays in the CPU cache from one step to the next.
+"""
 
 from __future__ import annotations
 
@@ -131,3 +134,11 @@ def masked(values: AnyArray, valid: npt.NDArray[np.bool_] | None) -> AnyArray:
     if valid is None or valid.all():
         return values
     return where(valid, values)
+
+
+_IN_CACHE = 1 << 15  # rows
+
+
+def blocks(rows: int) -> Iterator[slice]:
+    """Yield slices of `_IN_CACHE` rows that cover all rows. The last slice may extend past the end."""
+    return (slice(start, start + _IN_CACHE) for start in range(0, rows, _BLOCK))

@@ -14,10 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.kernels.arrays import Indices, Words
-from penstock.kernels.in_cache import blocks
-from penstock.kernels.order import group_by_pane
-from penstock.kernels.pane_ranks import PaneRanks
-from penstock.kernels.segments import Segments, Values
+from penstock.kernels.order import PaneRanks, group_by_pane
+from penstock.kernels.segments import Segments, Values, blocks
 
 _LEAST_ROWS, _MOST_ROWS = 1 << 12, 1 << 21  # below 2**21 rows, sums of 32-bit halves are exact as doubles
 _MOST_KEYS = 512

@@ -1,8 +1,12 @@
-"""Sorting rows in the order of state: by key hash, then by time."""
+"""Sorting rows in the order of state: by key hash, then by time.
+
+Coalescing of small tables, with bounded memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -59,3 +63,27 @@ def hashes_of(table: pa.Table) -> Words:
 def times_of(table: pa.Table) -> Times:
     """Return the column #time as an array."""
     return np.asarray(as_array(table.column(TIME)).to_numpy(), dtype=np.int64)
+
+
+_ROWS = 1 << 17  # tables of results are concatenated up to this many rows
+Rows = TypeVar("Rows", bound=Sized)
+
+
+def gathered(parts: Iterable[Rows], most: int) -> Iterator[list[Rows]]:
+    """Yield consecutive parts together, with up to `most` rows. A part with more rows comes alone; empty ones are
+    left out."""
+    waiting: list[Rows] = []
+    rows = 0
+    for part in filter(len, parts):
+        if waiting and rows + len(part) > most:
+            yield waiting
+            waiting, rows = [], 0
+        waiting.append(part)
+        rows += len(part)
+    if waiting:
+        yield waiting
+
+
+def in_blocks(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the same rows in fewer tables."""
+    return map(pa.concat_tables, gathered(tables, _ROWS))

@@ -14,9 +14,9 @@ from penstock.kernels.hash import canonical_keys, check_key_type, hash_columns, 
 from penstock.kernels.order import group_by_pane
 from penstock.kernels.segments import Segments
 from penstock.operators.arrange import arranged, hashes_of, merged, times_of
-from penstock.operators.protocol import Marks, Portion, ProbingOperator, Stored, WorkResult
-from penstock.operators.shapes import WholeRows
-from penstock.progress.mark import Mark
+from penstock.operators.protocol import Portion, ProbingOperator, Stored, WorkResult
+from penstock.operators.row_layout import WholeRows
+from penstock.progress.mark import Mark, Marks
 from penstock.types import time_values
 
 

@@ -17,11 +17,18 @@ from penstock.kernels.arrays import Flags, Times, Words
 from penstock.kernels.hash import as_array
 from penstock.kernels.order import group_by_pane
 from penstock.kernels.segments import Segments
-from penstock.operators.aggregates.measures import Measure
-from penstock.operators.aggregates.partials import Arrays, GroupPartials, check_time, hashes_and_words, take, words_of
+from penstock.operators.aggregates.measures import (
+    Arrays,
+    GroupPartials,
+    Measure,
+    check_time,
+    hashes_and_words,
+    take,
+    words_of,
+)
 from penstock.operators.arrange import arranged, hashes_of, times_of
-from penstock.operators.protocol import ClosingOperator, Marks, Portion, Stored, WorkResult
-from penstock.progress.mark import BEGIN, END, Mark
+from penstock.operators.protocol import ClosingOperator, Portion, Stored, WorkResult
+from penstock.progress.mark import BEGIN, END, Mark, Marks
 from penstock.state.runs import HASH, TIME
 from penstock.types import time_array, time_values
 

@@ -16,12 +16,9 @@ from typing import Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
-from penstock.progress.mark import Mark
+from penstock.progress.mark import Mark, Marks
 from penstock.state.grid import Grid
-from penstock.state.hash_ranges import HashRange
-from penstock.state.site_order import Order
-
-Marks = tuple[Mark, ...]  # one per track
+from penstock.state.hash_ranges import HashRange, Order
 
 
 @dataclass(frozen=True)
@@ -286,3 +283,27 @@ class Operator(Protocol):
     def output_marks(self, marks: Marks) -> Marks:
         """Return the marks of the result once all work is done up to `marks`, one for each of `output_times`."""
         ...
+
+
+class OnePort:
+    """Base of operators with one port and one track."""
+
+    @property
+    def ports(self) -> int:
+        return 1
+
+    @property
+    def tracks(self) -> int:
+        return 1
+
+
+class TwoPorts:
+    """Base of operators with two ports and one track per port."""
+
+    @property
+    def ports(self) -> int:
+        return 2
+
+    @property
+    def tracks(self) -> int:
+        return 2

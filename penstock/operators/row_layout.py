@@ -9,6 +9,9 @@ import pyarrow as pa
 from penstock.arrow import AnyArray, AnyChunked
 from penstock.kernels.arrays import Times, Words
 from penstock.operators.arrange import times_of
+from penstock.operators.completed import completed_below
+from penstock.operators.protocol import OnePort
+from penstock.progress.mark import Marks
 from penstock.state.runs import HASH, TIME
 from penstock.types import time_array
 
@@ -44,3 +47,38 @@ class RowLayout:
     def _kept(self) -> tuple[str, ...]:
         """Return the columns of `schema` that are stored."""
         return tuple(name for name in self.schema.names if name != self.time)
+
+
+class WholeRows(OnePort):
+    """Base of operators that emit input rows unchanged and drop them once the mark passes their time."""
+
+    time: str
+    input_schema: pa.Schema
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        return self.input_schema
+
+    @property
+    def reach(self) -> int:
+        return 0
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        return (self.time,)
+
+    def state_schema(self, port: int) -> pa.Schema:
+        return self._layout.state_schema
+
+    def expired_below(self, port: int, marks: Marks) -> int:
+        return completed_below(marks[0])
+
+    def span(self, port: int) -> int:
+        return 1
+
+    def output_marks(self, marks: Marks) -> Marks:
+        return marks
+
+    @property
+    def _layout(self) -> RowLayout:
+        return RowLayout(self.input_schema, self.time)

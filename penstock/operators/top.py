@@ -16,11 +16,10 @@ from penstock.kernels.order import group_by_pane
 from penstock.kernels.segments import Segments
 from penstock.operators.arrange import hashes_of, sorted_with, times_of
 from penstock.operators.completed import completed, completed_below, completes
-from penstock.operators.protocol import ClosingOperator, Marks, Portion, WorkResult
+from penstock.operators.protocol import ClosingOperator, OnePort, Portion, WorkResult
 from penstock.operators.row_layout import RowLayout
-from penstock.operators.shapes import OnePort
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
-from penstock.progress.mark import BEGIN, END
+from penstock.progress.mark import BEGIN, END, Marks
 from penstock.type_names import is_nested, sql_type
 from penstock.types import require_column, time_values
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from itertools import count
-
 from penstock.expr.text import text
 from penstock.expr.tree import Call, Column, Expr, Literal
 
@@ -27,10 +24,3 @@ def _own_name(expression: Expr) -> str | None:
         case Column(name) | Call("struct_extract", (_, Literal(str() as name))):
             return name
     return None
-
-
-def unique_name(name: str, taken: Collection[str]) -> str:
-    """Return `name`, or `name` with the first suffix _2, _3, ... that is not taken."""
-    if name not in taken:
-        return name
-    return next(numbered for i in count(2) if (numbered := f"{name}_{i}") not in taken)

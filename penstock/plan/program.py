@@ -12,14 +12,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from penstock.expr.tree import Expr, Named
-from penstock.operators.protocol import Marks, Operator
+from penstock.operators.protocol import Operator
 from penstock.operators.window.lateness import Closing, RowCloses
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import BatchFunction
-from penstock.plan.naming import unique_name
-from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, at
-from penstock.progress.rules import Rule
-from penstock.progress.substreams import low_water_mark
+from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, Marks, at
+from penstock.progress.rules import Rule, low_water_mark
+from penstock.types import unique_name
 
 SINK = -1  # the target of a branch that ends at the sink
 ROW_NUMBER = "#row"  # the column with the number of a row, if a subquery needs it

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from penstock.errors import ConfigError
 from penstock.progress.mark import BEGIN, Mark, at
-from penstock.progress.substreams import FINISHED, stream_mark
+from penstock.progress.rules import FINISHED, stream_mark
 
 LULL_STEPS = 10  # the mark of an idle source advances in steps of `idle_after / LULL_STEPS`
 

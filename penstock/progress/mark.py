@@ -47,3 +47,6 @@ def at(time: int) -> Mark:
 
 BEGIN = Mark(False, MIN_TIME)
 END = Mark(True, MAX_TIME)
+
+
+Marks = tuple[Mark, ...]  # one per track

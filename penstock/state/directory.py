@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from penstock.state.grid import Grid, cell_hashes
-from penstock.state.hash_ranges import HASH_END, Hashes, HashRange, Places, point
+from penstock.state.hash_ranges import HASH_END, Hashes, HashRange, Places, SiteOrder, point
 from penstock.state.hot_keys import NOBODY, Cells, taken_out
-from penstock.state.site_order import SiteOrder
 
 MOST_SPLIT = 1 << 14  # groups are split to give each grid cell its own group, until there are this many
 

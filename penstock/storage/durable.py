@@ -1,10 +1,15 @@
 """Durable writes: a crash leaves a file either complete or absent. The only place that syncs files and folders,
-at once or in background threads."""
+at once or in background threads.
+
+Opening regular files safely: no link is followed, no pipe is waited for, no device is read.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
+import stat
 import threading
 import uuid
 from collections.abc import Callable, Sequence
@@ -140,3 +145,58 @@ def _threads() -> ThreadPoolExecutor:
 
 
 os.register_at_fork(after_in_child=_threads.cache_clear)  # a child has none of its parent's threads
+
+
+class NotPlain(OSError):
+    """The path is not a regular file, or the file is larger than allowed."""
+
+
+def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Open a regular file and return its descriptor; raises NotPlain for anything else. O_NONBLOCK keeps the open of a
+    pipe from waiting for its other end."""
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotPlain("it is a symbolic link") from error
+        if error.errno in (errno.EISDIR, errno.ENXIO):
+            raise NotPlain(f"it is not a plain file but {_kind(os.lstat(path).st_mode)}") from error
+        raise
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise NotPlain(f"it is not a plain file but {_kind(mode)}")
+    return descriptor
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """Read a regular file of at most `most` bytes; raises NotPlain if it is larger."""
+    with os.fdopen(open_plain(path), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise NotPlain(f"it has {size:,} bytes, and there can be {most:,} at most")
+        return file.read(most)
+
+
+def reason(error: OSError) -> str:
+    """Return what is wrong without the path, which the message names anyway."""
+    return error.strerror or str(error)
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+_EPOCH_OF_NAME = re.compile(r"e(\d+)-")
+
+
+def staged_name(epoch: int, part: str, token: str, extension: str) -> str:
+    """Return the name of a file of an epoch. `token` is random: a name is never used twice."""
+    return f"e{epoch:012d}-{part}-{token}.{extension}"
+
+
+def epoch_of_name(name: str) -> int | None:
+    """Return the epoch of a file's name; None if the name has none."""
+    match = _EPOCH_OF_NAME.match(name)
+    return int(match[1]) if match else None

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from penstock.checkpoint.store import KEPT_MANIFESTS, Checkpoint, epoch_of_name, staged_name
+from penstock.checkpoint.store import KEPT_MANIFESTS, Checkpoint
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.progress.mark import BEGIN
 from penstock.state.directory import uniform
 from penstock.state.hash_ranges import EVERYTHING
 from penstock.state.model import Manifest, RangeMark, SiteState, Staged, SubqueryState, Totals
 from penstock.state.runs import RunFile, Slice
+from penstock.storage.durable import epoch_of_name, staged_name
 
 
 def _manifest(epoch: int, runs: list[str], staged: list[str]) -> Manifest:

@@ -10,10 +10,8 @@ import xxhash
 
 import penstock as ps
 from penstock.connectors.sinks.collected import CollectedSink, MemoryResults
-from penstock.connectors.sinks.files import COMPRESSIONS, FilesSink
-from penstock.connectors.sinks.hashed_file import what_is_wrong
-from penstock.connectors.sinks.record import Record, advance, claim, read_record
-from penstock.connectors.sinks.sink import RowWriter
+from penstock.connectors.sinks.files import COMPRESSIONS, FilesSink, Record, advance, claim, read_record
+from penstock.connectors.sinks.sink import RowWriter, what_is_wrong
 from penstock.connectors.sinks.terminal import rows_as_table
 from penstock.errors import ConfigError, SinkError
 

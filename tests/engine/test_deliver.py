@@ -18,10 +18,9 @@ from penstock.operators.window.aggregate import Measure, WindowAggregate
 from penstock.operators.window.windows import Window
 from penstock.plan.program import Subquery
 from penstock.state.directory import Directory, uniform
-from penstock.state.hash_ranges import point
+from penstock.state.hash_ranges import SiteOrder, point
 from penstock.state.hot_keys import Cells
 from penstock.state.runs import TIME
-from penstock.state.site_order import SiteOrder
 
 SCHEMAS = tuple(pa.schema([(f"ts{n}", pa.int64()), (f"v{n}", pa.int64())]) for n in range(2))
 ROWS = 200

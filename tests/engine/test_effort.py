@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.clock import TaskTime
 from penstock.engine.driver.effort import fastest_seconds, held_seconds, largest_backlog, whole_backlog
-from penstock.engine.wire.job import RouteReport, SiteReport, TaskTime
+from penstock.engine.wire.job import RouteReport, SiteReport
 from penstock.state.model import SiteState
 
 ROUTE = RouteReport("split-0", "x", 0, None, 10, 0, 0, 0, 0, (), TaskTime("w", 0.0, 1.0, {}))

@@ -23,7 +23,7 @@ from penstock.api.write import Ready
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.format import encode
 from penstock.checkpoint.lock import Lock
-from penstock.checkpoint.store import Checkpoint, epoch_of_name
+from penstock.checkpoint.store import Checkpoint
 from penstock.connectors.sinks.sink import RowWriter
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop
@@ -34,6 +34,7 @@ from penstock.events import EpochCommitted, Event
 from penstock.plan.compile.subqueries import compile_query
 from penstock.settings import Settings
 from penstock.storage import durable
+from penstock.storage.durable import epoch_of_name
 from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.testing import assert_same_rows
 from penstock.testing.ways import Way

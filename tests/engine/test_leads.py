@@ -6,13 +6,13 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from held_clock import Clock
 
 import penstock as ps
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
 from penstock.testing.ways import Way, random_way
 from tests.support.amounts import random_cases
+from tests.support.clock import SimulatedClock
 from tests.support.crashes import Place, Scenario, assert_exact, operator_scenario
 from tests.support.looping import looping, step_to_end
 from tests.support.queries.data import SECOND
@@ -71,7 +71,7 @@ def test_what_a_source_allows_to_be_late_counts_in_its_lead(max_lead: int, ahead
     assert_exact(scenario, place)
 
 
-def test_rows_that_came_while_their_source_was_held_back_are_not_late(place: Place, clock: Clock) -> None:
+def test_rows_that_came_while_their_source_was_held_back_are_not_late(place: Place, clock: SimulatedClock) -> None:
     """A substream shows no rows for long, but it is not idle: its source was not asked."""
     batches = _rows(range(100, 101)) + _rows(range(100, 130, 10)) + _rows(range(105, 106))
     two = ps.read.batches(
@@ -79,7 +79,7 @@ def test_rows_that_came_while_their_source_was_held_back_are_not_late(place: Pla
     )
     slow = ps.read.batches(_rows(range(0, 100)), time="ts", progress=ps.slack(0), name="slow")
     scenario = Scenario(two.join(slow, on="k", within="5s"), {"max_lead": SECOND})
-    with looping(scenario, place, Way(rows_per_epoch=2), InlineExecutor()) as (loop, _):
+    with looping(scenario, place, Way(rows_per_epoch=2), InlineExecutor(), clock) as (loop, _):
         while loop.step() is not Outcome.FINISHED:
             clock.now += 10.0
     assert loop.manifest.totals.late_rows == 0

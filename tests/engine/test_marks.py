@@ -5,10 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.marks import least, moved_to, normal, restricted, starting_marks
 from penstock.progress.mark import BEGIN, END, at
 from penstock.state.hash_ranges import HashRange
-from penstock.state.model import RangeMark
+from penstock.state.model import RangeMark, least, moved_to, normal, restricted, starting_marks
 
 SMALL = 16
 BORDERS = st.tuples(st.integers(0, SMALL - 1), st.integers(1, SMALL)).filter(lambda p: p[0] < p[1])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.connectors.bad_rows import divert_malformed
 from penstock.connectors.source import ReadResult
-from penstock.engine.task.exchange.late_rows import LateFor, LateRows
+from penstock.engine.task.exchange.deliver import LateFor, LateRows
 from penstock.engine.task.level import SplitReading
 from penstock.engine.wire.job import Output, RouteTask
 from penstock.errors import BadRowError, EvaluationError

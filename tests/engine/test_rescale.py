@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.driver.move_state import rehomed
-from penstock.engine.marks import moved_to, starting_marks
-from penstock.operators.protocol import Marks
-from penstock.progress.mark import at
+from penstock.progress.mark import Marks, at
 from penstock.state.directory import Directory, Group, uniform
 from penstock.state.hash_ranges import HashRange
-from penstock.state.model import SiteState, SubqueryState
+from penstock.state.model import SiteState, SubqueryState, moved_to, starting_marks
 from penstock.state.runs import RunFile, Slice
 
 CELLS, DEPTH = 64, 6  # the hash space in 64 cells, with a row in each

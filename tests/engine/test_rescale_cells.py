@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.driver.move_state import rehomed
-from penstock.engine.marks import starting_marks
 from penstock.state.directory import Directory, Group, uniform
 from penstock.state.hash_ranges import EVERYTHING, HashRange, remaining
 from penstock.state.hot_keys import Cells
-from penstock.state.model import SiteState, SubqueryState
+from penstock.state.model import SiteState, SubqueryState, starting_marks
 from penstock.state.runs import RunFile, Slice
 
 SITES, PORTS, DEPTH = 4, 2, 5

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.kernels import in_cache
 from penstock.kernels import order as aggregate_order
+from penstock.kernels import segments
 from penstock.kernels.order import group_by_key, group_by_pane, order_by_hash_and_time
 
 # Hashes that differ in their lowest bits only defeat every sort by prefix.
@@ -78,7 +78,7 @@ def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch, block: int) -> None
     hashes, keys = random.integers(0, 3, (2, 60), dtype=np.uint64)
     panes = random.integers(-2, 2, 60)
     whole = group_by_pane(hashes, panes, 1, [keys])
-    monkeypatch.setattr(in_cache, "_BLOCK", block)
+    monkeypatch.setattr(segments, "_IN_CACHE", block)
     cut = group_by_pane(hashes, panes, 1, [keys])
     assert np.array_equal(cut.lo, whole.lo)
     assert len(whole) == len(set(zip(hashes.tolist(), panes.tolist(), keys.tolist(), strict=True)))

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.operators.arrange import hashes_of, times_of
-from penstock.operators.protocol import Marks, Operator, Portion, Stored
-from penstock.progress.mark import BEGIN
+from penstock.operators.protocol import Operator, Portion, Stored
+from penstock.progress.mark import BEGIN, Marks
 from penstock.state.hash_ranges import EVERYTHING, HashRange
 from penstock.types import time_values
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from penstock.operators.arrange import order_of
 from penstock.operators.band_join.join import BandJoin
-from penstock.operators.protocol import Marks, Portion, Stored
-from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, at
+from penstock.operators.protocol import Portion, Stored
+from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, Marks, at
 from penstock.state.hash_ranges import HASH_END, HashRange
 from penstock.state.runs import HASH, TIME
 from penstock.types import time_values

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.operators.protocol import Stored
-from penstock.operators.window.panes import apart
+from penstock.operators.window.windows import apart
 from penstock.progress.mark import MAX_TIME, MIN_TIME
 
 tables = st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=6), max_size=5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from penstock.operators.gather import gathered, in_blocks
+from penstock.operators.arrange import gathered, in_blocks
 
 
 def test_parts_are_gathered_up_to_the_most_rows_and_a_larger_one_comes_alone() -> None:

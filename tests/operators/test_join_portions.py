@@ -12,8 +12,8 @@ import pytest
 from penstock.errors import QueryError
 from penstock.operators.band_join.join import BandJoin
 from penstock.operators.bands import Band
-from penstock.operators.protocol import Marks, Portion, Stored
-from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
+from penstock.operators.protocol import Portion, Stored
+from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Marks, at
 from penstock.state.runs import TIME
 from penstock.type_names import TIMESTAMP
 

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.operators.aggregates.measures import Measure
 from penstock.operators.protocol import Portion, Stored
-from penstock.operators.window import panes as aggregate_panes
+from penstock.operators.window import windows as aggregate_panes
 from penstock.operators.window.aggregate import WindowAggregate
 from penstock.operators.window.windows import Window
 from penstock.progress.mark import BEGIN, END, Mark, at

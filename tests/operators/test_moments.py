@@ -9,8 +9,8 @@ from penstock.errors import QueryError
 from penstock.operators.aggregates.measures import Measure
 from penstock.operators.arrange import times_of
 from penstock.operators.equal_times import EqualTimesAggregate
-from penstock.operators.protocol import Marks, Portion, Stored
-from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
+from penstock.operators.protocol import Portion, Stored
+from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Marks, at
 
 SCHEMA = pa.schema([("k", pa.string()), ("s", pa.int64()), ("t", pa.timestamp("us")), ("v", pa.int64())])
 COUNT = (Measure("rows", "count", None),)

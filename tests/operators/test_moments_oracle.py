@@ -15,8 +15,7 @@ from test_aggregate_oracle import POOLS, SQL, assert_same, columns, functions_fo
 
 from penstock.operators.aggregates.measures import Measure
 from penstock.operators.equal_times import EqualTimesAggregate
-from penstock.operators.protocol import Marks
-from penstock.progress.mark import BEGIN, END, Mark, at
+from penstock.progress.mark import BEGIN, END, Mark, Marks, at
 from penstock.types import time_array, time_values
 
 DUCKDB = duckdb.connect(config={"threads": 1})

@@ -13,10 +13,10 @@ from penstock.errors import QueryError
 from penstock.expr.text import text
 from penstock.expr.tree import Call, Column, Expr, Literal
 from penstock.operators.arrange import times_of
-from penstock.operators.protocol import Marks, Portion, Stored
+from penstock.operators.protocol import Portion, Stored
 from penstock.operators.theta_join import pairs as theta_pairs
 from penstock.operators.theta_join.last_rows import LastRowsJoin
-from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, at
+from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Marks, at
 
 LEFT = pa.schema([("ta", pa.int64()), ("x", pa.int64()), ("#row", pa.int64())])
 RIGHT = pa.schema([("tb", pa.int64()), ("y", pa.int64()), ("#row", pa.int64())])

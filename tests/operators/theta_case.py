@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.operators.arrange import hashes_of, order_of, times_of
-from penstock.operators.protocol import ClosingOperator, Marks, Operator, Portion, Stored
-from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, at
+from penstock.operators.protocol import ClosingOperator, Operator, Portion, Stored
+from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, Marks, at
 from penstock.state.hash_ranges import HASH_END, HashRange
 from penstock.types import time_values
 

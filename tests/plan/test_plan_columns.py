@@ -11,9 +11,10 @@ import pytest
 from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal, Named
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import Aggregate, Aggregation, Filter, Project, Source
-from penstock.plan.naming import aggregate_name, default_name, unique_name
+from penstock.plan.naming import aggregate_name, default_name
 from penstock.plan.schema import columns_of_node, time_column, time_type
 from penstock.progress.rules import Ordered
+from penstock.types import unique_name
 
 A, TS = Column("a"), Column("ts")
 SOURCE = Source("s", pa.schema([("a", pa.int32()), ("ts", pa.timestamp("us"))]), "ts", Ordered(), None)  # type: ignore[arg-type]

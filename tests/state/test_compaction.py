@@ -6,9 +6,8 @@ from random import Random
 
 import pytest
 
-from penstock.state.compaction import FAN, MOST_SLICES, choose
 from penstock.state.hash_ranges import EVERYTHING
-from penstock.state.runs import RunFile, Slice
+from penstock.state.runs import FAN, MOST_SLICES, RunFile, Slice, choose
 
 WINDOW = 60
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.state.directory import Directory, groups_of_depths, uniform
-from penstock.state.hash_ranges import HASH_END
+from penstock.state.hash_ranges import HASH_END, MOST_BITS
 from penstock.state.hot_keys import Cells
-from penstock.state.site_order import MOST_BITS
 
 SITES = 4
 DEPTHS = st.sampled_from([[1, 1], [2, 2, 2, 3, 3], [1, 4, 4, 3, 2], [4] * 16, [1, 2, 3, 4, 5, 6, 7, 8, 8]])

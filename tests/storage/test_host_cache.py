@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.checkpoint.store import staged_name
 from penstock.errors import CorruptCheckpointError, PenstockError
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
 from penstock.state.runs import HASH, TIME, RunFile, Slice
-from penstock.storage import blocks
+from penstock.storage import run_files
 from penstock.storage.cache import cached_run
 from penstock.storage.cache import host as host_cache
 from penstock.storage.cache.host import Fetching, HostCache, cache_root
+from penstock.storage.durable import staged_name
 from penstock.storage.run_files import OpenRuns, write_run
 
 ROWS = 16_000
@@ -31,7 +31,7 @@ MOST = 1 << 30
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "BLOCK", 4096)
+    monkeypatch.setattr(run_files, "BLOCK", 4096)
 
 
 @pytest.fixture

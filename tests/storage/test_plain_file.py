@@ -10,7 +10,7 @@ import pytest
 
 from penstock.checkpoint.lock import Lock, in_use
 from penstock.errors import CheckpointError
-from penstock.storage.plain_file import NotPlain, open_plain, read_plain
+from penstock.storage.durable import NotPlain, open_plain, read_plain
 
 OTHERS: dict[str, Callable[[Path], None]] = {
     "a folder": Path.mkdir,

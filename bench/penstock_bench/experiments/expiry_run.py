@@ -10,10 +10,9 @@ from pathlib import Path
 
 import penstock as ps
 from penstock.engine.driver.loop import EpochLoop
-from penstock.engine.marks import least
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.operators.protocol import Operator
-from penstock.state.model import SiteState
+from penstock.state.model import SiteState, least
 from penstock.state.runs import Slice
 from penstock_bench.experiments.part import serve
 from penstock_bench.experiments.scripted import ScriptedConnector, Step

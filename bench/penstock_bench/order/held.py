@@ -12,13 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.engine.marks import least
 from penstock.kernels.arrays import Times
 from penstock.operators.arrange import times_of
 from penstock.operators.protocol import Operator
 from penstock.operators.reorder import Reorder
 from penstock.plan.program import Program
-from penstock.state.model import Manifest, SiteState
+from penstock.state.model import Manifest, SiteState, least
 from penstock.state.runs import Slice
 from penstock.storage.run_files import OpenRuns
 

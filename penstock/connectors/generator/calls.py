@@ -23,7 +23,7 @@ from penstock.arrow import AnyArray, schema_of
 from penstock.connectors.recorded import Count, recorded, unusable
 from penstock.connectors.source import Offer, ReadResult
 from penstock.errors import ConfigError
-from penstock.kernels.splitmix import STRIDE, mix
+from penstock.kernels.hash import STRIDE, mix
 from penstock.type_names import TIMESTAMP
 from penstock.types import conform, time_array
 

@@ -7,15 +7,13 @@ from dataclasses import replace
 
 from penstock.connectors.source import Offer
 from penstock.engine.driver.effort import Reports, whole_backlog
-from penstock.engine.marks import behind, least, starting_marks
 from penstock.engine.wire.job import EpochJob, RouteReport, SiteReport
 from penstock.events import EpochCommitted
-from penstock.operators.protocol import Marks
 from penstock.plan.program import Feed, Program, Subquery
-from penstock.progress.mark import END, Mark, at
-from penstock.progress.substreams import advance, low_water_mark, stream_mark
+from penstock.progress.mark import END, Mark, Marks, at
+from penstock.progress.rules import advance, low_water_mark, stream_mark
 from penstock.state.directory import Directory
-from penstock.state.model import Manifest, SiteState, SourceState, SubqueryState, Totals
+from penstock.state.model import Manifest, SiteState, SourceState, SubqueryState, Totals, behind, least, starting_marks
 
 
 def next_manifest(

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 from penstock.balance.flushing import Flushing
+from penstock.clock import Stopwatch
 from penstock.engine.wire.job import RouteReport, SiteReport
-from penstock.events import Event, JoinExplodes
+from penstock.events import EpochTimed, Event, JoinExplodes, TaskTimed
 
 Reports = Sequence[RouteReport | SiteReport]
 
@@ -89,3 +90,20 @@ class Explosions:
             for found in report.explosions:
                 self._known[report.subquery] |= {found.hash}
                 self._tell(JoinExplodes(epoch, report.subquery, found.key, found.rows, found.combinations))
+
+
+def epoch_timed(epoch: int, driver: Stopwatch, reports: Iterable[RouteReport | SiteReport]) -> EpochTimed:
+    """Return the event with the times of an epoch; the start of each task is given in seconds since the epoch began."""
+    tasks = tuple(
+        TaskTimed(
+            name=report.producer,
+            kind="route" if isinstance(report, RouteReport) else "site",
+            worker=report.time.worker,
+            started=report.time.started - driver.started,
+            seconds=report.time.seconds,
+            steps=report.time.steps,
+            fetched=report.fetched if isinstance(report, SiteReport) else 0,
+        )
+        for report in reports
+    )
+    return EpochTimed(epoch, driver.seconds, driver.steps, tasks)

@@ -7,11 +7,10 @@ so the cells can be merged. Spreading need not wait: pending rows stay pending i
 
 from __future__ import annotations
 
-from penstock.engine.marks import restricted
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import point
 from penstock.state.hot_keys import Cells, too_wide
-from penstock.state.model import SubqueryState
+from penstock.state.model import SubqueryState, restricted
 
 
 def ready(state: SubqueryState, cells: Cells) -> bool:

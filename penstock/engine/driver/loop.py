@@ -14,16 +14,15 @@ from penstock.balance.flushing import IdleBudget
 from penstock.balance.intake.admission import EPOCH_SECONDS
 from penstock.balance.intake.lead import LeadOfSource
 from penstock.balance.stats import RoundStats
-from penstock.clock import SYSTEM_CLOCK, Clock
+from penstock.clock import SYSTEM_CLOCK, Clock, Stopwatch
 from penstock.engine.driver.adapt import Adaptation
 from penstock.engine.driver.commit import epoch_committed, has_pending, next_manifest, source_states
-from penstock.engine.driver.effort import Explosions, flushed_seconds, only_put_off
+from penstock.engine.driver.effort import Explosions, epoch_timed, flushed_seconds, only_put_off
 from penstock.engine.driver.executor import Executor, Room, disagreement, inconsistent, successes
 from penstock.engine.driver.grids import GriddedProgram
 from penstock.engine.driver.intake import Intake, SourceIntake
 from penstock.engine.driver.planner import EpochPlanner
 from penstock.engine.driver.recovery import Recovered, ignore
-from penstock.engine.stopwatch import Stopwatch, epoch_timed
 from penstock.engine.task.site.loads import round_of
 from penstock.engine.wire.job import (
     EpochJob,

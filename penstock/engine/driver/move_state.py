@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.engine.driver.gathering import ready
-from penstock.engine.marks import normal, restricted
 from penstock.progress.mark import Mark
-from penstock.progress.substreams import low_water_mark
+from penstock.progress.rules import low_water_mark
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, common, joined, point, remaining
 from penstock.state.hot_keys import Cells, too_wide
-from penstock.state.model import SiteState, SubqueryState
+from penstock.state.model import SiteState, SubqueryState, normal, restricted
 from penstock.state.runs import Slice, about_bytes, join_neighbours, restrict
 
 Ranges = Sequence[HashRange]

@@ -10,18 +10,16 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.connectors.sinks.files import FilesSink
-from penstock.connectors.sinks.hashed_file import what_is_wrong
-from penstock.connectors.sinks.record import Record, advance, claim, read_record, sweep
-from penstock.connectors.sinks.sink import SinkConnector
+from penstock.connectors.sinks.files import FilesSink, Record, advance, claim, read_record, sweep
+from penstock.connectors.sinks.sink import SinkConnector, what_is_wrong
 from penstock.engine.driver.standing import BAD, LATE, RESULTS, Found, published_upto, rows_of
 from penstock.engine.wire.job import Output
 from penstock.errors import CorruptCheckpointError
 from penstock.plan.compile.subqueries import Query
-from penstock.plan.naming import unique_name
 from penstock.settings import Settings
 from penstock.state.model import Manifest, Staged
 from penstock.storage.faults import FaultPoint, reach
+from penstock.types import unique_name
 
 
 class Outputs:

@@ -19,8 +19,7 @@ from penstock.plan.explain.plan import explain
 from penstock.plan.fingerprint import describe
 from penstock.plan.program import Program, Subquery
 from penstock.state.model import Manifest, SiteState
-from penstock.storage.durable import write_new
-from penstock.storage.plain_file import read_plain
+from penstock.storage.durable import read_plain, write_new
 
 NAME = "query.json"
 QUERY_FORMAT = 1

@@ -17,13 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.clock import Clock
+from penstock.clock import Clock, Stopwatch
 from penstock.connectors.bad_rows import as_text, bad_table
 from penstock.connectors.source import BAD_ROWS_SCHEMA
-from penstock.engine.stopwatch import Stopwatch
 from penstock.engine.task.exchange.branches import Branches
-from penstock.engine.task.exchange.deliver import writer_for
-from penstock.engine.task.exchange.late_rows import LateRows
+from penstock.engine.task.exchange.deliver import LateRows, writer_for
 from penstock.engine.task.site.step import site_step
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import (

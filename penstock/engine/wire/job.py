@@ -10,6 +10,7 @@ from pathlib import Path
 from penstock.arrow import Compression, FileFormat
 from penstock.balance.flushing import EAGERLY, Flushing
 from penstock.balance.stats import SiteStatistics
+from penstock.clock import TaskTime
 from penstock.connectors.source import Split
 from penstock.engine.wire.blob import Blob
 from penstock.errors import PenstockError
@@ -154,16 +155,6 @@ class EpochJob:
         return (
             replace(restricted, other_runs=self.runs_in_use - restricted.runs_in_use) if with_other_runs else restricted
         )
-
-
-@dataclass(frozen=True)
-class TaskTime:
-    """The start of a task, by the clock of its host, and its duration, in total and by step, all in seconds."""
-
-    worker: str
-    started: float
-    seconds: float
-    steps: dict[str, float]
 
 
 @dataclass(frozen=True)

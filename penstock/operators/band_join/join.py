@@ -24,9 +24,9 @@ from penstock.operators.band_join.match import Matcher
 from penstock.operators.band_join.pieces import Port, with_keys
 from penstock.operators.band_join.work import JoinWork
 from penstock.operators.bands import Band, Leads, leads
-from penstock.operators.protocol import Explosion, Marks, Portion, ProbingOperator, WorkResult
+from penstock.operators.protocol import Explosion, Portion, ProbingOperator, WorkResult
 from penstock.operators.theta_join.ranges import band_ranges
-from penstock.progress.mark import saturate
+from penstock.progress.mark import Marks, saturate
 from penstock.state.hash_ranges import point
 from penstock.type_names import sql_type
 from penstock.types import is_time_type, require_column

@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.operators.bands import Leads
-from penstock.operators.protocol import Marks
-from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark
+from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, Marks
 
 PRESERVED = {"inner": (), "left": (0,), "right": (1,), "full": (0, 1), "semi": (), "anti": (0,)}
 JUDGED = {**PRESERVED, "semi": (0,)}  # ports whose rows are emitted depending on whether they have a partner

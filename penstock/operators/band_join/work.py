@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.kernels.arrays import Flags
-from penstock.operators.arrange import merged
+from penstock.operators.arrange import gathered, in_blocks, merged
 from penstock.operators.band_join.lifetimes import PRESERVED, Lifetimes
 from penstock.operators.band_join.match import Matcher
 from penstock.operators.band_join.pieces import Piece, fresh_piece, pieces_of, with_keys, without_keys
-from penstock.operators.gather import gathered, in_blocks
 from penstock.operators.protocol import Portion, WorkResult
 from penstock.progress.mark import MIN_TIME
 

@@ -25,10 +25,10 @@ from penstock.kernels.arrays import Flags, Indices, Times, Words
 from penstock.kernels.hash import as_array
 from penstock.kernels.order import group_by_key, order_by_hash_and_time
 from penstock.kernels.segments import Segments
-from penstock.operators.aggregates.measures import Measure
-from penstock.operators.aggregates.partials import (
+from penstock.operators.aggregates.measures import (
     Arrays,
     GroupPartials,
+    Measure,
     check_time,
     hashes_and_words,
     picked,
@@ -36,11 +36,10 @@ from penstock.operators.aggregates.partials import (
     words_of,
 )
 from penstock.operators.arrange import arranged, hashes_of, order_of, times_of
-from penstock.operators.protocol import ClosingOperator, Marks, Portion, Stored, WorkResult
-from penstock.operators.shapes import OnePort
+from penstock.operators.protocol import ClosingOperator, OnePort, Portion, Stored, WorkResult
 from penstock.operators.window.kinds import Session
 from penstock.operators.window.lateness import SINCE
-from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, saturate
+from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, Marks, saturate
 from penstock.state.runs import HASH, TIME
 from penstock.types import time_array, time_values
 

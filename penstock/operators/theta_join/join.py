@@ -15,17 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.expr.tree import Expr
-from penstock.operators.arrange import hashes_of, merged, order_of, times_of
+from penstock.operators.arrange import gathered, hashes_of, merged, order_of, times_of
 from penstock.operators.bands import Band, Leads, leads
-from penstock.operators.gather import gathered
-from penstock.operators.protocol import Marks, Portion, ProbingOperator, Stored, WorkResult
-from penstock.operators.shapes import TwoPorts
+from penstock.operators.protocol import Portion, ProbingOperator, Stored, TwoPorts, WorkResult
 from penstock.operators.theta_join.condition import Conjunct, check_condition, parts_of
 from penstock.operators.theta_join.grid import OnGrid, check_grid, codes_of, with_code
 from penstock.operators.theta_join.pairs import Encounter, joined
 from penstock.operators.theta_join.ranges import band_ranges
 from penstock.operators.theta_join.schema import check_inputs, output_time, result_schema, stored_columns
-from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, saturate
+from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, Marks, saturate
 from penstock.state.grid import Grid, grid_for
 from penstock.types import time_values
 

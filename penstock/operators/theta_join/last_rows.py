@@ -18,13 +18,12 @@ from penstock.errors import QueryError
 from penstock.expr.tree import Expr
 from penstock.kernels.hash import as_array
 from penstock.operators.arrange import hashes_of, merged, order_of, times_of
-from penstock.operators.protocol import ClosingOperator, Marks, Portion, Stored, WorkResult
-from penstock.operators.shapes import TwoPorts
+from penstock.operators.protocol import ClosingOperator, Portion, Stored, TwoPorts, WorkResult
 from penstock.operators.theta_join.condition import Conjunct, check_condition, parts_of
 from penstock.operators.theta_join.grid import CODE, GridCells, OnGrid, codes_of, lanes_of, with_code
 from penstock.operators.theta_join.pairs import Encounter, joined
 from penstock.operators.theta_join.schema import check_inputs, output_time, result_schema, stored_columns
-from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark
+from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, Marks
 from penstock.state.grid import Grid
 from penstock.state.hash_ranges import point
 from penstock.types import require_column, time_values

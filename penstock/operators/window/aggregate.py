@@ -29,18 +29,14 @@ from penstock.kernels.hash import (
 from penstock.kernels.order import GroupedRows, group_by_key, group_by_pane
 from penstock.kernels.segments import Segments, one_by_one
 from penstock.kernels.tallies import group
-from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of
-from penstock.operators.aggregates.partials import take
-from penstock.operators.arrange import arranged, times_of
-from penstock.operators.gather import in_blocks
-from penstock.operators.protocol import KeepsTimesApart, Marks, Portion, Stored, WorkResult
-from penstock.operators.shapes import OnePort
-from penstock.operators.window.lateness import MISSED, Missing, in_words, of_same_hash, windows_of_each, with_missed
-from penstock.operators.window.panes import apart, chosen, closing_starts, in_some_window, windows_over
-from penstock.operators.window.windows import Window
-from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, at, saturate
+from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of, take
+from penstock.operators.arrange import arranged, in_blocks, times_of
+from penstock.operators.protocol import KeepsTimesApart, OnePort, Portion, Stored, WorkResult
+from penstock.operators.window.lateness import MISSED, Missing, of_same_hash, windows_of_each, with_missed
+from penstock.operators.window.windows import Window, apart, chosen, closing_starts, in_some_window, windows_over
+from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, Marks, at, saturate
+from penstock.state.hash_ranges import Order, by_hash
 from penstock.state.runs import HASH, TIME
-from penstock.state.site_order import Order, by_hash
 from penstock.type_names import sql_type
 from penstock.types import is_time_type, require_column, time_array, time_values
 
@@ -136,7 +132,7 @@ class WindowAggregate(OnePort, KeepsTimesApart):
         encoded = [key.dictionary_encode() if is_text(key.type) else key for key in keys]
         hashes = hash_columns(encoded, self.hash_bits, length=len(times))
         panes, missed = self.window.pane_starts(times), self._missed(rows)
-        groups = group(order(hashes), panes, self.window.pane, [*self._words(encoded), *in_words(missed)])
+        groups = group(order(hashes), panes, self.window.pane, [*self._words(encoded), *_in_words(missed)])
         columns = {name: None if name is None else as_array(rows.column(name)) for _, name in self._plan}
         parts = [p.kernel.of_rows(columns[p.column], times, groups) for p in self._plan.values()]
         return self._partial_table(order, hashes, panes, keys, groups, parts, missed)
@@ -155,7 +151,7 @@ class WindowAggregate(OnePort, KeepsTimesApart):
         table = pa.concat_tables(filled)
         hashes, panes, keys = self._split(table)
         missed = self._missed(table)
-        groups = group_by_pane(order(hashes), panes, self.window.pane, [*self._words(keys), *in_words(missed)])
+        groups = group_by_pane(order(hashes), panes, self.window.pane, [*self._words(keys), *_in_words(missed)])
         if groups.order is None and len(groups) == table.num_rows:
             return table
         parts = [p.kernel.merge(p.of(table), groups) for p in self._plan.values()]
@@ -313,3 +309,8 @@ def _between(partials: pa.Table, least: int, below: int) -> pa.Table:
     times = as_array(partials.column(TIME)).to_numpy()
     inside = (times >= least) & (times < below)
     return partials if inside.all() else chosen(partials, inside)
+
+
+def _in_words(missed: Missing | None) -> list[Words]:
+    """Return the words that distinguish partials of one key and pane by the number of missed windows."""
+    return [] if missed is None else [missed.astype(np.uint64)]

@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from penstock.kernels.arrays import Flags, Indices, Times, Words
 from penstock.operators.window.kinds import Session
-from penstock.operators.window.panes import BLOCK
-from penstock.operators.window.windows import Window
+from penstock.operators.window.windows import BLOCK, Window
 from penstock.progress.mark import MAX_TIME, Mark, saturate
 from penstock.types import time_values
 
@@ -123,11 +122,6 @@ def with_missed(rows: pa.Table) -> pa.Table:
     if MISSED in rows.column_names:
         return rows
     return rows.append_column(MISSED, pa.array(np.zeros(rows.num_rows, np.int32)))
-
-
-def in_words(missed: Missing | None) -> list[Words]:
-    """Return the words that distinguish partials of one key and pane by the number of missed windows."""
-    return [] if missed is None else [missed.astype(np.uint64)]
 
 
 def of_same_hash(hashes: Words, some: Flags) -> Flags:

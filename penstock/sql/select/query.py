@@ -13,7 +13,6 @@ from penstock.errors import QueryError
 from penstock.expr.tree import Column, Expr, Named
 from penstock.expr.walk import columns_of, substitute
 from penstock.plan.logical import Node, Project
-from penstock.plan.naming import unique_name
 from penstock.plan.schema import WINDOW_COLUMNS, WINDOW_START, columns_of_node, times_of
 from penstock.sql.names.aggregate_names import has_aggregate
 from penstock.sql.parse.refusals import check_clauses, check_distinct, not_a_select
@@ -27,6 +26,7 @@ from penstock.sql.select.slots import NUMBER, NUMBER_NAME
 from penstock.sql.streams.ranked import Ranked, bounded, require_time
 from penstock.sql.streams.stream import Context, Planned, stream_of_plan, whole
 from penstock.sql.streams.union import once, plan_union
+from penstock.types import unique_name
 
 
 def plan_whole(query: exp.Expr, context: Context) -> Node:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.expr.tree import Column, Expr
-from penstock.plan.naming import default_name, unique_name
+from penstock.plan.naming import default_name
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import Scope
 from penstock.sql.parse.place import ScriptText
 from penstock.sql.parse.tree import extra_parts, place_of
 from penstock.sql.select.slots import NUMBER_NAME, NumberSlot
+from penstock.types import unique_name
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from penstock.expr.tree import Column, Expr, Named
 from penstock.operators.window.kinds import RowWindow, Session
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import AssignWindows, Node, Project
-from penstock.plan.naming import unique_name
 from penstock.plan.schema import WINDOW_COLUMNS, columns_of_node, time_type
 from penstock.sql.joins.time_bounds import within
 from penstock.sql.joins.tree import Leaf, Tree, leaves_of
 from penstock.sql.streams.stream import FromStream, whole
+from penstock.types import unique_name
 
 _EACH = "write a window on each of them, as in FROM a [RANGE 3 MINUTES], b [RANGE 2 MINUTES]"
 _BEHIND = "write the window of an aggregate over a join after the select list"

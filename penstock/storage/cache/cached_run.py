@@ -19,10 +19,9 @@ from penstock.arrow import AnyArray, first_chunk, numbers_in
 from penstock.errors import CorruptCheckpointError
 from penstock.state.hash_ranges import HashRange
 from penstock.state.runs import HASH, RunFile
-from penstock.storage.blocks import Blocks
-from penstock.storage.plain_file import open_plain, read_plain
+from penstock.storage.durable import open_plain, read_plain
 from penstock.storage.run_content import is_sorted, wrong_form
-from penstock.storage.run_files import OpenRun, corrupt, open_run, write_all
+from penstock.storage.run_files import Blocks, OpenRun, corrupt, open_run, write_all
 
 SOME, HAVE = ".some", ".have"  # the present blocks, each at its offset; and one byte per block: is it present
 PORTION = 1 << 22  # bytes that are fetched between two calls of `Breathe`

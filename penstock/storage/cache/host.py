@@ -19,12 +19,10 @@ from typing import Protocol
 import pyarrow as pa
 import xxhash
 
-from penstock.checkpoint.store import epoch_of_name
 from penstock.errors import PenstockError, StorageError
 from penstock.state.runs import HASH, Slice
 from penstock.storage.cache.cached_run import HAVE, SOME, Breathe, CachedRun, PartialRun, WholeRun, cached_run
-from penstock.storage.durable import make_private_folder
-from penstock.storage.plain_file import open_plain
+from penstock.storage.durable import epoch_of_name, make_private_folder, open_plain
 from penstock.storage.run_files import open_run, write_all
 
 EXECUTOR = "executor"  # instead of a folder: a cache in the folder that Spark gives to each executor

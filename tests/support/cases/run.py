@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 from penstock.api.handle import Run
 from penstock.api.run_options import read_run_options
 from penstock.api.write import Ready
-from penstock.checkpoint.store import epoch_of_name
 from penstock.connectors.sinks.collected import CollectedSink
 from penstock.connectors.source import BAD_ROWS_SCHEMA
 from penstock.errors import PenstockError
@@ -22,6 +21,7 @@ from penstock.events import EpochCommitted
 from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.logical import Node, Sink, Source, inputs_of
 from penstock.sql import Script, parse_script
+from penstock.storage.durable import epoch_of_name
 from penstock.testing.ways import Way
 from tests.support.cases.input import Epochs
 from tests.support.cases.source import CaseConnectors

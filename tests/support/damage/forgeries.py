@@ -19,7 +19,7 @@ import xxhash
 
 from penstock.arrow import first_chunk
 from penstock.state.runs import HASH, TIME
-from penstock.storage.blocks import block_checksums
+from penstock.storage.run_files import block_checksums
 from tests.support.damage.kinds import Damage, NotApplicable
 
 _TIMES = ("at", "min_time", "median_time", "max_time")

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from penstock.engine.task.exchange.deliver import are_scattered, blobs_for_sites, writer_for
-from penstock.engine.task.exchange.late_rows import LateFor
+from penstock.engine.task.exchange.deliver import LateFor, are_scattered, blobs_for_sites, writer_for
 from penstock.engine.task.exchange.steps import run_branches, run_steps
 from penstock.engine.wire.blob import Header
 from penstock.engine.wire.job import EpochJob, Message
@@ -23,8 +22,8 @@ from penstock.operators.protocol import ClosingOperator, Orderable
 from penstock.operators.window.lateness import RowCloses, missed, told
 from penstock.plan.program import PLACE, SINK, AssignWindowsStep, Branch, ProjectStep, Step, Subquery
 from penstock.progress.mark import BEGIN, Mark
+from penstock.state.hash_ranges import SiteOrder
 from penstock.state.model import Staged
-from penstock.state.site_order import SiteOrder
 from penstock.storage.durable import Sync, sync_file
 
 _ROWS = 1 << 20  # about the most rows that one run of the steps yields, and the rows that are combined at once

@@ -21,8 +21,9 @@ from penstock.engine.task.site.view import StateView
 from penstock.engine.task.site.working import Work, Worked
 from penstock.engine.wire.job import EpochJob, RouteReport, SiteReport
 from penstock.operators.arrange import hashes_of
-from penstock.operators.protocol import KeepsTimesApart, Marks, ProbingOperator, may_cut
+from penstock.operators.protocol import KeepsTimesApart, ProbingOperator, may_cut
 from penstock.plan.program import Subquery
+from penstock.progress.mark import Marks
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import Hashes, HashRange, common, point, remaining
 from penstock.state.hot_keys import Cells

@@ -12,23 +12,21 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from penstock.balance.stats import SiteStatistics
-from penstock.clock import Clock
-from penstock.engine.marks import least
-from penstock.engine.stopwatch import Stopwatch
+from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
 from penstock.engine.task.site.loads import Telling
 from penstock.engine.task.site.merge import Arrived, Held, merge, release, site_marks, state_rows
-from penstock.engine.task.site.run_access import run_access
-from penstock.engine.task.site.storing import RunSchemas, Storage, alive, of_port, spread_anew
+from penstock.engine.task.site.storing import RunSchemas, Storage, alive, of_port, run_access, spread_anew
 from penstock.engine.task.site.view import StateView, state_view
 from penstock.engine.task.site.working import AllMarks, Work
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, SiteReport, SiteResult, site_producer
 from penstock.operators.arrange import hashes_of
-from penstock.operators.protocol import Gridded, KeepsTimesApart, Marks, ProbingOperator
-from penstock.progress.substreams import low_water_mark
+from penstock.operators.protocol import Gridded, KeepsTimesApart, ProbingOperator
+from penstock.progress.mark import Marks
+from penstock.progress.rules import low_water_mark
 from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, remaining
-from penstock.state.model import SiteState
+from penstock.state.model import SiteState, least
 from penstock.state.runs import Slice, about, restrict
 from penstock.storage.durable import BackgroundSync
 from penstock.storage.faults import FaultPoint, reach

@@ -2,30 +2,142 @@
 
 The query determines the columns that a run must have: those of state rows, or of rows in the form in which they are
 sent.
+
+Access of a site to its runs: in place, or through the cache of its host.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 
-from penstock.checkpoint.store import staged_name
 from penstock.engine.task.exchange.branches import travelling
 from penstock.engine.task.exchange.steps import run_steps
-from penstock.engine.task.site.run_access import OPEN_RUNS, InPlace, RunAccess
+from penstock.engine.wire.job import EpochJob
 from penstock.operators.arrange import hashes_of, times_of
 from penstock.operators.protocol import Gridded, Stored
 from penstock.plan.program import ROW_NUMBER, Feed, Program, Subquery
-from penstock.state.compaction import MOST_SLICES, choose
 from penstock.state.hash_ranges import Hashes, HashRange
 from penstock.state.model import SiteState
-from penstock.state.runs import RunFile, Slice
-from penstock.storage.durable import Sync, sync_file
-from penstock.storage.run_files import corrupt, write_run
+from penstock.state.runs import MOST_SLICES, RunFile, Slice, choose
+from penstock.storage.cache.host import Fetcher, Fetching, HostCache, cache_root
+from penstock.storage.durable import Sync, staged_name, sync_file
+from penstock.storage.run_files import Copy, OpenRuns, corrupt, write_run
+
+OPEN_RUNS = OpenRuns()  # one per process: a reused worker keeps its runs open
+
+
+class RunAccess(Protocol):
+    """Access to the runs that one site reads in one epoch."""
+
+    @property
+    def copy(self) -> Copy | None:
+        """Return the function that also gets the content of new runs, if any."""
+        ...
+
+    def is_here(self, piece: Slice) -> bool:
+        """Return whether a slice can be read without waiting."""
+        ...
+
+    def read(self, piece: Slice) -> pa.Table:
+        """Return the rows of a slice without a copy; wait until they are fetched if necessary."""
+        ...
+
+    def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
+        """Wait until the slices are fetched, for at most `seconds` (None: no limit)."""
+        ...
+
+    def brought(self) -> int:
+        """Return the bytes fetched for this site since the last call."""
+        ...
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Release all runs other than these: no state refers to them any more."""
+        ...
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """Access to runs by mapping the files of the checkpoint into memory."""
+
+    folder: Path
+    copy: None = None
+
+    def is_here(self, piece: Slice) -> bool:
+        return True
+
+    def read(self, piece: Slice) -> pa.Table:
+        return OPEN_RUNS.read(self.folder, piece)
+
+    def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
+        """Return at once: all runs can be read."""
+
+    def brought(self) -> int:
+        return 0
+
+    def keep_only(self, names: Collection[str]) -> None:
+        OPEN_RUNS.keep_only(self.folder, names)
+
+
+@dataclass(frozen=True)
+class HostRuns:
+    """The cache of a host as this process sees it, for one checkpoint."""
+
+    cache: HostCache
+    fetcher: Fetcher
+
+
+class ThroughCache:
+    """Access to runs through the cache of the host. Slices that are not in the cache start being fetched on
+    construction."""
+
+    def __init__(self, host: HostRuns, site: str, epoch: int, slices: Sequence[Slice]) -> None:
+        self._cache, self._fetcher, self._epoch, self._slices = host.cache, host.fetcher, epoch, slices
+        self._cache.needs(site, epoch, slices)
+        self._fetcher.begin([piece for piece in slices if not self._cache.is_here(piece)])
+
+    @property
+    def copy(self) -> Copy:
+        return self._cache.put
+
+    def is_here(self, piece: Slice) -> bool:
+        return self._cache.is_here(piece)
+
+    def read(self, piece: Slice) -> pa.Table:
+        while (rows := self._cache.read(piece)) is None:
+            self._fetcher.begin([piece])
+            self._fetcher.wait([piece], None)
+        return rows
+
+    def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
+        self._fetcher.wait(slices, seconds)
+
+    def brought(self) -> int:
+        return self._fetcher.brought(self._slices)
+
+    def keep_only(self, names: Collection[str]) -> None:
+        self._cache.keep_only(names, self._epoch)
+        self._fetcher.keep_only(names)
+
+
+HOSTS: dict[tuple[Path, Path], HostRuns] = {}  # by (cache folder, runs folder); one of each per process
+
+
+def run_access(job: EpochJob, site: str, slices: Sequence[Slice]) -> RunAccess:
+    """Return the access for a site that needs these slices, which are fetched in the given order."""
+    root = cache_root(job.cache) if job.cache else None
+    if root is None:
+        return InPlace(job.runs)
+    if (root, job.runs) not in HOSTS:
+        cache = HostCache(root, job.runs, job.cache_bytes)
+        HOSTS[root, job.runs] = HostRuns(cache, Fetching(cache.fetch))
+    return ThroughCache(HOSTS[root, job.runs], site, job.epoch, slices)
+
 
 Combine = Callable[[int, Sequence[pa.Table]], pa.Table]
 

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.operators.arrange import hashes_of
-from penstock.operators.protocol import Marks, Operator, Portion, ProbingOperator, Stored
+from penstock.operators.protocol import Operator, Portion, ProbingOperator, Stored
+from penstock.progress.mark import Marks
 from penstock.state.hash_ranges import Hashes, HashRange
 from penstock.state.model import SiteState
 from penstock.state.runs import TIME, Slice, restrict

@@ -9,16 +9,15 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from penstock.balance.flushing import IDLE_SHARE, LAZY, LEAST_SHARE, Closing, at_least, pressing
-from penstock.clock import Clock
-from penstock.engine.marks import behind, moved_to, restricted
-from penstock.engine.stopwatch import Stopwatch
+from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
 from penstock.engine.task.site.storing import Storage
 from penstock.engine.task.site.view import StateView
 from penstock.engine.wire.job import WorkLimits
-from penstock.operators.protocol import ClosesWindows, Exploding, Explosion, Marks, Operator, Portion
+from penstock.operators.protocol import ClosesWindows, Exploding, Explosion, Operator, Portion
+from penstock.progress.mark import Marks
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, apart, common, remaining
-from penstock.state.model import RangeMark
+from penstock.state.model import RangeMark, behind, moved_to, restricted
 from penstock.state.runs import Slice, restrict, united
 
 AllMarks = tuple[RangeMark, ...]

@@ -25,9 +25,9 @@ from penstock.plan.logical import (
     TopN,
     Union,
 )
-from penstock.plan.naming import unique_name
 from penstock.plan.schema import WINDOW_COLUMNS, columns_of_node
 from penstock.progress.rules import Punctuated
+from penstock.types import unique_name
 from tests.support.trials.sql.joins import conditions_of
 from tests.support.trials.sql.words import NoSql, has_timestamps, item, listed, span, words
 
