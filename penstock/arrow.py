@@ -50,11 +50,6 @@ def as_texts(array: AnyArray) -> pa.StringArray:
     return cast(pa.StringArray, array)
 
 
-def first_chunk(column: AnyChunked) -> AnyArray:
-    """Return the first chunk of a column; the stubs take it for another column."""
-    return cast(AnyArray, column.chunk(0))
-
-
 def lists_of(offsets: AnyArray, values: AnyArray, valid_in: AnyArray) -> AnyArray:
     """Return lists of `values` that begin at `offsets`, null where `valid_in` is."""
     return cast(AnyArray, pa.ListArray.from_arrays(cast(pa.Int32Array, offsets), values, mask=valid_in.is_null()))
@@ -82,11 +77,6 @@ def joined_texts(parts: Sequence[AnyArray | str], by: str = "") -> AnyArray:
     """Return the texts of each row side by side; a plain string is the same in every row."""
     # The stubs know no plain strings here.
     return cast(AnyArray, pc.binary_join_element_wise(*parts, by))  # type: ignore[call-overload]
-
-
-def row_numbers(positions: npt.NDArray[np.integer]) -> pa.Int64Array:
-    """Return positions of rows as an Arrow array, for several calls of `take`."""
-    return cast(pa.Int64Array, pa.array(positions))
 
 
 def arrow_buffer(values: npt.NDArray[Any]) -> pa.Buffer:

@@ -1,7 +1,5 @@
 """The clock that is passed to whatever depends on time. The engine never reads the system's clock by itself, so a test
-can let it run in simulated time.
-
-Measure where the time of a task or of the driver goes.
+can let it run in simulated time. A stopwatch over a clock says where the time of a task or of the driver goes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Schemas: the column types that a stream may have, and the conversion of other types to them.
+"""Schemas and columns: the column types that a stream may have, and the conversion of other types to them.
 
 Times are 64-bit integers inside the engine: microseconds since 1970 for a TIMESTAMP, the value itself for a BIGINT.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import count
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -193,3 +193,16 @@ def unique_name(name: str, taken: Collection[str]) -> str:
     if name not in taken:
         return name
     return next(numbered for i in count(2) if (numbered := f"{name}_{i}") not in taken)
+
+
+def as_array(column: AnyArray | AnyChunked) -> AnyArray:
+    """Return the column as one array. Copies only if it has several chunks."""
+    if isinstance(column, pa.ChunkedArray):
+        # The stubs take a chunk for another column.
+        return cast(AnyArray, column.chunk(0)) if column.num_chunks == 1 else column.combine_chunks()
+    return column
+
+
+def row_numbers(positions: npt.NDArray[np.integer]) -> pa.Int64Array:
+    """Return positions of rows as an Arrow array, for several calls of `take`."""
+    return cast(pa.Int64Array, pa.array(positions))

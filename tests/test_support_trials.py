@@ -14,7 +14,7 @@ import penstock as ps
 from penstock.connectors.memory import MemoryConnector, MemorySplit
 from penstock.expr.tree import Call, Column
 from penstock.plan.logical import JOINS
-from penstock.progress.rules import Punctuated
+from penstock.progress.mark import Punctuated
 from penstock.testing import cut
 from penstock.testing.oracle import batch_answer
 from penstock.testing.rows import assert_same_rows

@@ -18,7 +18,7 @@ from penstock.api.run_state import EventLog, Progress
 from penstock.api.until import Until
 from penstock.api.waiting import watch
 from penstock.balance.intake.pace import Pace
-from penstock.connectors.sinks.collected import MemoryResults
+from penstock.connectors.sinks.sink import MemoryResults
 from penstock.connectors.source import BAD_ROWS_SCHEMA
 from penstock.engine.driver.format_mark import as_moment
 from penstock.engine.driver.loop import EpochLoop, Outcome

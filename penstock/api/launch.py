@@ -27,7 +27,7 @@ from penstock.balance.intake.pace import Pace
 from penstock.balance.policies import policy_named
 from penstock.checkpoint.store import Checkpoint, checkpoint_path, has_finished
 from penstock.clock import SYSTEM_CLOCK
-from penstock.connectors.sinks.collected import MemoryResults
+from penstock.connectors.sinks.sink import MemoryResults
 from penstock.connectors.source import AttachedConnector, ListingConnector
 from penstock.declared import Setting, declared
 from penstock.engine.driver.executor import Executor, InlineExecutor

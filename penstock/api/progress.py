@@ -12,7 +12,7 @@ from penstock.api.sql_text import expression_of
 from penstock.expr.evaluate.scalar import check_predicate
 from penstock.expr.tree import Expr
 from penstock.progress.idle import idle_timeout
-from penstock.progress.rules import Ordered, Punctuated, Rule, Slack
+from penstock.progress.mark import Ordered, Punctuated, Rule, Slack
 
 
 @dataclass(frozen=True)

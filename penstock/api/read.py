@@ -33,7 +33,7 @@ from penstock.errors import ConfigError, QueryError, did_you_mean
 from penstock.option_text import point_in_time
 from penstock.plan.logical import Source
 from penstock.progress.allowed import allowing
-from penstock.progress.rules import Slack
+from penstock.progress.mark import Slack
 from penstock.type_names import arrow_type, sql_type
 from penstock.types import is_time_type, normalise, require_column
 

@@ -15,9 +15,8 @@ from penstock.api.launch import settings_from, start
 from penstock.api.nodes import checked, in_order_node
 from penstock.api.run_options import RunOptions, SettingOptions
 from penstock.arrow import Compression, FileFormat
-from penstock.connectors.sinks.collected import CollectedSink, MemoryResults
 from penstock.connectors.sinks.files import FilesSink
-from penstock.connectors.sinks.sink import SinkConnector
+from penstock.connectors.sinks.sink import CollectedSink, MemoryResults, SinkConnector
 from penstock.connectors.sinks.terminal import TerminalSink
 from penstock.errors import ConfigError
 from penstock.plan.compile.subqueries import compile_query, node_schema

@@ -22,8 +22,7 @@ from penstock.api.progress_line import NamedProgress, PlainScreen, Rate, Screen,
 from penstock.api.run_state import Progress
 from penstock.api.script import read_script
 from penstock.cli.asking import Watching, answer_to, ask, read_status
-from penstock.cli.demo_query import WINDOW_SECONDS, demo_script, new_folder, threshold
-from penstock.cli.demo_results import Results, Suspect
+from penstock.cli.demo_query import WINDOW_SECONDS, Results, Suspect, demo_script, new_folder, threshold
 from penstock.cli.running import Ended, run_jobs
 from penstock.cli.summary import summary_lines
 from penstock.cli.target import Job

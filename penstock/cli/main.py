@@ -1,23 +1,55 @@
-"""The commands. Each imports what it needs when it runs. Other distributions can add more (`installed`)."""
+"""The commands. Each imports what it needs when it runs. Other distributions can add more (`installed`).
+
+An option of the command line for every setting: `--on-bad-row divert` is the setting `on_bad_row`.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from penstock.cli.errors_shown import ending_well, show_warnings
 from penstock.cli.installed import ExtensibleGroup
-from penstock.cli.setting_flags import setting_options
+from penstock.declared import Setting, declared
 from penstock.errors import PenstockError
 from penstock.given import default_master
-from penstock.settings import MOST_SITES, check_master
+from penstock.settings import MOST_SITES, Settings, check_master
 from penstock.version import __version__
+
+FLAGS = "flags"  # the argument of a command that takes the settings
+
+
+def setting_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an option for every setting that `command` does not declare itself; it gets them as text in `flags`."""
+    own = {name: p for name, p in inspect.signature(command, eval_str=True).parameters.items() if name != FLAGS}
+    others = [one for one in declared(Settings) if one.name not in own]
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        texts = {one.name: given.pop(one.name) for one in others}
+        command(**given, **{FLAGS: {name: text for name, text in texts.items() if text is not None}})
+
+    parameters = [*own.values(), *map(_parameter, others)]
+    called.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": None}
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by Typer
+    return called
+
+
+def _parameter(one: Setting) -> inspect.Parameter:
+    option = typer.Option(
+        "--" + one.name.replace("_", "-"), help=one.doc, rich_help_panel="Settings", show_default=False
+    )
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(one.name, kind, default=None, annotation=Annotated[str | None, option])
+
 
 app = typer.Typer(
     name="penstock",

@@ -34,8 +34,8 @@ from penstock.cli.errors_shown import show_warnings
 from penstock.cli.running import Ended, run_jobs
 from penstock.cli.summary import json_line, results_of, shown_path, summary_lines
 from penstock.cli.target import Job, Target, load_command, load_target
-from penstock.connectors.sinks.collected import CollectedSink
 from penstock.connectors.sinks.files import FilesSink, published_by
+from penstock.connectors.sinks.sink import CollectedSink
 from penstock.connectors.sinks.terminal import TerminalSink, rows_as_table
 from penstock.errors import CheckpointError, ConfigError
 from penstock.given import default_master, given_master, layered

@@ -15,13 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.arrow import AnyArray, AnyChunked, AnyScalar, as_lists, as_structs, first_chunk
+from penstock.arrow import AnyArray, AnyChunked, AnyScalar, as_lists, as_structs
 from penstock.connectors.bad_rows import divert_malformed
 from penstock.connectors.recorded import Count, recorded, unusable
 from penstock.connectors.source import Offer, ReadResult
 from penstock.errors import ConfigError
 from penstock.type_names import is_nested
-from penstock.types import conform, normalise
+from penstock.types import as_array, conform, normalise
 
 SUBSTREAM = "memory"
 
@@ -97,7 +97,7 @@ class MemoryConnector:
             flat = [field.name for field in rows.schema if not is_nested(field.type)]
             digest.update(hashlib.sha256(to_ipc(_canonical(rows.select(flat)))).digest())
             for nested in (column for column in rows.columns if is_nested(column.type)):
-                _digest_nested(digest, _as_one(nested))
+                _digest_nested(digest, as_array(nested))
         return digest.hexdigest()
 
     def discover(self) -> pa.Schema:
@@ -223,11 +223,6 @@ def _digest_nested(digest: hashlib._Hash, array: AnyArray) -> None:
         return
     for child in as_structs(array).flatten():
         _digest_nested(digest, child)
-
-
-def _as_one(column: AnyChunked) -> AnyArray:
-    """Return the column as one array."""
-    return column.combine_chunks() if column.num_chunks != 1 else first_chunk(column)
 
 
 def _zero(type_: pa.DataType) -> AnyScalar:

@@ -5,7 +5,7 @@ one or two 64-bit words, which are folded into the hash one after another throug
 a single fixed-width key of one word never have the same hash. In general equal hashes are only candidates: kernels
 compare the keys.
 
-The mixer of splitmix64. The key hash and generated data depend on it, so it must never change.
+The mixer is that of splitmix64. Generated data depend on it, too.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.arrow import AnyArray, AnyChunked, AnyDictionary, first_chunk, numbers_in
+from penstock.arrow import AnyArray, AnyChunked, AnyDictionary, numbers_in
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Words
 from penstock.kernels.segments import blocks
 from penstock.type_names import sql_type
+from penstock.types import as_array
 
 Column: TypeAlias = AnyArray | AnyChunked
 
 _SEED = np.uint64(0x70656E73746F636B)
 _NULL = np.uint64(0xA5C3_96E1_5B7D_2F09)
 _TEXTS = 1 << 16  # strings hashed at a time, to bound the scratch memory
+
+
+STRIDE = np.uint64(0x9E3779B97F4A7C15)  # the step between the words that splitmix64 mixes
 
 
 def hash_columns(columns: Sequence[Column], bits: int = 64, *, length: int | None = None) -> Words:
@@ -81,13 +85,6 @@ def check_key_type(type_: pa.DataType, name: str) -> None:
             if nested
             else "group or join by numbers, text, dates, timestamps or booleans",
         )
-
-
-def as_array(column: Column) -> AnyArray:
-    """Return the column as one array. Copies only if it has several chunks."""
-    if isinstance(column, pa.ChunkedArray):
-        return first_chunk(column) if column.num_chunks == 1 else column.combine_chunks()
-    return column
 
 
 def is_text(type_: pa.DataType) -> bool:
@@ -216,9 +213,6 @@ def _text_bytes(texts: AnyArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.
     borders = numbers_in(offsets, np.int64)[large.offset : large.offset + len(large) + 1]
     flat = numbers_in(data, np.uint8)[borders[0] : borders[-1]]
     return np.diff(borders), flat
-
-
-STRIDE = np.uint64(0x9E3779B97F4A7C15)  # the step between the words that splitmix64 mixes
 
 
 def mix(words: Words) -> Words:

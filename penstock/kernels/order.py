@@ -2,9 +2,7 @@
 
 Sorting by hash and pane does that unless different keys share a hash: an equal hash is only a candidate. So the keys of
 neighbours are compared, and if they differ the rows are sorted again, by key as well. Keys are given as words that are
-equal exactly if the keys are.
-
-Pane ranks: starts of panes as small integers.
+equal exactly if the keys are. Few keys with many rows each need no sort (`tallied`).
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from penstock.kernels.arrays import Flags, Indices, Words
-from penstock.kernels.segments import Segments, Values, blocks
+from penstock.kernels.segments import PaneRanks, Segments, Values, blocks, tallied
 
 _SAMPLE = 1 << 15  # rows from which the share of rows out of order is estimated
 _SPARE_BITS = 4  # a prefix this much longer than a row number makes it rare that different hashes share one
@@ -228,37 +226,6 @@ def _prefixes(hashes: Words, low_bits: int) -> Words:
     return hashes & ~np.uint64((1 << low_bits) - 1) if low_bits < 64 else np.zeros_like(hashes)
 
 
-@dataclass(frozen=True)
-class PaneRanks:
-    """The map from panes to ranks, counted from the earliest pane.
-
-    Invariant: every pane is `least` plus a multiple of `width`, and `many` is the number of panes from the earliest to
-    the latest. Differences are computed as unsigned integers, because they may exceed a signed 64-bit integer.
-    """
-
-    least: np.int64
-    width: int
-    many: int
-
-    @classmethod
-    def of(cls, panes: Indices, width: int) -> PaneRanks:
-        """Return the ranking of `panes`, which must not be empty and must differ by multiples of `width`."""
-        least, largest = panes.min(), panes.max()
-        return cls(least, width, (int(largest) - int(least)) // width + 1)
-
-    @property
-    def bits(self) -> int:
-        """Return the number of bits of the largest rank."""
-        return (self.many - 1).bit_length()
-
-    def ranks(self, panes: Indices, out: Indices) -> None:
-        """Write the ranks of `panes` to `out`."""
-        unsigned = out.view(np.uint64)
-        np.subtract(panes.view(np.uint64), self.least.view(np.uint64), out=unsigned)
-        np.floor_divide(unsigned, np.uint64(self.width), out=unsigned)
-
-    def panes(self, ranks: Indices) -> None:
-        """Replace ranks by their panes in place: the inverse of `ranks`."""
-        unsigned = ranks.view(np.uint64)
-        unsigned *= np.uint64(self.width)
-        unsigned += self.least.view(np.uint64)
+def group(hashes: Words, panes: Indices, width: int, keys: Sequence[Words]) -> Segments:
+    """Return the rows of each key and pane as ranges in order of hash and pane, like `group_by_pane`."""
+    return tallied(hashes, panes, width, keys) or group_by_pane(hashes, panes, width, keys)

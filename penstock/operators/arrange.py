@@ -1,7 +1,4 @@
-"""Sorting rows in the order of state: by key hash, then by time.
-
-Coalescing of small tables, with bounded memory.
-"""
+"""Tables of rows in the order of state, by key hash and then by time; and small tables coalesced, with bounded memory."""
 
 from __future__ import annotations
 
@@ -12,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.kernels.arrays import Indices, Times, Words
-from penstock.kernels.hash import as_array, hash_columns
+from penstock.kernels.hash import hash_columns
 from penstock.kernels.order import order_by_hash_and_time
 from penstock.state.runs import HASH, TIME
-from penstock.types import time_values
+from penstock.types import as_array, time_values
+
+_ROWS = 1 << 17  # tables of results are concatenated up to this many rows
 
 
 def arranged_schema(rows: pa.Schema) -> pa.Schema:
@@ -65,7 +64,6 @@ def times_of(table: pa.Table) -> Times:
     return np.asarray(as_array(table.column(TIME)).to_numpy(), dtype=np.int64)
 
 
-_ROWS = 1 << 17  # tables of results are concatenated up to this many rows
 Rows = TypeVar("Rows", bound=Sized)
 
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Flags, Times, Words
-from penstock.kernels.hash import as_array
 from penstock.kernels.order import group_by_pane
 from penstock.kernels.segments import Segments
 from penstock.operators.aggregates.measures import (
@@ -30,7 +29,7 @@ from penstock.operators.arrange import arranged, hashes_of, times_of
 from penstock.operators.protocol import ClosingOperator, Portion, Stored, WorkResult
 from penstock.progress.mark import BEGIN, END, Mark, Marks
 from penstock.state.runs import HASH, TIME
-from penstock.types import time_array, time_values
+from penstock.types import as_array, time_array, time_values
 
 
 @dataclass(frozen=True)

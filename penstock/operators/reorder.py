@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.kernels.arrays import Indices, Times, Words
-from penstock.kernels.hash import as_array, check_key_type, hash_columns
+from penstock.kernels.hash import check_key_type, hash_columns
 from penstock.operators.arrange import hashes_of, merged, sorted_with, times_of
 from penstock.operators.completed import completed, completes
 from penstock.operators.protocol import ClosingOperator, Portion, WorkResult
 from penstock.operators.row_layout import WholeRows
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
 from penstock.progress.mark import Marks
-from penstock.types import require_column, time_values
+from penstock.types import as_array, require_column, time_values
 
 _PIECE = 1 << 20  # rows per table of the result
 

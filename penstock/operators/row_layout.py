@@ -1,4 +1,4 @@
-"""The layout of whole input rows in state, for operators that emit rows unchanged."""
+"""Whole input rows in state: their layout, and the base of operators that emit rows unchanged."""
 
 from __future__ import annotations
 

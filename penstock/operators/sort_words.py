@@ -17,8 +17,9 @@ from penstock.arrow import AnyArray, AnyDictionary
 from penstock.expr.evaluate import connection as duck
 from penstock.kernels.arrays import Indices, Words
 from penstock.kernels.codes import encode
-from penstock.kernels.hash import Column, as_array, decimal_words, is_text
+from penstock.kernels.hash import Column, decimal_words, is_text
 from penstock.type_names import is_nested
+from penstock.types import as_array
 
 _SIGN = np.uint64(1 << 63)
 

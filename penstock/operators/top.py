@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.arrow import AnyField
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Flags, Indices, Times, Words
-from penstock.kernels.hash import as_array, canonical_keys, check_key_type, hash_columns, key_words
+from penstock.kernels.hash import canonical_keys, check_key_type, hash_columns, key_words
 from penstock.kernels.order import group_by_pane
 from penstock.kernels.segments import Segments
 from penstock.operators.arrange import hashes_of, sorted_with, times_of
@@ -21,7 +21,7 @@ from penstock.operators.row_layout import RowLayout
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
 from penstock.progress.mark import BEGIN, END, Marks
 from penstock.type_names import is_nested, sql_type
-from penstock.types import require_column, time_values
+from penstock.types import as_array, require_column, time_values
 
 WordsOf = Callable[[Indices], list[Words]]  # returns the sort words of some rows, the most significant first
 

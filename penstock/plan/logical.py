@@ -16,7 +16,7 @@ from penstock.expr.tree import Expr, Named
 from penstock.operators.bands import Band
 from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
-from penstock.progress.rules import Rule
+from penstock.progress.mark import Rule
 from penstock.type_names import sql_type
 
 AGGREGATES = (

@@ -16,8 +16,7 @@ from penstock.operators.protocol import Operator
 from penstock.operators.window.lateness import Closing, RowCloses
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import BatchFunction
-from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, Marks, at
-from penstock.progress.rules import Rule, low_water_mark
+from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, Marks, Rule, at, low_water_mark
 from penstock.types import unique_name
 
 SINK = -1  # the target of a branch that ends at the sink

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from penstock.errors import ConfigError
-from penstock.progress.rules import Rule
+from penstock.progress.mark import Rule
 from penstock.units import span
 
 

@@ -13,8 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.errors import ConfigError
-from penstock.progress.mark import BEGIN, Mark, at
-from penstock.progress.rules import FINISHED, stream_mark
+from penstock.progress.mark import BEGIN, FINISHED, Mark, at, stream_mark
 
 LULL_STEPS = 10  # the mark of an idle source advances in steps of `idle_after / LULL_STEPS`
 

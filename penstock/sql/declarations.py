@@ -20,7 +20,7 @@ from penstock.plan.lost_time import why_no_time
 from penstock.plan.schema import columns_of_node, times_of
 from penstock.progress.allowed import allowing
 from penstock.progress.idle import idle_timeout
-from penstock.progress.rules import Ordered, Punctuated, Rule, Slack
+from penstock.progress.mark import Ordered, Punctuated, Rule, Slack
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import spelled, stream_scope
 from penstock.sql.parse.literals import interval_of

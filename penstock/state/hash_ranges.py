@@ -22,6 +22,9 @@ Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 
 
+MOST_BITS = 16  # the longest prefix for which a lookup table of all prefixes is built
+
+
 @dataclass(frozen=True, order=True)
 class HashRange:
     """The hashes h with low <= h < high. Invariant: 0 <= low < high <= 2**64."""
@@ -98,8 +101,6 @@ def joined(parts: Sequence[HashRange], own: Sequence[HashRange]) -> list[HashRan
         found.append(part if apart else HashRange(found.pop().low, part.high))
     return found
 
-
-MOST_BITS = 16  # the longest prefix for which a lookup table of all prefixes is built
 
 Order = Callable[[Words], Words]  # maps hashes to sort keys, one to one
 

@@ -17,8 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penstock.progress.mark import BEGIN, Mark, Marks
-from penstock.progress.rules import low_water_mark
+from penstock.progress.mark import BEGIN, Mark, Marks, low_water_mark
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, remaining
 from penstock.state.runs import Slice

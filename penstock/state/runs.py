@@ -22,6 +22,10 @@ from penstock.state.hash_ranges import HASH_END, HashRange
 HASH, TIME = "#hash", "#time"  # the first two columns of every run
 
 
+FAN = 4  # merge at least this many runs of similar size
+MOST_SLICES = 24  # above this number, merge neighbours of any size
+
+
 @dataclass(frozen=True)
 class RunFile:
     """A run file with state rows of one port.
@@ -94,10 +98,6 @@ def about_bytes(slices: Iterable[Slice], sites: int) -> int:
     """Estimate the bytes of slices without reading them. Assumes that each run covers the hashes of one of `sites`
     equal sites."""
     return sum(about(piece, sites) * (piece.run.size // piece.run.rows) for piece in slices)
-
-
-FAN = 4  # merge at least this many runs of similar size
-MOST_SLICES = 24  # above this number, merge neighbours of any size
 
 
 @dataclass(frozen=True)

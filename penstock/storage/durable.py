@@ -1,7 +1,7 @@
-"""Durable writes: a crash leaves a file either complete or absent. The only place that syncs files and folders,
-at once or in background threads.
+"""Files: durable writes, safe reads, and the names of files that belong to an epoch.
 
-Opening regular files safely: no link is followed, no pipe is waited for, no device is read.
+A crash leaves a file either complete or absent. This is the only place that syncs files and folders, at once or in
+background threads. Regular files are opened safely: no link is followed, no pipe is waited for, no device is read.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from penstock.storage.disk_errors import writing
 from penstock.storage.faults import FaultPoint, reach
 
 Sync: TypeAlias = Callable[[Path], None]
+
+
+_THREADS = 4
+_EPOCH_OF_NAME = re.compile(r"e(\d+)-")
 
 
 class NotDurable(OSError):
@@ -91,9 +95,6 @@ def make_private_folder(path: Path) -> None:
     """Create a folder and its parents, accessible by the owner only; an existing folder is left as it is."""
     with writing(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
-_THREADS = 4
 
 
 class BackgroundSync:
@@ -186,9 +187,6 @@ def reason(error: OSError) -> str:
 def _kind(mode: int) -> str:
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")
-
-
-_EPOCH_OF_NAME = re.compile(r"e(\d+)-")
 
 
 def staged_name(epoch: int, part: str, token: str, extension: str) -> str:

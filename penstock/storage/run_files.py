@@ -4,8 +4,7 @@ The checksum of a run is kept in the manifest. It is compared when a process ope
 again if the file has changed since: a map shows whatever is written to its file, and reading a map beyond the end of
 its file kills the process.
 
-The blocks of a run file: the units in which a host fetches the parts of a run that it needs, each with a
-checksum.
+A file consists of blocks, each with a checksum: the units in which a host fetches the parts of a run that it needs.
 """
 
 from __future__ import annotations
@@ -30,6 +29,9 @@ from penstock.storage.run_content import wrong_content
 BLOCK = 1 << 18  # bytes: the shortest length of a block
 MOST_BLOCKS = 1024  # blocks of a large file are longer, so that the manifest does not grow with the bytes of state
 _DIGITS = 16  # length of a checksum
+
+
+_MOST_WRITTEN = 10_000
 
 
 def block_checksums(data: memoryview) -> str:
@@ -87,7 +89,6 @@ class Blocks:
 
 
 Copy = Callable[[str, memoryview], None]
-_MOST_WRITTEN = 10_000
 
 
 def write_run(

@@ -13,7 +13,7 @@ import penstock as ps
 from penstock.api.streams import Stream
 from penstock.errors import PenstockError
 from penstock.plan.logical import Aggregate, Join, Source
-from penstock.progress.rules import Slack
+from penstock.progress.mark import Slack
 
 
 def stream(type_: pa.DataType, **options: object) -> Stream:

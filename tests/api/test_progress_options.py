@@ -11,7 +11,7 @@ import penstock as ps
 from penstock.errors import ConfigError, QueryError
 from penstock.expr.tree import Call, Column, Literal
 from penstock.plan.logical import Source
-from penstock.progress.rules import Ordered, Punctuated
+from penstock.progress.mark import Ordered, Punctuated
 
 ROWS = pa.table({"ts": pa.array([1], pa.int64()), "kind": ["row"], "n": [1]})
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.balance.decisions import Scale
-from penstock.balance.declustering import BUSY, OCCUPANCY, Thresholds, degree, roles
-from penstock.balance.policies.diffusion import Diffusion
+from penstock.balance.policies.diffusion import BUSY, OCCUPANCY, Diffusion, Thresholds, degree, roles
 from penstock.balance.stats import RoundStats
 from penstock.errors import ConfigError
 from penstock.state.directory import uniform

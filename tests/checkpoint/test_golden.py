@@ -15,7 +15,7 @@ from manifest_case import full_manifest
 import penstock as ps
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.format import encode
-from penstock.engine.driver.query_file import QUERY_FORMAT
+from penstock.engine.driver.recovery import QUERY_FORMAT
 from penstock.errors import CheckpointError
 from penstock.state.model import Manifest, SiteState
 from penstock.testing.ways import Way, random_way

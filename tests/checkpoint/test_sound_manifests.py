@@ -13,8 +13,7 @@ from manifest_case import CHECKSUM, RUN, STAGED, manifest_of, write_body
 
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.format import encode
-from penstock.checkpoint.sound import contradictions
-from penstock.checkpoint.store import Checkpoint
+from penstock.checkpoint.store import Checkpoint, contradictions
 from penstock.errors import CorruptCheckpointError
 from penstock.progress.mark import END, Mark, at
 from penstock.state.directory import uniform

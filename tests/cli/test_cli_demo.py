@@ -20,8 +20,7 @@ import penstock as package
 from penstock.api.run_state import Progress
 from penstock.api.script import read_script
 from penstock.cli.demo import DemoScreen, DemoSites, busiest_move
-from penstock.cli.demo_query import demo_script, new_folder
-from penstock.cli.demo_results import Results, Suspect
+from penstock.cli.demo_query import Results, Suspect, demo_script, new_folder
 from penstock.control.requests import MoveRequest
 from penstock.control.status import GroupStatus, SiteStatus, SubqueryStatus
 

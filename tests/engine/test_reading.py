@@ -21,8 +21,7 @@ from penstock.engine.wire.job import Output, RouteTask
 from penstock.errors import BadRowError, EvaluationError
 from penstock.expr.tree import Call, Cast, Column, Literal
 from penstock.plan.program import PLACE, ROW_NUMBER, Input
-from penstock.progress.mark import BEGIN, MAX_TIME, MIN_TIME, Mark, at
-from penstock.progress.rules import Ordered, Punctuated, Rule, Seen, Slack
+from penstock.progress.mark import BEGIN, MAX_TIME, MIN_TIME, Mark, Ordered, Punctuated, Rule, Seen, Slack, at
 from penstock.state.model import Staged
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("kind", pa.string()), ("note", pa.string())])

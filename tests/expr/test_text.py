@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import EvaluationError, QueryError
-from penstock.expr.evaluate.scalar import evaluate
-from penstock.expr.evaluate.types import column_type
+from penstock.expr.evaluate.scalar import column_type, evaluate
 from penstock.expr.text import KEYWORDS, quoted, text
 from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal, Named
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.kernels import tallies as aggregate_tallies
-from penstock.kernels.order import group_by_pane
-from penstock.kernels.tallies import Tallies, group
+from penstock.kernels import segments as aggregate_tallies
+from penstock.kernels.order import group, group_by_pane
+from penstock.kernels.segments import Tallies
 
 ROWS = 5000
 

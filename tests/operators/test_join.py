@@ -11,7 +11,7 @@ from join_case import batch_answer, multiset, run
 
 from penstock.expr.tree import Call, Column, Expr, Literal
 from penstock.operators.band_join import match as join_match
-from penstock.operators.band_join import search as join_search
+from penstock.operators.band_join import probes as join_search
 from penstock.operators.band_join import work as join_work
 from penstock.operators.band_join.join import BandJoin
 from penstock.operators.bands import Band

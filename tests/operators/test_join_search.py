@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.operators.band_join import search as join_search
+from penstock.operators.band_join import probes as join_search
 from penstock.operators.band_join.pieces import Piece, piece_of
-from penstock.operators.band_join.probes import Probes, probes
-from penstock.operators.band_join.search import candidates, first_at_or_above
+from penstock.operators.band_join.probes import Probes, candidates, first_at_or_above, probes
 from penstock.progress.mark import MAX_TIME, MIN_TIME, saturate
 
 HASHES = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])

@@ -13,7 +13,7 @@ from penstock.operators.window.windows import Window
 from penstock.plan.logical import Aggregate, Aggregation, Filter, Project, Source
 from penstock.plan.naming import aggregate_name, default_name
 from penstock.plan.schema import columns_of_node, time_column, time_type
-from penstock.progress.rules import Ordered
+from penstock.progress.mark import Ordered
 from penstock.types import unique_name
 
 A, TS = Column("a"), Column("ts")

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.progress.idle import Activity, SourceMarks, active_after, begun, floors, lull_mark
-from penstock.progress.mark import BEGIN, END, Mark, at
-from penstock.progress.rules import Ordered, Seen, advance, stream_mark
+from penstock.progress.mark import BEGIN, END, Mark, Ordered, Seen, advance, at, stream_mark
 
 TEN = 10.0
 

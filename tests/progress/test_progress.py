@@ -3,8 +3,20 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, at
-from penstock.progress.rules import Ordered, Seen, Slack, advance, low_water_mark, stream_mark
+from penstock.progress.mark import (
+    BEGIN,
+    END,
+    MAX_TIME,
+    MIN_TIME,
+    Mark,
+    Ordered,
+    Seen,
+    Slack,
+    advance,
+    at,
+    low_water_mark,
+    stream_mark,
+)
 
 TIMES = st.integers(MIN_TIME, MAX_TIME)
 

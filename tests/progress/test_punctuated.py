@@ -6,8 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.expr.tree import Column
-from penstock.progress.mark import BEGIN, MAX_TIME, MIN_TIME, Mark, at
-from penstock.progress.rules import Ordered, Punctuated, Seen, Slack, advance, stream_mark
+from penstock.progress.mark import (
+    BEGIN,
+    MAX_TIME,
+    MIN_TIME,
+    Mark,
+    Ordered,
+    Punctuated,
+    Seen,
+    Slack,
+    advance,
+    at,
+    stream_mark,
+)
 
 RULE = Punctuated(Column("is_mark"))
 TIMES = st.integers(MIN_TIME, MAX_TIME)

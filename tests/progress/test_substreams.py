@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.progress.idle import begun, floors
-from penstock.progress.mark import BEGIN, END, Mark, at
-from penstock.progress.rules import FINISHED, Ordered, Seen, advance, stream_mark
+from penstock.progress.mark import BEGIN, END, FINISHED, Mark, Ordered, Seen, advance, at, stream_mark
 
 
 def seen(substream: str, time: int, ordinal: int = 0) -> Seen:

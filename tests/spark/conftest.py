@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark import SparkContext
 
+from penstock.spark.choice import pool_provider_of
 from penstock.spark.session import spark_context
-from penstock.spark.workers.provider import pool_provider_of
 
 MASTER = "local[2,4]"  # a task may fail three times; plain local[2] never tries again
 

@@ -10,7 +10,7 @@ from pyspark import SparkContext
 
 import penstock as ps
 from penstock.events import EpochCommitted, EpochTimed, Event
-from penstock.spark.workers.provider import pool_provider_of
+from penstock.spark.choice import pool_provider_of
 
 pytestmark = pytest.mark.spark
 ROWS = 40_000

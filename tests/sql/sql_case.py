@@ -11,7 +11,7 @@ import pytest
 from penstock.errors import PenstockError, QueryError, SourceError
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import Aggregate, Node, Project, Source
-from penstock.progress.rules import Slack
+from penstock.progress.mark import Slack
 from penstock.sql import Script, parse_script
 
 SECOND, MINUTE = 1_000_000, 60_000_000

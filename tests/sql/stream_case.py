@@ -9,7 +9,7 @@ from penstock.errors import PenstockError
 from penstock.expr.tree import Column, Expr, Named
 from penstock.operators.bands import Band
 from penstock.plan.logical import Join, Node, Project, Source
-from penstock.progress.rules import Ordered
+from penstock.progress.mark import Ordered
 
 STREAMS = """
 CREATE SOURCE a (k BIGINT, v DOUBLE, s VARCHAR, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (connector = 'files');

@@ -8,7 +8,7 @@ from sql_case import CALLS, DECLARED, FakeConnector, parse, pointed_at, script_e
 
 from penstock.errors import SourceError
 from penstock.plan.logical import Source
-from penstock.progress.rules import Ordered, Slack
+from penstock.progress.mark import Ordered, Slack
 from penstock.sql import Script
 
 

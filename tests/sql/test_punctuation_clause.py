@@ -8,7 +8,7 @@ from sql_case import parse, pointed_at, script_error
 from penstock.errors import ConfigError
 from penstock.expr.tree import Call, Column, Literal
 from penstock.plan.logical import Source
-from penstock.progress.rules import Ordered, Punctuated, Slack
+from penstock.progress.mark import Ordered, Punctuated, Slack
 
 IS_MARK = Call("=", (Column("kind"), Literal("mark")))
 

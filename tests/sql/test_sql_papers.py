@@ -12,7 +12,7 @@ from penstock.operators.bands import Band
 from penstock.operators.window.kinds import EqualTimes
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import Aggregate, Aggregation, Filter, Join, Node, Project, Source, Union
-from penstock.progress.rules import Ordered
+from penstock.progress.mark import Ordered
 
 PACKET = ("srcIP", "srcPort", "destIP", "destPort", "flag")
 NAMES = ("Control", "Main1", "Main2", "S0", "S1", "M", "M1", "M2", "A", "B", "C", "D")

@@ -31,7 +31,7 @@ from penstock.plan.logical import (
     TopN,
     Union,
 )
-from penstock.progress.rules import Ordered
+from penstock.progress.mark import Ordered
 from penstock.testing.oracle import batch_answer
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.int64()), ("f", pa.float64())])

@@ -34,6 +34,10 @@ COMPRESSIONS: tuple[str, ...] = get_args(Compression)
 FORMATS: tuple[str, ...] = get_args(FileFormat)
 
 
+_NAME = re.compile(r"published-(\d{12})")
+_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
+
+
 @dataclass(frozen=True)
 class FilesSink:
     """A folder of Parquet or Arrow IPC files.
@@ -162,10 +166,6 @@ def _require_known(option: str, value: str, known: Sequence[str]) -> None:
             detail=f"there are {', '.join(known)}",
             hint=did_you_mean(value, known),
         )
-
-
-_NAME = re.compile(r"published-(\d{12})")
-_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 @dataclass(frozen=True)

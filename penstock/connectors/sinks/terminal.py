@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.arrow import Compression, FileFormat
-from penstock.connectors.sinks.collected import CollectedSink
+from penstock.connectors.sinks.sink import CollectedSink
 from penstock.shown import python_rows
 from penstock.state.model import Staged
 

@@ -10,8 +10,7 @@ from penstock.engine.driver.effort import Reports, whole_backlog
 from penstock.engine.wire.job import EpochJob, RouteReport, SiteReport
 from penstock.events import EpochCommitted
 from penstock.plan.program import Feed, Program, Subquery
-from penstock.progress.mark import END, Mark, Marks, at
-from penstock.progress.rules import advance, low_water_mark, stream_mark
+from penstock.progress.mark import END, Mark, Marks, advance, at, low_water_mark, stream_mark
 from penstock.state.directory import Directory
 from penstock.state.model import Manifest, SiteState, SourceState, SubqueryState, Totals, behind, least, starting_marks
 

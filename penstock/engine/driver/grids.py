@@ -14,7 +14,7 @@ from penstock.engine.driver.move_state import rehomed
 from penstock.engine.task.site.storing import of_port
 from penstock.operators.protocol import Gridded, Operator
 from penstock.plan.program import Program, Subquery
-from penstock.progress.rules import low_water_mark
+from penstock.progress.mark import low_water_mark
 from penstock.state.directory import Directory, uniform
 from penstock.state.grid import Grid
 from penstock.state.hash_ranges import HashRange

@@ -15,8 +15,7 @@ from penstock.engine.driver.effort import Reports, fastest_seconds, held_seconds
 from penstock.engine.wire.job import RouteTask
 from penstock.plan.logical import Source
 from penstock.progress.idle import active_after, begun, floors, lull_mark
-from penstock.progress.mark import Mark
-from penstock.progress.rules import FINISHED, Slack
+from penstock.progress.mark import FINISHED, Mark, Slack
 from penstock.settings import Settings
 from penstock.state.directory import Directory
 from penstock.state.model import SourceState

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.engine.driver.gathering import ready
-from penstock.progress.mark import Mark
-from penstock.progress.rules import low_water_mark
+from penstock.progress.mark import Mark, low_water_mark
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, common, joined, point, remaining
 from penstock.state.hot_keys import Cells, too_wide

@@ -1,12 +1,22 @@
 """Recovery: bring a checkpoint to the state from which a loop can run its next epoch. All files that a run reads or
-writes before its first epoch are read or written here."""
+writes before its first epoch are read or written here.
+
+Check that a checkpoint belongs to a query: by its file `query.json`, so that differences can be shown, and by its
+manifest, which must fit the program.
+"""
 
 from __future__ import annotations
 
+import difflib
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from penstock.checkpoint.manifest import file_name
 from penstock.checkpoint.store import Checkpoint
 from penstock.connectors.source import Reader
 from penstock.engine.driver.commit import nothing_yet
@@ -14,14 +24,23 @@ from penstock.engine.driver.gathering import fits
 from penstock.engine.driver.grids import first_directory
 from penstock.engine.driver.move_state import rescaled
 from penstock.engine.driver.outputs import Outputs
-from penstock.engine.driver.query_file import another_query, describe_query, refuse_unfit
+from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.events import Event, RunRecovered
+from penstock.operators.protocol import ProbingOperator
 from penstock.plan.compile.subqueries import Query
-from penstock.plan.fingerprint import fingerprint
+from penstock.plan.explain.plan import explain
+from penstock.plan.fingerprint import describe, fingerprint
 from penstock.plan.logical import Source
+from penstock.plan.program import Program, Subquery
 from penstock.settings import Settings
-from penstock.state.model import Manifest, SourceState, Totals
+from penstock.state.model import Manifest, SiteState, SourceState, Totals
+from penstock.storage.durable import read_plain, write_new
 from penstock.storage.faults import FaultPoint, reach
+
+QUERY_FILE = "query.json"
+QUERY_FORMAT = 1
+_MOST_LINES = 20
+_MOST_BYTES = 16 << 20
 
 
 def ignore(event: Event) -> None:
@@ -111,3 +130,103 @@ def _make_true(checkpoint: Checkpoint, outputs: Outputs, manifest: Manifest) -> 
     outputs.publish(manifest)
     checkpoint.collect((*outputs.staging().values(), *outputs.left_staging(manifest)), recovering=True)
     reach(FaultPoint.RECOVERED)
+
+
+@dataclass(frozen=True)
+class QueryFile:
+    """The content of `query.json`: the plan as `explain` shows it, and all that the fingerprint of the query covers. A
+    file without `format` is the first one."""
+
+    plan: list[str]
+    query: Any
+    options: Any
+    format: int = QUERY_FORMAT
+
+
+def describe_query(root: Path, query: Query) -> None:
+    """Write the description of the query of a new checkpoint."""
+    path = root / QUERY_FILE
+    path.unlink(missing_ok=True)
+    write_new(path, msgspec.json.format(msgspec.json.encode(_described(query)), indent=2))
+
+
+def another_query(root: Path, query: Query) -> CheckpointError:
+    """Return the error for a checkpoint that belongs to another query, with the difference line by line."""
+    found = _read(root / QUERY_FILE)
+    differs = f"{root / QUERY_FILE} says which" if found is None else difference(found, _described(query))
+    return CheckpointError(
+        "this checkpoint belongs to another query",
+        detail=f"{differs}\n  checkpoint {root}",
+        hint="use another checkpoint for this query, run the query that the checkpoint belongs to, "
+        "or start over with `penstock run --fresh`",
+    )
+
+
+def difference(before: QueryFile, now: QueryFile) -> str:
+    """Return the lines of the plan that differ, "-" for the query of the checkpoint, "+" for this one; if the plans are
+    equal, the lines of the whole description."""
+    lines = _differing(before.plan, now.plan) or _differing(_lines(before), _lines(now))
+    left = len(lines) - _MOST_LINES
+    more = [f"  ... and {left} more lines"] if left > 0 else []
+    return "\n".join(["- is the query of the checkpoint, + this one", *lines[:_MOST_LINES], *more])
+
+
+def _differing(before: Sequence[str], now: Sequence[str]) -> list[str]:
+    return [f"  {line.rstrip()}" for line in difflib.ndiff(before, now) if line[0] in "-+"]
+
+
+def _lines(file: QueryFile) -> list[str]:
+    text = msgspec.json.format(msgspec.json.encode([file.query, file.options], order="sorted"), indent=1).decode()
+    return [line.strip() for line in text.splitlines()]
+
+
+def _described(query: Query) -> QueryFile:
+    return QueryFile(explain(query).splitlines(), describe(query.sink), describe(query.options))
+
+
+def _read(path: Path) -> QueryFile | None:
+    """Return the content of the file; None if it cannot be read, or has another format: it is informative only."""
+    try:
+        found = msgspec.json.decode(read_plain(path, _MOST_BYTES), type=QueryFile)
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if found.format == QUERY_FORMAT else None
+
+
+def refuse_unfit(manifest: Manifest, program: Program, outputs: Collection[str]) -> None:
+    """Raise an error if a manifest has the fingerprint of the query but does not fit its program."""
+    for why in _misfits(manifest, program, outputs):
+        raise CorruptCheckpointError(
+            f"the manifest {file_name(manifest.epoch)} of the checkpoint does not fit the query",
+            detail=why,
+            hint="restore the file from a backup, or start again with a new checkpoint",
+        )
+
+
+def _misfits(manifest: Manifest, program: Program, outputs: Collection[str]) -> Iterator[str]:
+    """Yield every way in which the manifest does not fit."""
+    yield from _counted("sources", len(manifest.sources), len(program.inputs))
+    yield from _counted("stateful operators", len(manifest.subqueries), len(program.subqueries))
+    if set(manifest.folders) != set(outputs):
+        yield f"it has the outputs {', '.join(sorted(manifest.folders))}, the query has {', '.join(sorted(outputs))}"
+    for subquery, state in zip(program.subqueries, manifest.subqueries, strict=True):
+        for site in state.sites:
+            yield from _site_misfits(site, subquery)
+
+
+def _site_misfits(site: SiteState, subquery: Subquery) -> Iterator[str]:
+    ports, tracks = subquery.operator.ports, subquery.operator.tracks
+    for piece in site.all_slices():
+        if piece.run.port >= ports:
+            yield f"{piece.run.name} belongs to input {piece.run.port}, but the number of inputs is {ports}"
+    for part in site.marks:
+        yield from _counted("marks of a range of hashes", len(part.marks), tracks)
+    if site.pending and not isinstance(subquery.operator, ProbingOperator):
+        yield "rows are pending at an operator that has no pending rows"
+    if site.held and not subquery.ordered:
+        yield "rows are held back, but the query does not order them"
+
+
+def _counted(what: str, found: int, wanted: int) -> Iterator[str]:
+    if found != wanted:
+        yield f"{what}: it has {found}, the query has {wanted}"

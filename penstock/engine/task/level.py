@@ -42,7 +42,7 @@ from penstock.errors import BadRowError, PenstockError
 from penstock.expr.evaluate.scalar import keep
 from penstock.kernels.arrays import Times
 from penstock.plan.program import PLACE, ROW_NUMBER
-from penstock.progress.rules import Punctuated, Seen
+from penstock.progress.mark import Punctuated, Seen
 from penstock.state.model import Staged
 from penstock.storage.faults import FaultPoint, reach
 from penstock.types import time_values

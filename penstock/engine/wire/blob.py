@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from penstock.progress.mark import Mark
-from penstock.progress.rules import Seen
+from penstock.progress.mark import Mark, Seen
 
 _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 64  # bytes; rows begin at a multiple of it, the alignment that Arrow recommends

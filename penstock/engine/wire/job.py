@@ -16,8 +16,7 @@ from penstock.engine.wire.blob import Blob
 from penstock.errors import PenstockError
 from penstock.operators.protocol import Explosion
 from penstock.plan.program import Feed, Program
-from penstock.progress.mark import BEGIN, Mark
-from penstock.progress.rules import Seen
+from penstock.progress.mark import BEGIN, Mark, Seen
 from penstock.state.directory import Directory
 from penstock.state.model import SiteState, Staged
 

@@ -3,10 +3,13 @@
 Plain columns pass through, the simplest expressions are computed by Arrow kernels (`plain`), and all others by
 DuckDB, which gets only the columns they read. Row order is kept. Results have the types of `penstock.types`: a wider or
 foreign type is cast, and a value that does not fit raises EvaluationError.
+
+Types of expressions, determined by letting DuckDB evaluate them for one row of nulls.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,15 +24,24 @@ import pyarrow.compute as pc
 from penstock.arrow import AnyArray, AnyChunked
 from penstock.errors import EvaluationError, QueryError
 from penstock.expr.evaluate import connection as duck
-from penstock.expr.evaluate.duckdb_tree import Duck, build
-from penstock.expr.evaluate.errors import failure
-from penstock.expr.evaluate.types import column_type, inputs_of, positions
+from penstock.expr.evaluate.duckdb_tree import Duck, build, constant
+from penstock.expr.evaluate.errors import failure, unfit
 from penstock.expr.text import text
-from penstock.expr.tree import Call, Case, Column, Expr, Literal, Named
-from penstock.expr.walk import columns_of, conjuncts_of
-from penstock.kernels.hash import as_array
+from penstock.expr.tree import Call, Case, Cast, Column, Expr, Literal, Named
+from penstock.expr.walk import children, columns_of, conjuncts_of
 from penstock.type_names import arrow_type, sql_type
-from penstock.types import require_column
+from penstock.types import as_array, require_column
+
+_COMPARISONS = {
+    "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
+}  # fmt: skip
+_LARGEST = 2**63 - 1
+_STORED_AS = {
+    "HUGEINT": "BIGINT", "UHUGEINT": "BIGINT", "UBIGINT": "BIGINT", "UINTEGER": "BIGINT", "USMALLINT": "INTEGER",
+    "UTINYINT": "SMALLINT", "TIMESTAMP_S": "TIMESTAMP", "TIMESTAMP_MS": "TIMESTAMP", "TIMESTAMP_NS": "TIMESTAMP",
+    "TIMESTAMP WITH TIME ZONE": "TIMESTAMP", "JSON": "VARCHAR", '"NULL"': "INTEGER", "NULL": "INTEGER",
+}  # fmt: skip
+_SAMPLES = {"BOOLEAN": "true", "DATE": "1970-01-01", "BLOB": "", "INTERVAL": "1 day"}
 
 
 def evaluate(table: pa.Table, columns: Sequence[Named]) -> pa.Table:
@@ -181,11 +193,6 @@ def _guarded(predicate: Expr) -> Expr:
 
 Compute = Callable[[pa.Table], AnyArray]
 
-_COMPARISONS = {
-    "=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
-}  # fmt: skip
-_LARGEST = 2**63 - 1
-
 
 def plain(schema: pa.Schema, expression: Expr) -> Compute | None:
     """Return a function that computes the expression, a BIGINT or a BOOLEAN; None if the expression is not of these
@@ -231,3 +238,75 @@ def _rest(values: npt.NDArray[np.int64], divisor: int) -> npt.NDArray[np.int64]:
     rest *= -divisor
     rest += values
     return rest
+
+
+_WIDER = re.compile("|".join(rf"(?<!\w){name}(?!\w)" for name in sorted(_STORED_AS, key=len, reverse=True)))
+
+
+def column_type(schema: pa.Schema, expression: Expr) -> str:
+    """Return the SQL type of a column computed by this expression. Raises QueryError if it cannot be typed, or if a
+    column cannot have its type."""
+
+    def type_of(part: Expr) -> str:
+        return _type_of(schema, part)
+
+    try:
+        found = type_of(expression)
+    except duckdb.Error as error:
+        raise unfit(expression, type_of, error) from error
+    try:
+        return sql_type(arrow_type(_WIDER.sub(lambda wider: _STORED_AS[wider[0]], found)))
+    except QueryError as error:
+        raise QueryError(
+            f"`{text(expression)}` is of type {found}, which a column cannot have",
+            hint="use date_diff or epoch for the length of an INTERVAL, or cast to VARCHAR",
+        ) from error
+
+
+def positions(reads: Sequence[str]) -> dict[str, str]:
+    """Return the name in DuckDB of each column read."""
+    return {name: f"c{position}" for position, name in enumerate(reads)}
+
+
+def inputs_of(table: pa.Table, reads: Sequence[str]) -> pa.Table:
+    """Return the columns read, named by position; one dummy column if there are none, to carry the number of rows."""
+    arrays: list[AnyArray | AnyChunked] = [table.column(name) for name in reads] or [
+        pa.nulls(table.num_rows, pa.int8())
+    ]
+    return pa.table(arrays, names=[f"c{position}" for position in range(len(arrays))])
+
+
+def _type_of(schema: pa.Schema, expression: Expr) -> str:
+    """Return DuckDB's type of an expression after checking its casts. Raises duckdb.Error."""
+    found = _bound_type(schema, expression)
+    _check_casts(schema, expression)
+    return found
+
+
+def _bound_type(schema: pa.Schema, expression: Expr) -> str:
+    """Return DuckDB's type of an expression. On nulls only constants can fail; a cast that DuckDB lacks goes
+    unnoticed."""
+    reads = tuple(dict.fromkeys(columns_of(expression)))
+    nulls = pa.table([pa.nulls(1, schema.field(name).type) for name in reads], names=list(reads))
+    types, _ = duck.select(inputs_of(nulls, reads), [build(expression, positions(reads))])
+    return types[0]
+
+
+def _check_casts(schema: pa.Schema, expression: Expr) -> None:
+    """Raise duckdb.Error for the first cast between types that have none. Casts from VARCHAR always exist."""
+    for child in children(expression):
+        _check_casts(schema, child)
+    if isinstance(expression, Cast) and not expression.lenient:
+        source = _bound_type(schema, expression.operand)
+        if source not in ("VARCHAR", '"NULL"', "NULL"):
+            _try_cast(source, sql_type(arrow_type(expression.type)))
+
+
+def _try_cast(source: str, target: str) -> None:
+    """Raise duckdb.Error if DuckDB has no cast between the types, whatever the value."""
+    sample = "1970-01-01" if source.startswith("TIMESTAMP") else _SAMPLES.get(source, "0")
+    try:
+        duck.select(pa.table({"c0": [0]}), [constant(sample).cast(source).cast(target)])
+    except duckdb.Error as error:
+        if "Unimplemented type for cast" in str(error):
+            raise

@@ -1,8 +1,7 @@
 """The aggregate functions of queries: their argument types, partials and results.
 
-Keys and measures of groups that are not panes of a window, shared by sessions and group-bys over equal times.
-
-The state rows of such groups contain key columns and partials; the measures provide the kernels.
+Sessions and group-bys over equal times have groups that are not panes of a window. Their state rows contain key columns
+and partials; the measures provide the kernels.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.arrow import AnyArray, AnyField, row_numbers, type_in
+from penstock.arrow import AnyArray, AnyField, type_in
 from penstock.errors import EvaluationError, QueryError, did_you_mean
 from penstock.kernels.arrays import Indices, Times, Words
 from penstock.kernels.codes import NARROW_DECIMAL
-from penstock.kernels.hash import as_array, canonical_keys, check_key_type, hash_columns, is_text, key_words
+from penstock.kernels.hash import canonical_keys, check_key_type, hash_columns, is_text, key_words
 from penstock.kernels.segments import Segments
 from penstock.operators.aggregates.summaries import (
     Count,
@@ -36,7 +35,7 @@ from penstock.operators.aggregates.summaries import (
     whole_sum,
 )
 from penstock.type_names import sql_type
-from penstock.types import is_time_type, require_column
+from penstock.types import as_array, is_time_type, require_column, row_numbers
 
 # The partials that each function needs. Measures of one column share them.
 PARTIALS_OF: dict[str, tuple[str, ...]] = {

@@ -10,16 +10,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.arrow import AnyArray, row_numbers
+from penstock.arrow import AnyArray
 from penstock.expr.evaluate.scalar import keep
 from penstock.expr.tree import Expr
 from penstock.expr.walk import columns_of
 from penstock.kernels.arrays import Flags, Indices, Times, Words
 from penstock.operators.arrange import gathered
 from penstock.operators.band_join.pieces import Piece, Port
-from penstock.operators.band_join.probes import Probes, probes
-from penstock.operators.band_join.search import CandidateRanges, candidates
+from penstock.operators.band_join.probes import CandidateRanges, Probes, candidates, probes
 from penstock.operators.bands import Leads
+from penstock.types import row_numbers
 
 _BLOCK = 1 << 17  # rows that are probed at a time
 _ROWS = 1 << 17  # combinations that are gathered before they are joined with the next input

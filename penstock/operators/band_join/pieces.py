@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from penstock.arrow import AnyArray, AnyChunked
 from penstock.kernels.arrays import Flags, Indices, Times, Words
-from penstock.kernels.hash import as_array, hash_columns
+from penstock.kernels.hash import hash_columns
 from penstock.operators.arrange import arranged_schema, sorted_with
 from penstock.operators.protocol import Stored
 from penstock.progress.mark import MAX_TIME, MIN_TIME
 from penstock.state.runs import HASH, TIME
-from penstock.types import time_array, time_values
+from penstock.types import as_array, time_array, time_values
 
 
 @dataclass(frozen=True)

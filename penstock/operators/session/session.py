@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from penstock.arrow import type_in
 from penstock.kernels.arrays import Flags, Indices, Times, Words
-from penstock.kernels.hash import as_array
 from penstock.kernels.order import group_by_key, order_by_hash_and_time
 from penstock.kernels.segments import Segments
 from penstock.operators.aggregates.measures import (
@@ -41,7 +40,7 @@ from penstock.operators.window.kinds import Session
 from penstock.operators.window.lateness import SINCE
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, Marks, saturate
 from penstock.state.runs import HASH, TIME
-from penstock.types import time_array, time_values
+from penstock.types import as_array, time_array, time_values
 
 FIRST = "#first"  # the first time of a fragment; #time is its last time
 JOINS = "#joins"  # a fragment joins those that end less than a gap before this time, usually its first time

@@ -18,12 +18,13 @@ import pyarrow as pa
 
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Indices, Times, Words
-from penstock.kernels.hash import as_array, hash_columns
+from penstock.kernels.hash import hash_columns
 from penstock.operators.arrange import arranged_schema, hashes_of, times_of
 from penstock.state.grid import Grid, cell_hashes
 from penstock.state.hash_ranges import HashRange, point
 from penstock.state.runs import HASH, TIME
 from penstock.type_names import is_nested
+from penstock.types import as_array
 
 CODE = "#code"  # the column with the code of a row
 _CODE_BITS = 16

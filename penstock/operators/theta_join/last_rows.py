@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from penstock.errors import QueryError
 from penstock.expr.tree import Expr
-from penstock.kernels.hash import as_array
 from penstock.operators.arrange import hashes_of, merged, order_of, times_of
 from penstock.operators.protocol import ClosingOperator, Portion, Stored, TwoPorts, WorkResult
 from penstock.operators.theta_join.condition import Conjunct, check_condition, parts_of
@@ -26,7 +25,7 @@ from penstock.operators.theta_join.schema import check_inputs, output_time, resu
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, Marks
 from penstock.state.grid import Grid
 from penstock.state.hash_ranges import point
-from penstock.types import require_column, time_values
+from penstock.types import as_array, require_column, time_values
 
 ROW = "#row"  # the row number within the input
 

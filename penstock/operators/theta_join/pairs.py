@@ -18,9 +18,9 @@ from penstock.expr.evaluate.scalar import evaluate, keep
 from penstock.expr.tree import Expr, Named
 from penstock.expr.walk import columns_of
 from penstock.kernels.arrays import Indices
-from penstock.kernels.hash import as_array
 from penstock.operators.theta_join.condition import Comparison, Conjunct, conjunction
 from penstock.operators.theta_join.ranges import PartnerRanges, comparison_ranges
+from penstock.types import as_array
 
 _PARTNERS = 1 << 16  # partners in a block
 _PAIRS = 1 << 20  # pairs enumerated at a time, or as many as fit _BYTES

@@ -17,18 +17,9 @@ import pyarrow as pa
 from penstock.arrow import AnyArray
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Times, Words
-from penstock.kernels.hash import (
-    as_array,
-    canonical_keys,
-    check_key_type,
-    hash_columns,
-    is_text,
-    key_words,
-    tells_apart,
-)
-from penstock.kernels.order import GroupedRows, group_by_key, group_by_pane
+from penstock.kernels.hash import canonical_keys, check_key_type, hash_columns, is_text, key_words, tells_apart
+from penstock.kernels.order import GroupedRows, group, group_by_key, group_by_pane
 from penstock.kernels.segments import Segments, one_by_one
-from penstock.kernels.tallies import group
 from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of, take
 from penstock.operators.arrange import arranged, in_blocks, times_of
 from penstock.operators.protocol import KeepsTimesApart, OnePort, Portion, Stored, WorkResult
@@ -38,7 +29,7 @@ from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, Marks, at, saturate
 from penstock.state.hash_ranges import Order, by_hash
 from penstock.state.runs import HASH, TIME
 from penstock.type_names import sql_type
-from penstock.types import is_time_type, require_column, time_array, time_values
+from penstock.types import as_array, is_time_type, require_column, time_array, time_values
 
 __all__ = ["Measure", "WindowAggregate"]
 

@@ -25,6 +25,8 @@ from penstock.operators.arrange import times_of
 from penstock.operators.protocol import Stored
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, saturate
 
+BLOCK = 1 << 18  # windows that are materialised at a time
+
 
 @dataclass(frozen=True)
 class Window:
@@ -92,9 +94,6 @@ class Window:
     def last_start_at_or_before(self, time: int) -> int:
         """Return the start of the last window that starts at or before `time`."""
         return (time - self.offset) // self.slide * self.slide + self.offset
-
-
-BLOCK = 1 << 18  # windows that are materialised at a time
 
 
 def in_some_window(window: Window, times: Times) -> Flags:

@@ -32,7 +32,7 @@ from penstock.plan.program import (
     Step,
     Subquery,
 )
-from penstock.progress.rules import Ordered, Punctuated, Slack
+from penstock.progress.mark import Ordered, Punctuated, Slack
 from penstock.type_names import sql_type
 from penstock.units import span_text
 

@@ -25,7 +25,7 @@ from penstock.plan.program import (
     Step,
     Subquery,
 )
-from penstock.progress.rules import Punctuated
+from penstock.progress.mark import Punctuated
 
 Joining = BandJoin | GridJoin | LastRowsJoin
 

@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.arrow import AnyArray, first_chunk, numbers_in
+from penstock.arrow import AnyArray, numbers_in
 from penstock.errors import CorruptCheckpointError
 from penstock.state.hash_ranges import HashRange
 from penstock.state.runs import HASH, RunFile
 from penstock.storage.durable import open_plain, read_plain
 from penstock.storage.run_content import is_sorted, wrong_form
 from penstock.storage.run_files import Blocks, OpenRun, corrupt, open_run, write_all
+from penstock.types import as_array
 
 SOME, HAVE = ".some", ".have"  # the present blocks, each at its offset; and one byte per block: is it present
 PORTION = 1 << 22  # bytes that are fetched between two calls of `Breathe`
@@ -236,7 +237,7 @@ def spans_at_once(table: pa.Table, rows: slice) -> Iterator[Span]:
     if rows.start == rows.stop:
         return
     for column in table.columns:
-        yield from _of_column(first_chunk(column), rows)
+        yield from _of_column(as_array(column), rows)
 
 
 def _of_column(array: AnyArray, rows: slice) -> Iterator[Span]:
@@ -265,7 +266,7 @@ def offsets_fit(table: pa.Table, rows: slice) -> bool:
     for column in table.columns:
         kind = _kind(column.type)
         if kind.startswith("offsets") and rows.start < rows.stop:
-            _, offsets, values = first_chunk(column).buffers()
+            _, offsets, values = as_array(column).buffers()
             places = _places(offsets, kind)[rows.start : rows.stop + 1]
             size = 0 if values is None else values.size
             if (
@@ -288,7 +289,7 @@ def spans_by_offsets(table: pa.Table, rows: slice) -> Iterator[Span]:
     for column in table.columns:
         kind = _kind(column.type)
         if kind.startswith("offsets") and rows.start < rows.stop:
-            _, offsets, values = first_chunk(column).buffers()
+            _, offsets, values = as_array(column).buffers()
             places = _places(offsets, kind)
             if values is not None:
                 yield values.address + int(places[rows.start]), values.address + int(places[rows.stop])

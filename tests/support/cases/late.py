@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.plan.logical import Source
-from penstock.progress.rules import Slack
+from penstock.progress.mark import Slack
 from penstock.testing.oracle.relation import MARK, ROW
 from penstock.types import time_values
 from tests.support.cases.input import Epochs, Part

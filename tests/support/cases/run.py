@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from penstock.api.handle import Run
 from penstock.api.run_options import read_run_options
 from penstock.api.write import Ready
-from penstock.connectors.sinks.collected import CollectedSink
+from penstock.connectors.sinks.sink import CollectedSink
 from penstock.connectors.source import BAD_ROWS_SCHEMA
 from penstock.errors import PenstockError
 from penstock.events import EpochCommitted

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from penstock.arrow import first_chunk
 from penstock.state.runs import HASH, TIME
 from penstock.storage.run_files import block_checksums
+from penstock.types import as_array
 from tests.support.damage.kinds import Damage, NotApplicable
 
 _TIMES = ("at", "min_time", "median_time", "max_time")
@@ -141,7 +141,7 @@ def _bad_offsets(data: bytes, random: Random) -> bytes:
     texts = [column for column in rows.columns if pa.types.is_string(column.type)]
     if not texts:
         raise NotApplicable
-    offsets = first_chunk(random.choice(texts)).buffers()[1]
+    offsets = as_array(random.choice(texts)).buffers()[1]
     assert offsets is not None
     at = offsets.address - base + 4 * random.randrange(rows.num_rows + 1)
     content[at : at + 4] = (2**31 - 1 - random.randrange(1000)).to_bytes(4, "little")

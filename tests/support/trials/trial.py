@@ -17,7 +17,7 @@ from penstock.api.handle import Run
 from penstock.api.streams import Stream
 from penstock.connectors.memory import MemoryConnector
 from penstock.plan.logical import Node, Source
-from penstock.progress.rules import Ordered, Slack
+from penstock.progress.mark import Ordered, Slack
 from penstock.testing.oracle import batch_answer
 from penstock.testing.rows import assert_same_rows
 from penstock.testing.runs import published_rows, runs_in_ways

@@ -1,7 +1,8 @@
 """Delivery: rows leave a task either to the sites of a subquery, cut by its directory, or to the staged files of the
 sink.
 
-Collect the late rows of a split: each row once, with all columns of its source and the targets it was late for.
+Late rows of a split go to an output of their own: each row once, with all columns of its source and the targets it was
+late for.
 """
 
 from __future__ import annotations
@@ -15,12 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.arrow import AnyList, nulls, row_numbers
+from penstock.arrow import AnyList, nulls
 from penstock.connectors.sinks.sink import RowWriter
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, Message, RouteTask, ToSite, route_producer
 from penstock.kernels.arrays import Times
-from penstock.kernels.hash import as_array
 from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import Copying, Operator
 from penstock.plan.program import PLACE, SINK, Input, Subquery
@@ -30,7 +30,7 @@ from penstock.state.hot_keys import Cells
 from penstock.state.model import Staged
 from penstock.state.runs import TIME
 from penstock.storage.durable import Sync, staged_name, sync_file
-from penstock.types import time_array
+from penstock.types import as_array, row_numbers, time_array
 
 FEW_STRETCHES = 4  # per site, on average: more slices than this cost more than a copy of the rows
 OfCells = Sequence[tuple[int, slice]]  # (site of the cell, slice of the rows that it is sent)

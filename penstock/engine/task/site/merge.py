@@ -15,8 +15,7 @@ from penstock.engine.wire.job import EpochJob, branch_name, producers_of
 from penstock.operators.arrange import merged, times_of
 from penstock.operators.protocol import Copying, KeepsTimesApart
 from penstock.plan.program import Feed, Subquery
-from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, Marks, at
-from penstock.progress.rules import advance, low_water_mark, stream_mark
+from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, Marks, advance, at, low_water_mark, stream_mark
 from penstock.state.directory import Directory
 from penstock.state.model import SiteState
 from penstock.state.runs import Slice

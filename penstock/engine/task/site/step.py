@@ -23,8 +23,7 @@ from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, SiteReport, SiteResult, site_producer
 from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import Gridded, KeepsTimesApart, ProbingOperator
-from penstock.progress.mark import Marks
-from penstock.progress.rules import low_water_mark
+from penstock.progress.mark import Marks, low_water_mark
 from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, remaining
 from penstock.state.model import SiteState, least
 from penstock.state.runs import Slice, about, restrict

@@ -3,7 +3,7 @@
 The query determines the columns that a run must have: those of state rows, or of rows in the form in which they are
 sent.
 
-Access of a site to its runs: in place, or through the cache of its host.
+A site reads its runs in place, or through the cache of its host.
 """
 
 from __future__ import annotations

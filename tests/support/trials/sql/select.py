@@ -26,7 +26,7 @@ from penstock.plan.logical import (
     Union,
 )
 from penstock.plan.schema import WINDOW_COLUMNS, columns_of_node
-from penstock.progress.rules import Punctuated
+from penstock.progress.mark import Punctuated
 from penstock.types import unique_name
 from tests.support.trials.sql.joins import conditions_of
 from tests.support.trials.sql.words import NoSql, has_timestamps, item, listed, span, words

@@ -13,7 +13,7 @@ from penstock.connectors.memory import MemoryConnector
 from penstock.expr.text import quoted, text
 from penstock.expr.tree import Literal
 from penstock.plan.logical import Source
-from penstock.progress.rules import Slack
+from penstock.progress.mark import Slack
 from penstock.testing.source_rows import connector_of
 from penstock.type_names import sql_type
 from tests.support.cases.table import aligned
