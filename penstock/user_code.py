@@ -20,7 +20,7 @@ def caller_depth() -> int:
     return depth
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return an error of the user's code as one line: its type, its message, and the line that raised it."""
     line = failing_line(error)
     return f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")

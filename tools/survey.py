@@ -48,8 +48,8 @@ print("\\n".join(sorted(files)))
 _ROW = ("static", "InlineExecutor.run", "Outputs.publish")  # from the source to the published result
 _DECISION = (
     "even",
-    "Adaptation.heard",
-    "Adaptation.settle",
+    "Adaptation.observe",
+    "Adaptation.apply_due_changes",
     "Adaptation._change",
 )  # from statistics to a new directory
 

@@ -88,8 +88,8 @@ def a_round(load: Load, directory: Directory, bounded: bool) -> RoundStats:
         output=rows * 1.0,
     )
     busy, backlog, held = (
-        np.bincount(directory.home_of, weights=figures, minlength=directory.sites)
-        for figures in (seconds, loads.pending, loads.state_bytes)
+        np.bincount(directory.home_of, weights=stats, minlength=directory.sites)
+        for stats in (seconds, loads.pending, loads.state_bytes)
     )
     capacity, memory = (int(backlog.mean() * 1.8), int(held.mean() * 1.2)) if bounded else (0, 0)
     return RoundStats(directory, 8, 2.0, loads, busy, np.full(len(busy), busy.max()), backlog, capacity, memory)
@@ -102,13 +102,13 @@ def a_round(load: Load, directory: Directory, bounded: bool) -> RoundStats:
 def test_a_decision(benchmark, name: str, load: Load, bounded: bool) -> None:  # type: ignore[no-untyped-def]
     directory, rules = groups(GROUPS, moved=1.0), Rules(most_sites=2 * SITES)
 
-    def heard() -> tuple[tuple[Controller], dict[str, object]]:
+    def observe() -> tuple[tuple[Controller], dict[str, object]]:
         fresh = Directory(directory.sites, directory.groups, directory.homes)  # nothing of it is cached
-        figures = a_round(load, fresh, bounded)
-        return (Controller(policy_named(name), rules, 0.0).heard(figures),), {}
+        stats = a_round(load, fresh, bounded)
+        return (Controller(policy_named(name), rules, 0.0).observe(stats),), {}
 
-    _, verdict = benchmark.pedantic(Controller.decide, setup=heard, rounds=7)
-    benchmark.extra_info["changes"] = len(verdict.accepted)
+    _, outcome = benchmark.pedantic(Controller.decide, setup=observe, rounds=7)
+    benchmark.extra_info["changes"] = len(outcome.accepted)
     assert benchmark.stats.stats.median < LONGEST_DECISION
 
 

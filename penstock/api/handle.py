@@ -54,7 +54,7 @@ class Run:
     def __init__(
         self,
         loop: EpochLoop,
-        ears: EventLog,
+        event_log: EventLog,
         steering: Steering,
         pace: Pace,
         until: Until,
@@ -63,15 +63,15 @@ class Run:
         shows_progress: bool = False,
     ) -> None:
         self._loop, self._ears, self._steering, self._pace, self._until, self._results, self._close = (
-            loop, ears, steering, pace, until, results, close,
+            loop, event_log, steering, pace, until, results, close,
         )  # fmt: skip
         self._shows_progress = shows_progress
-        ears.listeners.append(steering.hear)
+        event_log.listeners.append(steering.hear)
         self._stop = loop.room.stopping
         self._error: BaseException | None = None
         self._warnings: list[str] = []
         self._progress, self._decisions = Progress(epoch=loop.manifest.epoch), Counter[str]()
-        ears.listeners.append(self._note)
+        event_log.listeners.append(self._note)
         # An event rather than the thread: after an interrupted `join`, Python 3.11 reports a live thread as dead.
         self._over = threading.Event()
         self._driver = threading.Thread(target=self._drive, name="penstock-run", daemon=True)

@@ -46,7 +46,7 @@ from penstock.scratch import scratch_folder
 from penstock.settings import INLINE, Settings, unknown_setting
 from penstock.storage.disk_errors import using_disks
 from penstock.units import span
-from penstock.user_code import told
+from penstock.user_code import describe_error
 
 HANDOFF_PACE = 0.02  # seconds; a source that pushes its rows sets the pace itself, so it is polled often
 _NOT_SETTINGS = ("until", "on_event", "progress")
@@ -71,16 +71,16 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
         root = checkpoint_path(checkpoint or _temporary_checkpoint())
         _check_apart([_Footprint(query, settings, root)])
         store = Checkpoint.open(root)
-    ears = EventLog([_guarded(listener)] if listener else [])
+    event_log = EventLog([_guarded(listener)] if listener else [])
     executor: Executor | None = None
     try:
         # A finished query has nothing left to do, so Spark is not started.
         if has_finished(store.root):
             executor = InlineExecutor()
         else:
-            with _starting(settings, ears, shows), using_disks(among_others=True):
+            with _starting(settings, event_log, shows), using_disks(among_others=True):
                 executor = executor_for(settings, handed_over=bool(_attached(query)))
-        loop = EpochLoop(recover(query, store, settings, ears.hear), executor, ears.hear, SYSTEM_CLOCK)
+        loop = EpochLoop(recover(query, store, settings, event_log.hear), executor, event_log.hear, SYSTEM_CLOCK)
         for source in _attached(query):
             source.attach(store.root)
         with using_disks():
@@ -89,14 +89,14 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
         _close(query, executor, store)
         raise
     pace = HANDOFF_PACE if _attached(query) else settings.epoch_seconds
-    return Run(loop, ears, steering, Pace(pace), until, results, lambda: _close(query, executor, store), shows)
+    return Run(loop, event_log, steering, Pace(pace), until, results, lambda: _close(query, executor, store), shows)
 
 
-def _starting(settings: Settings, ears: EventLog, shows: bool) -> AbstractContextManager[None]:
+def _starting(settings: Settings, event_log: EventLog, shows: bool) -> AbstractContextManager[None]:
     """Report that Spark is starting, and show it while that takes seconds."""
     if settings.master == INLINE:
         return nullcontext()
-    ears.hear(SparkStarting(settings.master))
+    event_log.hear(SparkStarting(settings.master))
     return shown_starting(f"starting Spark {settings.master}") if shows else nullcontext()
 
 
@@ -129,7 +129,7 @@ def _guarded(listener: Callable[[Event], None]) -> Callable[[Event], None]:
             name = getattr(listener, "__qualname__", type(listener).__name__)
             raise PenstockError(
                 f"the listener `{name}` failed",
-                detail=told(error),
+                detail=describe_error(error),
                 hint="the checkpoint is intact: fix the function passed as on_event and restart the query",
             ) from error
 

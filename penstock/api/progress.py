@@ -51,16 +51,16 @@ def punctuated(by: ColumnExpr | str, *, keep: bool = False) -> PunctuatedSpec:
     return PunctuatedSpec(as_operand(by), keep)
 
 
-def rule_over(told: RuleSpec, schema: pa.Schema, time: str) -> Rule:
+def rule_over(spec: RuleSpec, schema: pa.Schema, time: str) -> Rule:
     """Bind a progress rule to a source with this schema and time column."""
-    match told:
+    match spec:
         case SlackSpec(by):
             return Slack(length_over(by, schema.field(time).type, "the slack"))
         case PunctuatedSpec(by, keep):
-            told = Punctuated(expression_of(by, schema.names, "punctuated(...)"), keep)
-    if isinstance(told, Punctuated):
-        check_predicate(schema, told.predicate)
-    return told
+            spec = Punctuated(expression_of(by, schema.names, "punctuated(...)"), keep)
+    if isinstance(spec, Punctuated):
+        check_predicate(schema, spec.predicate)
+    return spec
 
 
 def idle_span(idle: Length | None) -> int | None:

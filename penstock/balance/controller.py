@@ -50,77 +50,77 @@ REST = 0.5  # part of a round without statistics, after a round without changes:
 class Controller:
     """The state of the control loop of one subquery, between two epochs.
 
-    Invariant: `figures` adds up the statistics of the epochs of this round that collected any, all of them under one
+    Invariant: `stats` adds up the statistics of the epochs of this round that collected any, all of them under one
     directory; None if there is no such epoch yet. `length` is the length of the round in seconds, `rested` how many of
-    these seconds passed without statistics. `settled` maps a group to the round before which it must not move again.
-    `calm` is True if the previous round changed nothing.
+    these seconds passed without statistics. `cooldown_until` maps a group to the round before which it must not move
+    again. `calm` is True if the previous round changed nothing.
     """
 
     policy: Policy
     rules: Rules
     length: float
-    figures: RoundStats | None = None
+    stats: RoundStats | None = None
     number: int = 0
-    settled: Mapping[Group, int] = field(default_factory=dict)
+    cooldown_until: Mapping[Group, int] = field(default_factory=dict)
     single: frozenset[Group] = frozenset()
     hope: ExpectedGain | None = None
     calm: bool = True
     rested: float = 0.0
 
     @property
-    def listens(self) -> bool:
+    def wants_statistics(self) -> bool:
         """Return whether sites should collect statistics in the next epoch. After a round without changes the first
         part of a round goes without them: the decision at the end is the same, at less cost."""
         return not self.calm or self.rested >= REST * self.length
 
-    def passed(self, seconds: float) -> Controller:
+    def skip(self, seconds: float) -> Controller:
         """Count an epoch without statistics as part of the round. Counts at most `REST` of the round, however long the
         epoch was, so that the rest of the round is always measured."""
         return replace(self, rested=min(self.rested + seconds, REST * self.length))
 
-    def heard(self, epoch: RoundStats) -> Controller:
+    def observe(self, epoch: RoundStats) -> Controller:
         """Add the statistics of one epoch. A round starts again if the directory changed."""
-        known = self.figures
+        known = self.stats
         if known is None:
-            return replace(self, figures=epoch)
+            return replace(self, stats=epoch)
         if known.directory != epoch.directory:
-            return replace(self, figures=epoch, rested=0.0)
-        return replace(self, figures=known.then(epoch))
+            return replace(self, stats=epoch, rested=0.0)
+        return replace(self, stats=known.then(epoch))
 
     @property
     def due(self) -> bool:
         """Return whether the round is over."""
-        return self.figures is not None and self.rested + self.figures.seconds >= self.length
+        return self.stats is not None and self.rested + self.stats.seconds >= self.length
 
     def decide(self) -> tuple[Controller, RoundOutcome]:
         """End the round: return the controller of the next round and the outcome of this one. Requires statistics of at
         least one epoch."""
-        assert self.figures is not None, "a round has at least one epoch"
-        figures, measured = self.figures, self._measured(self.figures)
-        single = self.single | _single_keys(figures)
-        begin = standing(figures, self.number, self.settled, single)
-        settled = _places(figures.directory, begin.settled)
-        wanted = self.policy.decide(replace(figures, settled=settled, most_sites=self.rules.most_sites))
+        assert self.stats is not None, "a round has at least one epoch"
+        stats, measured = self.stats, self._measured(self.stats)
+        single = self.single | _single_keys(stats)
+        begin = standing(stats, self.number, self.cooldown_until, single)
+        in_cooldown = _places(stats.directory, begin.cooldown_until)
+        wanted = self.policy.decide(replace(stats, in_cooldown=in_cooldown, most_sites=self.rules.most_sites))
         at, accepted, refused = carried_out(self.rules, begin, wanted)
         return self._next(at, accepted, measured), RoundOutcome(at.directory, accepted, refused, measured)
 
-    def _measured(self, figures: RoundStats) -> Measured | None:
+    def _measured(self, stats: RoundStats) -> Measured | None:
         """Compare the predicted gain of the last decisions with the change of pace since; None if nothing was decided,
         or if a pace is unknown."""
-        if self.hope is None or not figures.pace or not self.hope.pace:
+        if self.hope is None or not stats.pace or not self.hope.pace:
             return None
-        return Measured(self.hope.gain, 1 - figures.pace / self.hope.pace)
+        return Measured(self.hope.gain, 1 - stats.pace / self.hope.pace)
 
     def _next(self, at: DraftDirectory, accepted: Sequence[Decision], measured: Measured | None) -> Controller:
-        hope = ExpectedGain(1 - prod(1 - decision.gain for decision in accepted), at.figures.pace) if accepted else None
+        hope = ExpectedGain(1 - prod(1 - decision.gain for decision in accepted), at.stats.pace) if accepted else None
         length = self.length
         if isinstance(self.policy, Paced):
             length = self.policy.next_round(self.length, bool(accepted), measured)
-        policy = self.policy.after(at.figures) if isinstance(self.policy, Learning) else self.policy
+        policy = self.policy.after(at.stats) if isinstance(self.policy, Learning) else self.policy
         return replace(
             Controller(policy, self.rules, length),
             number=self.number + 1,
-            settled=at.settled,
+            cooldown_until=at.cooldown_until,
             single=at.single,
             hope=hope,
             calm=not accepted,
@@ -162,9 +162,9 @@ def _places(directory: Directory, groups: Iterable[Group]) -> BoolArray:
     return found
 
 
-def _single_keys(figures: RoundStats) -> frozenset[Group]:
+def _single_keys(stats: RoundStats) -> frozenset[Group]:
     """Return the groups whose rows in this round all had one key: splitting such a group would not divide its work."""
-    loads = figures.loads
+    loads = stats.loads
     return frozenset(
-        figures.directory.groups[n] for n in np.flatnonzero((loads.rows > 0) & (loads.heaviest == loads.rows))
+        stats.directory.groups[n] for n in np.flatnonzero((loads.rows > 0) & (loads.heaviest == loads.rows))
     )

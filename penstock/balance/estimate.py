@@ -35,67 +35,67 @@ class Demand:
         """Return the lower bound of a round's time: seconds per site if the work could be divided perfectly."""
         return float((self.work.sum() + self.cells.sum()) / self.speeds.sum())
 
-    def of_sites(self, figures: RoundStats) -> FloatArray:
+    def of_sites(self, stats: RoundStats) -> FloatArray:
         """Return the work of each site: that of its groups and of its cells."""
-        return np.asarray(figures.of_sites(self.work) + self.cells.sum(axis=0))
+        return np.asarray(stats.of_sites(self.work) + self.cells.sum(axis=0))
 
 
-def demand(figures: RoundStats) -> Demand:
+def demand(stats: RoundStats) -> Demand:
     """Estimate work and speeds from the statistics of a round."""
-    worked = _at_home(figures)
-    speeds = _speeds(figures, worked)
-    at_home = speeds[figures.homes]
-    work, cells = _to_keep_up(figures, worked) * at_home, _cells_to_keep_up(figures) * speeds
-    return Demand(work, _owed(figures) * at_home, speeds, cells)
+    worked = _at_home(stats)
+    speeds = _speeds(stats, worked)
+    at_home = speeds[stats.homes]
+    work, cells = _to_keep_up(stats, worked) * at_home, _cells_to_keep_up(stats) * speeds
+    return Demand(work, _owed(stats) * at_home, speeds, cells)
 
 
-def _at_home(figures: RoundStats) -> FloatArray:
+def _at_home(stats: RoundStats) -> FloatArray:
     """Return the seconds of its site that each group took; per site they add up to the time it was busy with groups.
 
     Measured is only the processing of rows. The rest of a site's busy time is intake, and is divided by rows. For a
     group with so few rows that its time is noise, all of its time is estimated by rows.
     """
-    loads, homes, busy = figures.loads, figures.homes, _busy_with_groups(figures)
-    measured = loads.seconds + loads.rows * _intake(figures)[homes]
+    loads, homes, busy = stats.loads, stats.homes, _busy_with_groups(stats)
+    measured = loads.seconds + loads.rows * _intake(stats)[homes]
     seen = loads.done + loads.state_rows
     trust = seen / (seen + NOISE_ROWS)
-    mixed = trust * measured + (1 - trust) * loads.done * _ratio(busy, figures.of_sites(loads.done))[homes]
-    return mixed * _ratio(busy, figures.of_sites(mixed))[homes]
+    mixed = trust * measured + (1 - trust) * loads.done * _ratio(busy, stats.of_sites(loads.done))[homes]
+    return mixed * _ratio(busy, stats.of_sites(mixed))[homes]
 
 
-def _busy_with_groups(figures: RoundStats) -> FloatArray:
+def _busy_with_groups(stats: RoundStats) -> FloatArray:
     """Return the seconds that each site was busy, without the time of its cells."""
-    return np.asarray(np.maximum(figures.busy - _of_cells(figures).sum(axis=0), 0.0))
+    return np.asarray(np.maximum(stats.busy - _of_cells(stats).sum(axis=0), 0.0))
 
 
-def _of_cells(figures: RoundStats) -> FloatArray:
+def _of_cells(stats: RoundStats) -> FloatArray:
     """Return the seconds that each spread hash (axis 0) took at each site (axis 1), intake included."""
-    cells = figures.cells
-    return cells.seconds + (cells.cut + cells.copied) * _intake(figures)
+    cells = stats.cells
+    return cells.seconds + (cells.cut + cells.copied) * _intake(stats)
 
 
-def _intake(figures: RoundStats) -> FloatArray:
+def _intake(stats: RoundStats) -> FloatArray:
     """Return the seconds per row that each site spent on intake."""
-    worked = figures.of_sites(figures.loads.seconds) + figures.cells.seconds.sum(axis=0)
-    rest = np.maximum(figures.busy - worked, 0.0)
-    return _ratio(rest, figures.of_sites(figures.loads.rows) + figures.cells.rows)
+    worked = stats.of_sites(stats.loads.seconds) + stats.cells.seconds.sum(axis=0)
+    rest = np.maximum(stats.busy - worked, 0.0)
+    return _ratio(rest, stats.of_sites(stats.loads.rows) + stats.cells.rows)
 
 
-def _to_keep_up(figures: RoundStats, worked: FloatArray) -> FloatArray:
+def _to_keep_up(stats: RoundStats, worked: FloatArray) -> FloatArray:
     """Return the seconds that each group would have taken for exactly the rows that arrived. A deadline stops a slow
     site as early as a fast one, and which groups were reached by then is chance, so measured time alone would
     mislead."""
-    rows, done, homes = figures.loads.rows, figures.loads.done, figures.homes
-    of_site = rows * _ratio(_busy_with_groups(figures), figures.of_sites(done))[homes]
+    rows, done, homes = stats.loads.rows, stats.loads.done, stats.homes
+    of_site = rows * _ratio(_busy_with_groups(stats), stats.of_sites(done))[homes]
     return _corrected(rows, done, worked, of_site)
 
 
-def _cells_to_keep_up(figures: RoundStats) -> FloatArray:
+def _cells_to_keep_up(stats: RoundStats) -> FloatArray:
     """Return the seconds that each spread hash (axis 0) would have taken at each site (axis 1) for exactly the rows
     that arrived."""
-    cells, worked = figures.cells, _of_cells(figures)
+    cells, worked = stats.cells, _of_cells(stats)
     rows, done = cells.cut + cells.copied, cells.done
-    of_site = rows * _ratio(figures.busy, figures.of_sites(figures.loads.done) + done.sum(axis=0))
+    of_site = rows * _ratio(stats.busy, stats.of_sites(stats.loads.done) + done.sum(axis=0))
     return _corrected(rows, done, worked, of_site)
 
 
@@ -106,16 +106,16 @@ def _corrected(rows: IntArray, done: IntArray, worked: FloatArray, of_site: Floa
     return np.where(done >= NOISE_ROWS, worked * factor, np.where(rows > done, of_site, worked))
 
 
-def _owed(figures: RoundStats) -> FloatArray:
+def _owed(stats: RoundStats) -> FloatArray:
     """Return the seconds that pending rows will take; per site at most the time it was busy."""
-    done, busy, homes = figures.of_sites(figures.loads.done), _busy_with_groups(figures), figures.homes
-    owed = figures.loads.pending * _ratio(busy, done)[homes]
-    return owed * np.minimum(1.0, _ratio(busy, figures.of_sites(owed)))[homes]
+    done, busy, homes = stats.of_sites(stats.loads.done), _busy_with_groups(stats), stats.homes
+    owed = stats.loads.pending * _ratio(busy, done)[homes]
+    return owed * np.minimum(1.0, _ratio(busy, stats.of_sites(owed)))[homes]
 
 
-def _speeds(figures: RoundStats, worked: FloatArray) -> FloatArray:
+def _speeds(stats: RoundStats, worked: FloatArray) -> FloatArray:
     """Return the speed of each site, with mean 1. A site without measurements gets the mean of the others."""
-    cost = _costs(figures, worked)
+    cost = _costs(stats, worked)
     known = cost > 0
     if not known.any():
         return np.ones(len(cost))
@@ -124,13 +124,13 @@ def _speeds(figures: RoundStats, worked: FloatArray) -> FloatArray:
     return np.asarray(speeds / speeds.mean())
 
 
-def _costs(figures: RoundStats, worked: FloatArray) -> FloatArray:
+def _costs(stats: RoundStats, worked: FloatArray) -> FloatArray:
     """Return the seconds per row at each site. The overall cost is the most precise, so the median of the groups
     replaces it only where the two differ by more than `MOST_SPREAD`."""
-    done, sites = figures.loads.done, figures.directory.sites
-    whole = _ratio(figures.of_sites(worked), figures.of_sites(done))
+    done, sites = stats.loads.done, stats.directory.sites
+    whole = _ratio(stats.of_sites(worked), stats.of_sites(done))
     costs, sure = _ratio(worked, done), done >= NOISE_ROWS
-    medians = np.asarray([_median(costs[sure & (figures.homes == site)]) for site in range(sites)])
+    medians = np.asarray([_median(costs[sure & (stats.homes == site)]) for site in range(sites)])
     return np.where(np.abs(whole - medians) > MOST_SPREAD * medians, np.where(medians > 0, medians, whole), whole)
 
 

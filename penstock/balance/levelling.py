@@ -84,9 +84,9 @@ def unclear(heavy: FloatArray, work: FloatArray, ideal: float) -> npt.NDArray[np
 _Entries = TypeVar("_Entries", bound=np.generic)
 
 
-def _shared(figures: npt.NDArray[_Entries], place: int, each: float) -> npt.NDArray[_Entries]:
+def _shared(stats: npt.NDArray[_Entries], place: int, each: float) -> npt.NDArray[_Entries]:
     """Return the array with `each` in place of the entry at `place`, and once more at the end."""
-    shared = np.append(figures, each)
+    shared = np.append(stats, each)
     shared[place] = each
     return shared
 
@@ -132,8 +132,8 @@ class Leveller:
         self._prices = prices
         self._free: dict[int, IntArray] = {}
         work, self._state, self._pending = (
-            np.bincount(pieces.homes, weights=figures, minlength=len(speeds))
-            for figures in (pieces.work, pieces.state, pieces.pending)
+            np.bincount(pieces.homes, weights=stats, minlength=len(speeds))
+            for stats in (pieces.work, pieces.state, pieces.pending)
         )
         self.load: FloatArray = work + fixed
         self.ideal = float(self.load.sum() / speeds.sum())

@@ -17,7 +17,7 @@ class Policy(Protocol):
     @property
     def name(self) -> str: ...
 
-    def decide(self, figures: RoundStats) -> Sequence[Decision]:
+    def decide(self, stats: RoundStats) -> Sequence[Decision]:
         """Return the changes to make now, the most useful first. They are applied in this order, so a decision may rely
         on earlier ones; decisions that break a rule are left out."""
         ...
@@ -28,7 +28,7 @@ class Learning(ABC):
     `after` alone means nothing."""
 
     @abstractmethod
-    def after(self, figures: RoundStats) -> Policy:
+    def after(self, stats: RoundStats) -> Policy:
         """Return the policy for the next round, given the statistics of this one."""
 
 

@@ -34,17 +34,17 @@ class Rules:
 @dataclass(frozen=True, eq=False)
 class DraftDirectory:
     """The directory and the load of sites while decisions are applied one by one. `away` maps groups to their new site
-    where it differs from `known`: the directory is not rebuilt for every move. `settled` maps a group to the round
-    before which it must not move, `single` are the groups known to have one key, `moved` counts the bytes that changed
-    site in this round. Invariant: `held` is the bytes of state at each site of the directory, `waiting` the pending
-    rows."""
+    where it differs from `known`: the directory is not rebuilt for every move. `cooldown_until` maps a group to the
+    round before which it must not move, `single` are the groups known to have one key, `moved` counts the bytes that
+    changed site in this round. Invariant: `held` is the bytes of state at each site of the directory, `waiting` the
+    pending rows."""
 
     known: Directory
-    figures: RoundStats
+    stats: RoundStats
     number: int
     held: FloatArray
     waiting: FloatArray
-    settled: Mapping[Group, int] = field(default_factory=dict)
+    cooldown_until: Mapping[Group, int] = field(default_factory=dict)
     single: frozenset[Group] = frozenset()
     moved: int = 0
     away: Mapping[Group, int] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class DraftDirectory:
     def burden(self, group: Group) -> tuple[int, int]:
         """Return the bytes of state and the pending rows of a group. A group that did not exist in the round is
         estimated: split off, it has an even part of its ancestor; merged, the sum of its parts."""
-        known, loads = self.figures.directory, self.figures.loads
+        known, loads = self.stats.directory, self.stats.loads
         first, last = known.overlapping(group)
         younger = max(0, group.depth - known.groups[first].depth)
         if younger or last == first + 1:
@@ -70,7 +70,7 @@ class DraftDirectory:
 
     def after(self, rules: Rules, change: Change) -> DraftDirectory:
         """Return the state after a change. Requires that the change breaks no rule."""
-        loads = self.figures.loads
+        loads = self.stats.loads
         match change:
             case Move(group, source, target):
                 state, rows = self.burden(group)
@@ -79,24 +79,26 @@ class DraftDirectory:
                     away={**self.away, group: target},
                     held=_shifted(self.held, source, target, state),
                     waiting=_shifted(self.waiting, source, target, rows),
-                    settled={**self.settled, group: self.number + 1 + rules.cool_down},
+                    cooldown_until={**self.cooldown_until, group: self.number + 1 + rules.cool_down},
                     moved=self.moved + state,
                 )
             case SplitGroup(group):
-                until = self.settled.get(group, 0)
-                return self._under(change, settled=_settled(self, dict.fromkeys(group.halves, until)))
+                until = self.cooldown_until.get(group, 0)
+                return self._under(
+                    change, cooldown_until=_inherited_cooldowns(self, dict.fromkeys(group.halves, until))
+                )
             case Merge(group):
-                until = max(self.settled.get(half, 0) for half in group.halves)
-                return self._under(change, settled=_settled(self, {group: until}))
+                until = max(self.cooldown_until.get(half, 0) for half in group.halves)
+                return self._under(change, cooldown_until=_inherited_cooldowns(self, {group: until}))
             case Scale():
-                after = self._under(change, settled=self.settled)
+                after = self._under(change, cooldown_until=self.cooldown_until)
                 held, waiting = (after._at_sites(counts) for counts in (loads.state_bytes, loads.pending))
                 return replace(after, held=held, waiting=waiting)
             case Spread() | Gather():
-                return self._under(change, settled=self.settled)
+                return self._under(change, cooldown_until=self.cooldown_until)
 
-    def _under(self, change: Change, settled: Mapping[Group, int]) -> DraftDirectory:
-        return replace(self, known=change.applied(self.directory), away={}, settled=settled)
+    def _under(self, change: Change, cooldown_until: Mapping[Group, int]) -> DraftDirectory:
+        return replace(self, known=change.applied(self.directory), away={}, cooldown_until=cooldown_until)
 
     def _at_sites(self, counts: IntArray) -> FloatArray:
         directory = self.directory
@@ -105,7 +107,7 @@ class DraftDirectory:
 
     def _of_groups(self, directory: Directory, counts: IntArray) -> IntArray:
         """Return `counts`, given per group of the round, for the groups of `directory`, estimated as in `burden`."""
-        known = self.figures.directory
+        known = self.stats.directory
         first = np.searchsorted(known.lows, directory.lows, side="right") - 1
         before = np.searchsorted(known.lows, directory.lasts, side="right")
         added = np.concatenate(([0], np.cumsum(counts)))
@@ -114,25 +116,25 @@ class DraftDirectory:
 
 
 def standing(
-    figures: RoundStats, number: int, settled: Mapping[Group, int], single: frozenset[Group]
+    stats: RoundStats, number: int, cooldown_until: Mapping[Group, int], single: frozenset[Group]
 ) -> DraftDirectory:
     """Return the state at the end of a round, before any decision is applied. Expired cooldowns are dropped."""
-    loads, live = figures.loads, {group: until for group, until in settled.items() if until > number}
-    held, waiting = figures.of_sites(loads.state_bytes), figures.of_sites(loads.pending)
-    return DraftDirectory(figures.directory, figures, number, held, waiting, live, single)
+    loads, live = stats.loads, {group: until for group, until in cooldown_until.items() if until > number}
+    held, waiting = stats.of_sites(loads.state_bytes), stats.of_sites(loads.pending)
+    return DraftDirectory(stats.directory, stats, number, held, waiting, live, single)
 
 
-def _shifted(figures: FloatArray, source: int, target: int, amount: int) -> FloatArray:
+def _shifted(stats: FloatArray, source: int, target: int, amount: int) -> FloatArray:
     """Return a copy with `amount` moved from one site to another."""
-    shifted = figures.copy()
+    shifted = stats.copy()
     shifted[source] -= amount
     shifted[target] += amount
     return shifted
 
 
-def _settled(at: DraftDirectory, heirs: Mapping[Group, int]) -> dict[Group, int]:
+def _inherited_cooldowns(at: DraftDirectory, heirs: Mapping[Group, int]) -> dict[Group, int]:
     """Return the cooldowns with those of the groups that replace others."""
-    return {**at.settled, **{group: until for group, until in heirs.items() if until}}
+    return {**at.cooldown_until, **{group: until for group, until in heirs.items() if until}}
 
 
 def impossible(directory: Directory, change: Change, may_cut: Collection[int] = ()) -> str | None:
@@ -160,7 +162,7 @@ def _impossible_now(at: DraftDirectory, change: Change) -> str | None:
     """Return why a change cannot be applied after the changes so far; None if it can."""
     if isinstance(change, Move):
         return _impossible_move(at.known, at.home(change.group), change.source, change.target)
-    return impossible(at.directory, change, at.figures.may_cut)
+    return impossible(at.directory, change, at.stats.may_cut)
 
 
 def _impossible_move(directory: Directory, home: int | None, source: int, target: int) -> str | None:
@@ -178,8 +180,8 @@ def broken_rule(rules: Rules, at: DraftDirectory, decision: Decision) -> str | N
     if (why := _impossible_now(at, decision.change)) is not None:
         return why
     match decision.change:
-        case Move(group) if at.number < at.settled.get(group, 0):
-            return "it was moved by hand" if at.settled[group] == PINNED else "it was moved recently"
+        case Move(group) if at.number < at.cooldown_until.get(group, 0):
+            return "it was moved by hand" if at.cooldown_until[group] == PINNED else "it was moved recently"
         case Move() as move:
             return _against_receiving(rules, at, move)
         case SplitGroup(group) if group in at.single or group.depth >= MOST_DEPTH:
@@ -196,13 +198,13 @@ def broken_rule(rules: Rules, at: DraftDirectory, decision: Decision) -> str | N
 
 def _against_receiving(rules: Rules, at: DraftDirectory, move: Move) -> str | None:
     """Return the rule about the load of the receiver that a move breaks, or the budget; None if it breaks none."""
-    figures, (state, pending) = at.figures, at.burden(move.group)
+    stats, (state, pending) = at.stats, at.burden(move.group)
     if at.moved and at.moved + state > rules.budget:  # the first group may always move, or a large one never could
         return f"more than {rules.budget // MEGABYTE} MB of state would move in one round"
-    if figures.memory and state and at.held[move.target] + state > figures.memory:
+    if stats.memory and state and at.held[move.target] + state > stats.memory:
         return f"the memory of site {move.target} would overflow"
-    most = max(figures.capacity, at.waiting[move.source] - pending)  # if all are too full, the fuller may give
-    if figures.capacity and pending and at.waiting[move.target] + pending > most:
+    most = max(stats.capacity, at.waiting[move.source] - pending)  # if all are too full, the fuller may give
+    if stats.capacity and pending and at.waiting[move.target] + pending > most:
         return f"the buffer of site {move.target} would overflow"
     return None
 
@@ -210,10 +212,10 @@ def _against_receiving(rules: Rules, at: DraftDirectory, move: Move) -> str | No
 def _against_scaling(before: DraftDirectory, after: DraftDirectory) -> str | None:
     """Return the rule that a new number of sites breaks; None if it breaks none. A site must not get more than it has
     room for, unless some site has as much already: if all sites are too full, more sites are the remedy."""
-    figures = before.figures
+    stats = before.stats
     for room, had, has, what in (
-        (figures.memory, before.held, after.held, "memory"),
-        (figures.capacity, before.waiting, after.waiting, "buffer"),
+        (stats.memory, before.held, after.held, "memory"),
+        (stats.capacity, before.waiting, after.waiting, "buffer"),
     ):
         if room and has.max() > max(room, had.max()):
             return f"the {what} of site {int(has.argmax())} would overflow"

@@ -73,9 +73,9 @@ class RoundStats:
     that a site worked, `share` the seconds that it could have worked: the time its level took in each epoch, until the
     last site was done or the deadline came, and the pauses between epochs. `backlog` is the mean number of pending rows
     at the end of an epoch and `capacity` its limit; `memory` is the limit of a site's bytes of state, `most_sites` that
-    of the number of sites (0: unlimited). `settled` is a mask of the groups in cooldown (None: none is). `may_cut` are
-    the ports whose rows may be distributed among sites. `keys` are the heaviest keys of groups, `cells` the statistics
-    of spread hashes.
+    of the number of sites (0: unlimited). `in_cooldown` is a mask of the groups in cooldown (None: none is). `may_cut`
+    are the ports whose rows may be distributed among sites. `keys` are the heaviest keys of groups, `cells` the
+    statistics of spread hashes.
     """
 
     directory: Directory
@@ -88,7 +88,7 @@ class RoundStats:
     capacity: int = 0
     memory: int = 0
     most_sites: int = 0
-    settled: BoolArray | None = None
+    in_cooldown: BoolArray | None = None
     may_cut: tuple[int, ...] = ()
     keys: tuple[KeyLoad, ...] = ()
     cells: CellLoads = NO_CELLS
@@ -116,7 +116,7 @@ class RoundStats:
     @cached_property
     def stays(self) -> BoolArray:
         """Return a mask of the groups that must not move: a move of them would be refused."""
-        return np.zeros(len(self.homes), np.bool_) if self.settled is None else self.settled
+        return np.zeros(len(self.homes), np.bool_) if self.in_cooldown is None else self.in_cooldown
 
     @cached_property
     def utilisation(self) -> FloatArray:
@@ -128,9 +128,9 @@ class RoundStats:
         """Return the filled fraction of each site's buffer; 0 if buffers are unbounded."""
         return self.backlog / self.capacity if self.capacity else np.zeros(len(self.backlog))
 
-    def of_sites(self, figures: npt.NDArray[np.int64] | FloatArray) -> FloatArray:
+    def of_sites(self, stats: npt.NDArray[np.int64] | FloatArray) -> FloatArray:
         """Sum values of groups by site."""
-        return np.bincount(self.homes, weights=figures, minlength=self.directory.sites).astype(np.float64)
+        return np.bincount(self.homes, weights=stats, minlength=self.directory.sites).astype(np.float64)
 
     @cached_property
     def idle(self) -> FloatArray:

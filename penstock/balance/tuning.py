@@ -41,85 +41,85 @@ BOUNDS = TuningBounds()
 CROWDED = 32  # groups per site: fewer cannot be levelled well
 
 
-def keeping_first(figures: RoundStats, bounds: TuningBounds = BOUNDS, crowded: int = CROWDED) -> TuningBounds:
+def keeping_first(stats: RoundStats, bounds: TuningBounds = BOUNDS, crowded: int = CROWDED) -> TuningBounds:
     """Return bounds under which merges only undo splits that are no longer needed: above `crowded` groups per site, and
     never to a prefix shorter than the shortest of now."""
-    shortest = min(group.depth for group in figures.directory.groups)
+    shortest = min(group.depth for group in stats.directory.groups)
     return replace(bounds, least=crowded, depth=shortest)
 
 
-def tuned(figures: RoundStats, theta: int, bounds: TuningBounds = BOUNDS) -> list[Decision]:
+def tuned(stats: RoundStats, theta: int, bounds: TuningBounds = BOUNDS) -> list[Decision]:
     """Return splits, the most urgent first, and then merges."""
-    asked = demand(figures)
-    splits = [*too_hot(figures, asked, bounds), *too_large(figures, theta, bounds)]
+    asked = demand(stats)
+    splits = [*too_hot(stats, asked, bounds), *too_large(stats, theta, bounds)]
     splits = list({decision.change: decision for decision in reversed(splits)}.values())[::-1][: bounds.changes]
-    merges = mergeable(figures, asked, theta, bounds)
+    merges = mergeable(stats, asked, theta, bounds)
     return [*splits, *merges[: max(0, bounds.changes - len(splits))]]
 
 
-def heavy_part(figures: RoundStats) -> FloatArray:
+def heavy_part(stats: RoundStats) -> FloatArray:
     """Return the fraction of each group's rows that belong to its heaviest key; 1 without rows, since there is nothing
     to divide."""
-    rows = figures.loads.rows
-    return np.divide(figures.loads.heaviest, rows, out=np.ones(len(rows)), where=rows > 0)
+    rows = stats.loads.rows
+    return np.divide(stats.loads.heaviest, rows, out=np.ones(len(rows)), where=rows > 0)
 
 
-def too_hot(figures: RoundStats, asked: Demand, bounds: TuningBounds = BOUNDS) -> list[Decision]:
+def too_hot(stats: RoundStats, asked: Demand, bounds: TuningBounds = BOUNDS) -> list[Decision]:
     """Return splits of groups with so much work that the sites cannot be levelled, the hottest first."""
-    sites, average = figures.directory.sites, float(asked.work.sum()) / figures.directory.sites
-    parts = asked.work * (1 - heavy_part(figures)) > WORTH_PARTING * average
-    hot = (asked.work > HOT * average) & parts & (figures.loads.rows > NOISE_ROWS)
+    sites, average = stats.directory.sites, float(asked.work.sum()) / stats.directory.sites
+    parts = asked.work * (1 - heavy_part(stats)) > WORTH_PARTING * average
+    hot = (asked.work > HOT * average) & parts & (stats.loads.rows > NOISE_ROWS)
     if sites == 1 or average <= 0:
         return []
     room = bounds.hot * sites - len(asked.work)
-    chosen = _splittable(figures, np.flatnonzero(hot), asked.work)[: max(0, min(room, bounds.changes))]
-    return [_split_hot(figures.directory.groups[n], float(asked.work[n]) / average) for n in chosen]
+    chosen = _splittable(stats, np.flatnonzero(hot), asked.work)[: max(0, min(room, bounds.changes))]
+    return [_split_hot(stats.directory.groups[n], float(asked.work[n]) / average) for n in chosen]
 
 
 def _split_hot(group: Group, part: float) -> Decision:
     return Decision(SplitGroup(group), f"it has {part:.0%} of the mean work of a site")
 
 
-def too_large(figures: RoundStats, theta: int, bounds: TuningBounds = BOUNDS) -> list[Decision]:
+def too_large(stats: RoundStats, theta: int, bounds: TuningBounds = BOUNDS) -> list[Decision]:
     """Return splits of groups with more than two theta rows of state, the largest first."""
-    held = figures.loads.state_rows
-    room = bounds.large * figures.directory.sites - len(held)
-    several = (figures.loads.rows == 0) | (figures.loads.heaviest < figures.loads.rows)
-    chosen = _splittable(figures, np.flatnonzero((held > 2 * theta) & several), held.astype(np.float64))
+    held = stats.loads.state_rows
+    room = bounds.large * stats.directory.sites - len(held)
+    several = (stats.loads.rows == 0) | (stats.loads.heaviest < stats.loads.rows)
+    chosen = _splittable(stats, np.flatnonzero((held > 2 * theta) & several), held.astype(np.float64))
     return [
-        Decision(SplitGroup(figures.directory.groups[n]), f"it holds {held[n]:,} rows, more than {2 * theta:,}")
+        Decision(SplitGroup(stats.directory.groups[n]), f"it holds {held[n]:,} rows, more than {2 * theta:,}")
         for n in chosen[: max(0, min(room, bounds.changes))]
     ]
 
 
-def _splittable(figures: RoundStats, places: IntArray, by: FloatArray) -> list[int]:
+def _splittable(stats: RoundStats, places: IntArray, by: FloatArray) -> list[int]:
     """Return those of `places` whose groups may be split further, in descending order of `by`."""
     order = places[np.argsort(-by[places], kind="stable")]
-    return [int(n) for n in order if figures.directory.groups[n].depth < MOST_DEPTH]
+    return [int(n) for n in order if stats.directory.groups[n].depth < MOST_DEPTH]
 
 
-def mergeable(figures: RoundStats, asked: Demand, theta: int, bounds: TuningBounds = BOUNDS) -> list[Decision]:
+def mergeable(stats: RoundStats, asked: Demand, theta: int, bounds: TuningBounds = BOUNDS) -> list[Decision]:
     """Return merges of buddies at one site that are small and cold, the smallest first. With hardly any rows all groups
     look cold, so such a round gives none."""
-    sites, groups = figures.directory.sites, figures.directory.groups
+    sites, groups = stats.directory.sites, stats.directory.groups
     room = len(groups) - bounds.least * sites
-    if room <= 0 or figures.loads.rows.sum() < NOISE_ROWS * sites:
+    if room <= 0 or stats.loads.rows.sum() < NOISE_ROWS * sites:
         return []
-    held, work = figures.loads.state_rows, asked.work
+    held, work = stats.loads.state_rows, asked.work
     together = held[:-1] + held[1:]
     small = (np.minimum(held[:-1], held[1:]) < theta) & (together < MERGED * theta)
     cold = work[:-1] + work[1:] <= COLD * work.sum() / sites
-    pairs = np.flatnonzero(_buddies(figures, bounds.depth) & small & cold)
+    pairs = np.flatnonzero(_buddies(stats, bounds.depth) & small & cold)
     chosen = pairs[np.argsort(together[pairs], kind="stable")][: min(room, bounds.changes)]
     return [Decision(Merge(groups[n].parent), f"its halves hold {together[n]:,} rows in total") for n in chosen]
 
 
-def _buddies(figures: RoundStats, depth: int) -> npt.NDArray[np.bool_]:
+def _buddies(stats: RoundStats, depth: int) -> npt.NDArray[np.bool_]:
     """Return, for each group but the last, whether it and the next group are the two halves of one group of at least
     `depth` bits and are at the same site."""
-    groups = figures.directory.groups
-    depths = figures.directory.depths
+    groups = stats.directory.groups
+    depths = stats.directory.depths
     odd = np.fromiter((group.prefix & 1 for group in groups), np.int64, len(groups))
     # In hash order, a group with an even prefix is followed by its buddy, or by a deeper part of its buddy.
     halves = (depths[:-1] == depths[1:]) & (odd[:-1] == 0) & (depths[:-1] > depth)
-    return np.asarray(halves & (figures.homes[:-1] == figures.homes[1:]))
+    return np.asarray(halves & (stats.homes[:-1] == stats.homes[1:]))

@@ -197,7 +197,7 @@ class PlainDemoScreen(PlainScreen):
     def __init__(self, results: Results, sites: DemoSites) -> None:
         super().__init__()
         self._results, self._sites = results, sites
-        self._demo_rate, self._due, self._told = Rate(), time.monotonic() + _PLAIN_EVERY, 0
+        self._demo_rate, self._due, self._shown = Rate(), time.monotonic() + _PLAIN_EVERY, 0
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -222,9 +222,9 @@ class PlainDemoScreen(PlainScreen):
         """Print the decisions since the last call."""
         status = self._sites.look(p.elapsed) if p.state == "running" else None
         decisions = status.decisions if status is not None else ()
-        for decision in decisions[self._told :]:
+        for decision in decisions[self._shown :]:
             self.say(f"epoch {decision.epoch}: {plain(decision.what)}: {plain(decision.why)}")
-        self._told = max(self._told, len(decisions))
+        self._shown = max(self._shown, len(decisions))
 
     def say(self, text: str) -> None:
         print(text, flush=True)

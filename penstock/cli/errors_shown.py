@@ -49,14 +49,14 @@ def show_warnings(warnings: Iterable[PenstockWarning]) -> None:
         _show("warning: ", "bold yellow", warning)
 
 
-def _show(title: str, style: str, told: PenstockError | PenstockWarning) -> None:
+def _show(title: str, style: str, problem: PenstockError | PenstockWarning) -> None:
     """Print the parts of an error or a warning on stderr."""
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    console.print(Text.assemble((title, style), (told.what, "bold")))
-    if told.detail:
-        console.print(Text.assemble(("  detail: ", "dim"), told.detail))
-    if told.hint:
-        console.print(Text.assemble(("  hint:   ", "green"), told.hint))
+    console.print(Text.assemble((title, style), (problem.what, "bold")))
+    if problem.detail:
+        console.print(Text.assemble(("  detail: ", "dim"), problem.detail))
+    if problem.hint:
+        console.print(Text.assemble(("  hint:   ", "green"), problem.hint))
 
 
 def error_line(error: PenstockError) -> str:

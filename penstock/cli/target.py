@@ -18,7 +18,7 @@ from penstock.api.write import Ready
 from penstock.cli.which_checkpoint import DEFAULT_CHECKPOINTS
 from penstock.errors import ConfigError, PenstockError, PenstockWarning, did_you_mean
 from penstock.paths import local_path
-from penstock.user_code import failing_line, told
+from penstock.user_code import describe_error, failing_line
 
 _HOW = "name a script, as in busy.sql, or a stream of a module, as in busy:calls; or give the SQL itself, with -c"
 STDIN = "-"
@@ -159,7 +159,7 @@ def _at_line(error: PenstockError) -> PenstockError:
 def _broken(name: str, error: Exception) -> ConfigError:
     return ConfigError(
         f"the module `{name}` fails while it is imported",
-        detail=told(error),
+        detail=describe_error(error),
         hint=f"fix it until `python -c 'import {name}'` succeeds",
     )
 

@@ -80,7 +80,7 @@ def _with_groups(root: Path, folder: ControlFolder, watching: Watching, status: 
     """Wait for a status that includes groups: sites report them from the first epoch that begins after watching
     started. After some seconds without such an epoch, return the status without groups."""
     deadline = time.monotonic() + _GROUPS_WAIT
-    while not status.groups_told and time.monotonic() < deadline and in_use(root):
+    while not status.has_group_statistics and time.monotonic() < deadline and in_use(root):
         time.sleep(_LOOK_EVERY)
         watching.renew()
         status = read_status(folder) or status

@@ -36,7 +36,7 @@ def picture(status: Status, now: float, most: int | None = None) -> RenderableTy
         parts += [Text(), _heading(number, subquery), sites_table(subquery, most)]
         if hot := _by_load(subquery.hottest):
             parts.append(_groups(hot[: _HOTTEST if most is None else min(most, _HOTTEST)]))
-        elif not status.groups_told:
+        elif not status.has_group_statistics:
             parts.append(Text("groups are shown after the next epoch", "dim"))
     if status.decisions:
         newest = status.decisions[::-1][: None if most is None else max(1, most // 2)]  # each takes two lines
@@ -166,10 +166,10 @@ def _came_of(decision: DecisionStatus) -> list[tuple[str, str]]:
     """Return the outcome of a decision as pieces of text with their styles."""
     if decision.refused is not None:
         return [(f"refused: {plain(decision.refused)}  ", "yellow")]
-    told = [] if not decision.predicted else [(f"predicted {_percent(decision.predicted)}  ", "cyan")]
+    parts = [] if not decision.predicted else [(f"predicted {_percent(decision.predicted)}  ", "cyan")]
     if decision.measured is not None:
-        told.append((f"measured {_percent(decision.measured)}  ", "green" if decision.measured > 0 else "red"))
-    return told
+        parts.append((f"measured {_percent(decision.measured)}  ", "green" if decision.measured > 0 else "red"))
+    return parts
 
 
 def _table(*columns: tuple[str, int | None]) -> Table:

@@ -64,13 +64,13 @@ def _invalid(array: AnyArray) -> list[int]:
     if _is_valid(array):
         return []
     found: list[int] = []
-    stretches = [(0, len(array))]
-    while stretches:
-        start, length = stretches.pop()
+    ranges = [(0, len(array))]
+    while ranges:
+        start, length = ranges.pop()
         if length and not _is_valid(pa.concat_arrays([array.slice(start, length)])):
             half = length // 2
             found += [start] if length == 1 else []
-            stretches += [] if length == 1 else [(start, half), (start + half, length - half)]
+            ranges += [] if length == 1 else [(start, half), (start + half, length - half)]
     return sorted(found)
 
 

@@ -64,8 +64,9 @@ class DecisionStatus:
 @dataclass(frozen=True)
 class Status:
     """The status of a run. Invariant: subqueries are ordered by number, decisions from oldest to newest. `began` and
-    `at` are seconds since 1970: the start of the run, and the time of this status. With `groups_told` the sites have
-    collected statistics of their groups, as they do while somebody watches; otherwise `hottest` is unknown."""
+    `at` are seconds since 1970: the start of the run, and the time of this status. With `has_group_statistics` the
+    sites have collected statistics of their groups, as they do while somebody watches; otherwise `hottest` is
+    unknown."""
 
     query: str
     fingerprint: str
@@ -78,5 +79,5 @@ class Status:
     low_water_mark: datetime | int | None
     subqueries: tuple[SubqueryStatus, ...]
     decisions: tuple[DecisionStatus, ...] = ()
-    groups_told: bool = True
+    has_group_statistics: bool = True
     format: int = CONTROL_FORMAT

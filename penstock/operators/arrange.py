@@ -1,4 +1,5 @@
-"""Tables of rows in the order of state, by key hash and then by time; and small tables coalesced, with bounded memory."""
+"""Tables of rows in the order of state, by key hash and then by time; and small tables coalesced, with bounded
+memory."""
 
 from __future__ import annotations
 

@@ -163,8 +163,8 @@ class TopRows(OnePort, ClosingOperator):
 
     def _all_words(self, rows: pa.Table, some: Indices) -> list[Words]:
         """Return the sort words of the order, and of the columns that break ties."""
-        settled = {*self.keys, self.time, *(o.column for o in self.order)}  # equal within a group, or part of the order
-        ties = rows.select([name for name in self.columns if name not in settled]).take(some)
+        fixed = {*self.keys, self.time, *(o.column for o in self.order)}  # equal within a group, or part of the order
+        ties = rows.select([name for name in self.columns if name not in fixed]).take(some)
         return [*self._order_words(rows, some), *(word for column in ties.columns for word in sort_words(column))]
 
     def _order_words(self, rows: pa.Table, some: Indices) -> list[Words]:

@@ -170,11 +170,11 @@ class Subquery:
         """Return whether rows are sent to the site unprepared, and are prepared there."""
         return self.ordered or self.numbers is not None
 
-    def track_marks(self, told: Iterable[tuple[Branch, Marks]]) -> Marks:
+    def track_marks(self, received: Iterable[tuple[Branch, Marks]]) -> Marks:
         """Return the mark of every track: the least of the marks that the branches report for it. A track without
         branches has ended. For an ordered subquery all tracks get the least of all marks."""
         known: list[list[Mark]] = [[] for _ in range(self.operator.tracks)]
-        for branch, marks in told:
+        for branch, marks in received:
             for track, mark in enumerate(marks, branch.first_track):
                 known[track].append(mark)
         least = tuple(map(low_water_mark, known))

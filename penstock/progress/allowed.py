@@ -25,21 +25,21 @@ def allowing(rule: Rule, lateness: str | int | timedelta | None, is_timestamp: b
     return replace(rule, allowed=allowed)
 
 
-def span_of_times(told: str | int | timedelta, is_timestamp: bool) -> int:
+def span_of_times(lateness: str | int | timedelta, is_timestamp: bool) -> int:
     """Return a span in the unit of the times: microseconds if they are timestamps. Raises ConfigError if a timestamp
     span has no unit, or the span of a numeric time has one."""
-    bare = not isinstance(told, timedelta) and str(told).strip().lstrip("-").isdecimal()
+    bare = not isinstance(lateness, timedelta) and str(lateness).strip().lstrip("-").isdecimal()
     if bare and not is_timestamp:
-        return int(str(told))
+        return int(str(lateness))
     if bare:
         raise ConfigError(
-            f"the allowed lateness {told} has no unit",
+            f"the allowed lateness {lateness} has no unit",
             detail="the time of the source is a TIMESTAMP",
-            hint=f'give it a unit, as in "{told}s"',
+            hint=f'give it a unit, as in "{lateness}s"',
         )
     if not is_timestamp:
         raise ConfigError(
-            f"the allowed lateness {told!r} has a unit, but the time of the source is a number",
+            f"the allowed lateness {lateness!r} has a unit, but the time of the source is a number",
             hint="write a whole number in the unit of the time column",
         )
-    return span(told)
+    return span(lateness)

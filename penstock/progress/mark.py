@@ -6,10 +6,10 @@ The end of a stream is a flag, not the largest time, so that a row at the larges
 ordered; arithmetic on them saturates at the limits of a 64-bit time.
 
 Punctuation belongs to a substream, not to a task: the splits of one substream that an epoch reads are combined by the
-rule of the source. The punctuation of a stream is the minimum over the substreams that can still bring rows. A substream
-counts from the epoch in which its first split is read until its source reports that it is finished. A
-substream that appears late may be behind the stream: its rows below the mark of the stream are late rows. The mark
-never goes back, because each epoch starts from a floor (see `idle`) that is no lower.
+rule of the source. The punctuation of a stream is the minimum over the substreams that can still bring rows. A
+substream counts from the epoch in which its first split is read until its source reports that it is finished. One that
+appears late may be behind the stream: its rows below the mark of the stream are late rows. The mark never goes back,
+because each epoch starts from a floor (see `idle`) that is no lower.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Mark:
         """Return the mark moved by a span of time. An ended mark stays as it is."""
         return self if self.ended else at(self.at + by)
 
-    def passed(self, time: int) -> bool:
+    def has_reached(self, time: int) -> bool:
         """Return whether no more rows below `time` can arrive."""
         return self.ended or self.at >= time
 

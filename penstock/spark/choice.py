@@ -132,7 +132,7 @@ class PooledExecutor:
         """Run an epoch on a leased pool. The next epoch is not started ahead if others wait for the pool."""
         self._pool = scheduler.pool
         try:
-            return scheduler.run(job, routes, lambda told: None if self._provider.wanted() else following(told))
+            return scheduler.run(job, routes, lambda reports: None if self._provider.wanted() else following(reports))
         except BaseException:
             self._provider.lost(scheduler.pool)  # its workers may still be running tasks of this epoch
             raise

@@ -25,19 +25,19 @@ class TaskFailed(PenstockError):
     """A task of an epoch failed. Whether the epoch may run again depends on whether Spark has repeated the task."""
 
 
-def task_failed(epoch: int, told: str, folder: Path | None = None) -> PenstockError:
-    """Return the error for a failed task. `told` is the message of Java, which may contain a Python traceback.
+def task_failed(epoch: int, reported: str, folder: Path | None = None) -> PenstockError:
+    """Return the error for a failed task. `reported` is the message of Java, which may contain a Python traceback.
 
     Spark's own files, such as shuffle files, are written by Java, whose message says that a disk is full. They are in
     `folder`, which is known if all tasks run on one host.
     """
-    if _NO_ROOM.search(told):
+    if _NO_ROOM.search(reported):
         return full(
-            folder, f"{_line_about_room(told)}; SPARK_LOCAL_DIRS or spark.local.dir say where Spark's files are"
+            folder, f"{_line_about_room(reported)}; SPARK_LOCAL_DIRS or spark.local.dir say where Spark's files are"
         )
     return TaskFailed(
         f"a task of epoch {epoch} failed repeatedly",
-        detail=_python_part(told)[:500],
+        detail=_python_part(reported)[:500],
         hint="the checkpoint is intact: fix the cause and restart the query",
     )
 
@@ -65,9 +65,9 @@ def first_line(text: str) -> str:
     return re.sub(r"^(?:[\w.$]+(?:Exception|Error): )+", "", line)[:500]
 
 
-def _line_about_room(told: str) -> str:
+def _line_about_room(reported: str) -> str:
     """Return the line of a message that says that a disk is full."""
-    return next(line.strip() for line in told.splitlines() if _NO_ROOM.search(line))[:300]
+    return next(line.strip() for line in reported.splitlines() if _NO_ROOM.search(line))[:300]
 
 
 def _python_part(message: str) -> str:

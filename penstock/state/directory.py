@@ -78,17 +78,17 @@ class Directory:
     def home_ranges(self) -> tuple[tuple[int, HashRange], ...]:
         """Return (site, range) for each maximal sequence of neighbouring groups at one site, in order of hash. Excludes
         spread hashes."""
-        return self._stretches
+        return self._home_ranges
 
     @cached_property
-    def _stretches(self) -> tuple[tuple[int, HashRange], ...]:
+    def _home_ranges(self) -> tuple[tuple[int, HashRange], ...]:
         """Compute the result of `home_ranges` once."""
-        lows, homes = (part.tolist() for part in self.stretches)
+        lows, homes = (part.tolist() for part in self.home_range_arrays)
         found = zip(homes, map(HashRange, lows, [*lows[1:], HASH_END]), strict=True)
         return tuple((site, part) for site, part in found if site != NOBODY) if self.spread else tuple(found)
 
     @cached_property
-    def stretches(self) -> tuple[Hashes, Places]:
+    def home_range_arrays(self) -> tuple[Hashes, Places]:
         """Return the home ranges as two arrays: the first hash of each range, and its site. Each spread hash is a range
         of its own with site NOBODY, so the ranges have no gaps."""
         homes = self.home_of
@@ -97,9 +97,9 @@ class Directory:
         return taken_out(lows, homes, [cells.hash for cells in self.spread]) if self.spread else (lows, homes)
 
     @cached_property
-    def stretches_by_home(self) -> Places:
-        """Return the indices of `stretches` ordered by site, then by hash, without the ranges of NOBODY."""
-        homes = self.stretches[1]
+    def home_ranges_by_site(self) -> Places:
+        """Return the indices of `home_range_arrays` ordered by site, then by hash, without the ranges of NOBODY."""
+        homes = self.home_range_arrays[1]
         return np.argsort(homes, kind="stable")[np.count_nonzero(homes == NOBODY) :]
 
     @cached_property
@@ -111,14 +111,14 @@ class Directory:
     def ranges_of(self, site: int) -> tuple[HashRange, ...]:
         """Return all ranges of hashes stored at a site, in order: those of its groups, and its cells."""
         cells = self.cells_of(site)
-        return tuple(sorted((*self.stretches_of(site), *cells))) if cells else self.stretches_of(site)
+        return tuple(sorted((*self.home_ranges_of(site), *cells))) if cells else self.home_ranges_of(site)
 
-    def stretches_of(self, site: int) -> tuple[HashRange, ...]:
+    def home_ranges_of(self, site: int) -> tuple[HashRange, ...]:
         """Return the ranges of the groups at a site, in order of hash, without cells."""
-        return self._stretches_by_site[site]
+        return self._home_ranges_by_site[site]
 
     @cached_property
-    def _stretches_by_site(self) -> tuple[tuple[HashRange, ...], ...]:
+    def _home_ranges_by_site(self) -> tuple[tuple[HashRange, ...], ...]:
         """Return the home ranges of each site, indexed by site."""
         own: list[list[HashRange]] = [[] for _ in range(self.sites)]
         for site, part in self.home_ranges():

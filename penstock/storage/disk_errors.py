@@ -78,11 +78,11 @@ def explained(error: OSError, path: Path | None = None, size: int = 0) -> Storag
     )
 
 
-def full(folder: Path | None, told: str) -> DiskFullError:
-    """Return the error for a full folder (None: unknown) that another process reported with the text `told`."""
+def full(folder: Path | None, reported: str) -> DiskFullError:
+    """Return the error for a full folder (None: unknown) that another process reported with the text `reported`."""
     if folder is None:
-        return DiskFullError("there is no room left in a folder of a task", detail=told, hint=_room_hint(None))
-    detail = f"{told}; {left}" if (left := _left(folder, 0)) else told
+        return DiskFullError("there is no room left in a folder of a task", detail=reported, hint=_room_hint(None))
+    detail = f"{reported}; {left}" if (left := _left(folder, 0)) else reported
     return DiskFullError(f"there is no room left in {folder}", detail=detail, hint=_room_hint(folder / "file"))
 
 

@@ -22,11 +22,11 @@ def decisions(number: int) -> list[Event]:
 
 
 def heard(epochs: int, decided: set[int]) -> tuple[Event, ...]:
-    ears = EventLog()
+    event_log = EventLog()
     for number in range(epochs):
         for event in (*epoch(number), *(decisions(number) if number in decided else ())):
-            ears.hear(event)
-    return ears.events
+            event_log.hear(event)
+    return event_log.events
 
 
 def test_decisions_are_kept_while_epochs_go_by() -> None:

@@ -28,12 +28,10 @@ class Splits:
 
     name: str = "splits"
 
-    def decide(self, figures: ps.policies.RoundStats) -> Sequence[ps.policies.Decision]:
-        first = figures.directory.groups[0]
+    def decide(self, stats: ps.policies.RoundStats) -> Sequence[ps.policies.Decision]:
+        first = stats.directory.groups[0]
         return (
-            [ps.policies.Decision(ps.policies.SplitGroup(first), "to see")]
-            if len(figures.directory.groups) == 8
-            else []
+            [ps.policies.Decision(ps.policies.SplitGroup(first), "to see")] if len(stats.directory.groups) == 8 else []
         )
 
 
@@ -41,7 +39,7 @@ class Splits:
 class Fails:
     name: str = "fails"
 
-    def decide(self, figures: ps.policies.RoundStats) -> Sequence[ps.policies.Decision]:
+    def decide(self, stats: ps.policies.RoundStats) -> Sequence[ps.policies.Decision]:
         raise ValueError("no group is good enough")
 
 
@@ -49,7 +47,7 @@ class Fails:
 class SaysNothing:
     name: str = "says nothing"
 
-    def decide(self, figures: ps.policies.RoundStats) -> Any:
+    def decide(self, stats: ps.policies.RoundStats) -> Any:
         return None
 
 
@@ -75,7 +73,7 @@ def test_one_of_penstocks_own_has_other_thresholds_under_another_name(tmp_path: 
     assert not [e for e in run.events if isinstance(e, DirectoryChanged | ChangeRefused)]
 
 
-@pytest.mark.parametrize("policy", [Splits, object(), type("Nameless", (), {"decide": lambda figures: []})()])
+@pytest.mark.parametrize("policy", [Splits, object(), type("Nameless", (), {"decide": lambda stats: []})()])
 def test_what_is_no_policy_is_refused(policy: Any) -> None:
     with pytest.raises(ConfigError, match="is not a policy") as caught:
         ps.register_policy(policy)

@@ -68,23 +68,23 @@ class World:
     capacity: int = 0
     history: tuple[Sequence[Decision], ...] = ()
 
-    def figures(self) -> RoundStats:
+    def stats(self) -> RoundStats:
         rows, heaviest = self._of_groups(self.keys), self._of_groups(self.keys, np.maximum)
-        figures = figures_of(
+        stats = figures_of(
             self.directory, rows, speeds=list(self.speeds), heaviest=list(heaviest),
             state_rows=list(rows), state_bytes=list(rows * 64),
         )  # fmt: skip
-        return self._until_the_deadline(figures) if self.deadline else figures
+        return self._until_the_deadline(stats) if self.deadline else stats
 
-    def _until_the_deadline(self, figures: RoundStats) -> RoundStats:
+    def _until_the_deadline(self, stats: RoundStats) -> RoundStats:
         """In ten epochs, over which backlogs grow or shrink evenly."""
-        before, after = (figures.of_sites(self._of_groups(keys)) for keys in (self.pending, self.left()))
+        before, after = (stats.of_sites(self._of_groups(keys)) for keys in (self.pending, self.left()))
         growth = (after - before) / 10
         worked = self._of_groups(self.keys + self.pending - self.left())
-        seconds = worked / (1000 * self.speeds[figures.homes])
-        loads = replace(figures.loads, seconds=seconds, pending=self._of_groups(self.left()), done=worked)
+        seconds = worked / (1000 * self.speeds[stats.homes])
+        loads = replace(stats.loads, seconds=seconds, pending=self._of_groups(self.left()), done=worked)
         return replace(
-            figures, loads=loads, busy=figures.of_sites(seconds), epochs=10, backlog=before + growth * 5.5,
+            stats, loads=loads, busy=stats.of_sites(seconds), epochs=10, backlog=before + growth * 5.5,
             share=np.full(len(before), self.deadline), seconds=self.deadline, capacity=self.capacity,
         )  # fmt: skip
 
@@ -113,9 +113,9 @@ class World:
     def after(self, policy: Policy, rounds: int = 1) -> World:
         world = self
         for _ in range(rounds):
-            figures = world.figures()
-            made = policy.decide(figures)
-            policy = policy.after(figures) if isinstance(policy, Learning) else policy
+            stats = world.stats()
+            made = policy.decide(stats)
+            policy = policy.after(stats) if isinstance(policy, Learning) else policy
             pending = world.left() if world.deadline else world.pending
             history = (*world.history, made)
             world = replace(world, directory=changed(world.directory, made), pending=pending, history=history)

@@ -31,9 +31,9 @@ def round_of(
     held = none if state is None else np.asarray(state)
     loads = Loads(np.asarray(rows), none, none * 1.0, none, held, none, none, np.asarray(rows), none * 1.0)
     sites = np.zeros(directory.sites)
-    figures = RoundStats(directory, 1, 1.0, loads, sites, sites, sites, memory=memory)
-    busy = figures.of_sites(loads.rows) / np.asarray(speeds)
-    return replace(figures, busy=busy, share=np.full(len(busy), busy.max() if share is None else share))
+    stats = RoundStats(directory, 1, 1.0, loads, sites, sites, sites, memory=memory)
+    busy = stats.of_sites(loads.rows) / np.asarray(speeds)
+    return replace(stats, busy=busy, share=np.full(len(busy), busy.max() if share is None else share))
 
 
 def homes(directory: Directory, *of_groups: int) -> Directory:
@@ -52,16 +52,16 @@ def applied(directory: Directory, decisions: Sequence[Decision]) -> Directory:
     return directory
 
 
-def with_sites_renamed(figures: RoundStats, names: Sequence[int]) -> RoundStats:
+def with_sites_renamed(stats: RoundStats, names: Sequence[int]) -> RoundStats:
     """The same round where site n is called names[n]."""
-    directory = replace(figures.directory, homes=tuple(names[home] for home in figures.directory.homes))
+    directory = replace(stats.directory, homes=tuple(names[home] for home in stats.directory.homes))
     old = np.argsort(names)
-    return replace(figures, directory=directory, busy=figures.busy[old], share=figures.share[old])
+    return replace(stats, directory=directory, busy=stats.busy[old], share=stats.share[old])
 
 
-def would_be_busy(figures: RoundStats, directory: Directory) -> FloatArray:
+def would_be_busy(stats: RoundStats, directory: Directory) -> FloatArray:
     """How long sites work if the rows of a round come again under another directory."""
-    return replace(figures, directory=directory).of_sites(figures.loads.rows) / figures.speeds
+    return replace(stats, directory=directory).of_sites(stats.loads.rows) / stats.speeds
 
 
 @st.composite
@@ -74,8 +74,8 @@ def any_round(draw: st.DrawFn) -> RoundStats:
     directory = replace(uniform(1, groups), sites=sites, homes=tuple(draw(per_group(sites - 1))))
     speeds = draw(st.lists(st.integers(100, 400), min_size=sites, max_size=sites))
     memory = draw(st.integers(1, 50_000) | st.just(0))
-    figures = round_of(directory, draw(per_group(1000)), speeds, state=draw(per_group(5000)), memory=memory)
-    return replace(figures, share=figures.share * draw(st.sampled_from([1.0, 1.1, 2.0])))
+    stats = round_of(directory, draw(per_group(1000)), speeds, state=draw(per_group(5000)), memory=memory)
+    return replace(stats, share=stats.share * draw(st.sampled_from([1.0, 1.1, 2.0])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class Cluster:
         rows = np.rint(self.rates / self.rates.sum() * self.throughput * seconds).astype(np.int64)
         return round_of(self.directory, rows, self.speeds)
 
-    def settled(self, policy: Policy, most_rounds: int = 500) -> tuple[Cluster, int]:
+    def balanced(self, policy: Policy, most_rounds: int = 500) -> tuple[Cluster, int]:
         """After as many rounds as the policy moves something, and how much it moved."""
         now, moved = self, 0
         for _ in range(most_rounds):

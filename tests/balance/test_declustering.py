@@ -18,8 +18,8 @@ from penstock.state.directory import uniform
 def filled(*occupancy: float, busy: float = 0.5) -> RoundStats:
     """A round in which the buffers of sites were so full."""
     sites = len(occupancy)
-    figures = figures_of(uniform(sites, 4), [1000] * len(uniform(sites, 4).groups), capacity=1000)
-    return replace(figures, backlog=1000 * np.asarray(occupancy), busy=np.full(sites, busy), seconds=1.0)
+    stats = figures_of(uniform(sites, 4), [1000] * len(uniform(sites, 4).groups), capacity=1000)
+    return replace(stats, backlog=1000 * np.asarray(occupancy), busy=np.full(sites, busy), seconds=1.0)
 
 
 def test_sites_have_roles_by_their_load() -> None:
@@ -64,8 +64,8 @@ def test_there_is_always_a_site() -> None:
 
 def test_the_cost_is_the_state_that_gets_another_home() -> None:
     few = uniform(2, 1)
-    figures = figures_of(few, [1000, 1000], state_bytes=[800, 400], seconds=1.1)
-    grown = degree(figures, BUSY, 0.5)
+    stats = figures_of(few, [1000, 1000], state_bytes=[800, 400], seconds=1.1)
+    grown = degree(stats, BUSY, 0.5)
     assert grown is not None
     # Two groups are too few for three sites: of their four halves, one moves.
     assert few.scaled(3).homes.count(2) == 1
@@ -86,9 +86,9 @@ def test_the_number_goes_one_way_and_never_below_half(occupancy: list[float], be
 def test_the_number_grows_to_what_the_work_asks_for_within_bounds(most: int, wanted: int) -> None:
     """Three sites that were busy all the time and have as much again waiting need eight to be busy for three quarters;
     whether there may be one more than there are is for the rules to say."""
-    figures = filled(0.9, 0.9, 0.9, busy=1.0)
-    full = replace(figures.loads, pending=figures.loads.done)
-    decision = degree(replace(figures, loads=full, most_sites=most), OCCUPANCY, 0.5)
+    stats = filled(0.9, 0.9, 0.9, busy=1.0)
+    full = replace(stats.loads, pending=stats.loads.done)
+    decision = degree(replace(stats, loads=full, most_sites=most), OCCUPANCY, 0.5)
     assert decision is not None
     assert decision.change == Scale(wanted)
 

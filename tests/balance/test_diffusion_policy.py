@@ -18,19 +18,19 @@ PLAIN = Diffusion(theta=None)
 
 def filled(rows: list[int], *occupancy: float) -> RoundStats:
     directory = uniform(len(occupancy), len(rows) // len(occupancy))
-    figures = figures_of(directory, rows, state_bytes=[100 * count for count in rows], capacity=1000)
-    return replace(figures, backlog=1000 * np.asarray(occupancy))
+    stats = figures_of(directory, rows, state_bytes=[100 * count for count in rows], capacity=1000)
+    return replace(stats, backlog=1000 * np.asarray(occupancy))
 
 
-def moves(figures: RoundStats) -> list[Move]:
-    made = [decision.change for decision in PLAIN.decide(figures)]
+def moves(stats: RoundStats) -> list[Move]:
+    made = [decision.change for decision in PLAIN.decide(stats)]
     assert all(isinstance(change, Move) for change in made)
     return made  # type: ignore[return-value]
 
 
 def test_a_supplier_gives_the_group_that_is_nearest_to_half_of_the_difference() -> None:
-    figures = filled([5000, 3100, 1000, 900, 1000, 1000, 1000, 1000], 0.8, 0.0)
-    (decision,) = PLAIN.decide(figures)
+    stats = filled([5000, 3100, 1000, 900, 1000, 1000, 1000, 1000], 0.8, 0.0)
+    (decision,) = PLAIN.decide(stats)
     assert decision.change == Move(Group(1, 3), 0, 1)  # 10 s and 4 s: three seconds too many
     assert decision.reason == (
         "site 0 is a supplier (its buffer is 80% full), site 1 a consumer (its buffer is 0% full)"
@@ -60,10 +60,10 @@ def test_a_group_that_would_only_change_the_roles_stays() -> None:
 
 
 def test_what_is_pending_counts_as_work_to_be_done() -> None:
-    figures = figures_of(uniform(2, 4), [1000] * 8, pending=[0, 700, 0, 0, 0, 0, 0, 0], capacity=1000)
-    assert moves(figures) == []  # a supplier that takes 4.7 s, and no group of less than 0.7 s
-    figures = figures_of(uniform(2, 4), [1700, 1700, 300, 300] + [1000] * 4, pending=[0, 700] + [0] * 6, capacity=1000)
-    assert moves(figures) == [Move(Group(2, 3), 0, 1)]
+    stats = figures_of(uniform(2, 4), [1000] * 8, pending=[0, 700, 0, 0, 0, 0, 0, 0], capacity=1000)
+    assert moves(stats) == []  # a supplier that takes 4.7 s, and no group of less than 0.7 s
+    stats = figures_of(uniform(2, 4), [1700, 1700, 300, 300] + [1000] * 4, pending=[0, 700] + [0] * 6, capacity=1000)
+    assert moves(stats) == [Move(Group(2, 3), 0, 1)]
 
 
 def test_without_a_bound_for_buffers_sites_are_compared_by_utilisation() -> None:
@@ -73,15 +73,15 @@ def test_without_a_bound_for_buffers_sites_are_compared_by_utilisation() -> None
 
 
 def test_the_number_of_sites_comes_first_where_it_may_change() -> None:
-    figures = filled([1000] * 8, 0.9, 0.8)
-    (decision,) = Diffusion(elastic=True).decide(figures)
+    stats = filled([1000] * 8, 0.9, 0.8)
+    (decision,) = Diffusion(elastic=True).decide(stats)
     assert decision.change == Scale(3)
-    assert PLAIN.decide(figures) == []
+    assert PLAIN.decide(stats) == []
 
 
 def test_groups_that_stay_are_kept_neither_too_large_nor_too_hot() -> None:
-    figures = filled([5000, 3100, 1000, 900, 1000, 1000, 1000, 1000], 0.8, 0.0)
-    made = [decision.change for decision in Diffusion().decide(figures)]
+    stats = filled([5000, 3100, 1000, 900, 1000, 1000, 1000, 1000], 0.8, 0.0)
+    made = [decision.change for decision in Diffusion().decide(stats)]
     assert made == [Move(Group(1, 3), 0, 1), SplitGroup(Group(0, 3))]  # the one that moves is not split meanwhile
     large = figures_of(uniform(2, 2), [1000] * 4, state_rows=[10, 10, 10, 201])
     assert [decision.change for decision in Diffusion(theta=100).decide(large)] == [SplitGroup(Group(3, 2))]
@@ -102,12 +102,12 @@ def test_what_was_split_becomes_one_again_but_not_what_there_was_at_first() -> N
     bound=st.booleans(),
 )
 def test_no_move_makes_the_slowest_site_slower(rows: list[int], occupancy: list[float], bound: bool) -> None:
-    figures = filled(rows, *occupancy) if bound else figures_of(uniform(4, 8), rows)
-    found = moves(figures)
-    assert found == moves(figures)
-    times = figures.busy.copy()
+    stats = filled(rows, *occupancy) if bound else figures_of(uniform(4, 8), rows)
+    found = moves(stats)
+    assert found == moves(stats)
+    times = stats.busy.copy()
     for move in found:
-        took = rows[figures.directory.place(move.group)] / 1000
+        took = rows[stats.directory.place(move.group)] / 1000
         assert max(times[move.source] - took, times[move.target] + took) < times[move.source]
     assert len({move.source for move in found}) == len({move.target for move in found}) == len(found)
 
@@ -141,6 +141,6 @@ def test_a_slowed_site_gives_until_nobody_is_a_consumer() -> None:
 
 def test_a_slowed_site_under_a_deadline_gives_until_its_buffer_is_no_longer_full() -> None:
     end = slowed(deadline=25.0, capacity=5000).after(PLAIN, 30)
-    assert end.figures().occupancy.max() == 0
+    assert end.stats().occupancy.max() == 0
     assert 6 <= sum(map(len, end.history)) <= 9  # of sixteen groups about half
     assert not any(end.history[-10:])

@@ -133,12 +133,12 @@ def scalings(load: Load, random: Random) -> list[int]:
     controller: Controller = controllers(settings, 1)[0]
     directory, subquery, found, last = uniform(load.first_sites, 16), Subquery(load, random), list[int](), 0
     for epoch in range(2_000):
-        figures = subquery.epoch(directory)
-        controller = controller.heard(figures) if controller.listens else controller.passed(figures.seconds)
+        stats = subquery.epoch(directory)
+        controller = controller.observe(stats) if controller.wants_statistics else controller.skip(stats.seconds)
         if controller.due:
-            controller, verdict = controller.decide()
-            directory = verdict.directory
-            if made := [d.change.sites for d in verdict.accepted if isinstance(d.change, Scale)]:
+            controller, outcome = controller.decide()
+            directory = outcome.directory
+            if made := [d.change.sites for d in outcome.accepted if isinstance(d.change, Scale)]:
                 found, last = found + made, epoch
         if epoch - last > STAYS + 10 * load.epochs_per_round:
             return found

@@ -29,32 +29,32 @@ def test_sites_that_stay_slow_are_believed_to_be_so_by_and_by(slow: int, groups_
     assert not any(end.history[-2:])
 
 
-def _given_away(figures: RoundStats, made: Sequence[Decision]) -> float:
+def _given_away(stats: RoundStats, made: Sequence[Decision]) -> float:
     """The part of all hashes that site 0 gives to others."""
-    kept = (part.high - part.low for part in changed(figures.directory, made).stretches_of(0))
-    return 1 / figures.directory.sites - sum(kept) / HASH_END
+    kept = (part.high - part.low for part in changed(stats.directory, made).home_ranges_of(0))
+    return 1 / stats.directory.sites - sum(kept) / HASH_END
 
 
 def test_a_site_that_was_slow_for_a_round_soon_has_its_part_again() -> None:
     calm = world([1.0] * 8, even_keys())
-    disturbed = replace(calm, speeds=np.asarray(SLOWED)).figures()
+    disturbed = replace(calm, speeds=np.asarray(SLOWED)).stats()
     at_once, damped = (_given_away(disturbed, policy.decide(disturbed)) for policy in (EVEN, Even()))
     assert 0 < damped <= 0.6 * at_once
     policy = Even().after(disturbed)
     for _ in range(5):
         assert policy.speeds[0] < 1
-        policy = policy.after(calm.figures())
+        policy = policy.after(calm.stats())
     assert policy.speeds[0] > 0.97
 
 
 def test_another_number_of_sites_is_nothing_that_was_known_before() -> None:
-    known = Even().after(world(SLOWED, even_keys()).figures())
-    four = world([1.0] * 4, even_keys()).figures()
+    known = Even().after(world(SLOWED, even_keys()).stats())
+    four = world([1.0] * 4, even_keys()).stats()
     assert known.after(four).speeds == pytest.approx([1.0] * 4)
 
 
 def test_few_epochs_are_believed_less() -> None:
     rows = [1350] * 16 + [1200] * 48
-    figures = figures_of(uniform(4, 16), rows)
-    assert EVEN.decide(replace(figures, epochs=10)) != []
-    assert EVEN.decide(replace(figures, epochs=1)) == []
+    stats = figures_of(uniform(4, 16), rows)
+    assert EVEN.decide(replace(stats, epochs=10)) != []
+    assert EVEN.decide(replace(stats, epochs=1)) == []

@@ -20,10 +20,10 @@ EVEN = Even(inertia=0.0)  # it believes what one round tells
 SLOWED = [0.5] + [1.0] * 7
 
 
-def predicted(figures: RoundStats, directory: Directory, speeds: list[float]) -> float:
+def predicted(stats: RoundStats, directory: Directory, speeds: list[float]) -> float:
     """How long the slowest site takes under another directory, were the halves of groups alike."""
-    known = figures.directory
-    rows = {group: int(count) for group, count in zip(known.groups, figures.loads.rows, strict=True)}
+    known = stats.directory
+    rows = {group: int(count) for group, count in zip(known.groups, stats.loads.rows, strict=True)}
     times = np.zeros(directory.sites)
     for group, home in zip(directory.groups, directory.homes, strict=True):
         whole, parts = group, 1
@@ -38,13 +38,13 @@ def predicted(figures: RoundStats, directory: Directory, speeds: list[float]) ->
 
 def test_a_slowed_site_keeps_a_share_in_proportion_to_its_speed() -> None:
     end = world(SLOWED, even_keys()).after(EVEN)
-    rows = end.figures().of_sites(end.figures().loads.rows)
+    rows = end.stats().of_sites(end.stats().loads.rows)
     assert rows[0] == pytest.approx(160_000 * 0.5 / 7.5, rel=0.05)
     assert rows[1:] == pytest.approx(160_000 / 7.5, rel=0.05)
 
 
 def test_a_decision_says_why_what_it_gains_and_what_it_costs() -> None:
-    first = EVEN.decide(world(SLOWED, even_keys()).figures())[0]
+    first = EVEN.decide(world(SLOWED, even_keys()).stats())[0]
     assert isinstance(first.change, Move)
     assert first.reason == "site 0 takes 40 s a round, 21.3 s would be balanced; this group takes 2.5 s"
     assert first.gain == pytest.approx(2.5 / 40)
@@ -55,7 +55,7 @@ def test_the_gains_add_up_to_what_is_measured() -> None:
     start = world(SLOWED, even_keys())
     end = start.after(EVEN)
     left = np.prod([1 - decision.gain for decision in end.history[0]])
-    assert left == pytest.approx(end.figures().busy.max() / start.figures().busy.max(), rel=0.01)
+    assert left == pytest.approx(end.stats().busy.max() / start.stats().busy.max(), rel=0.01)
 
 
 def test_few_moves_suffice() -> None:
@@ -94,17 +94,17 @@ def test_of_groups_with_equal_work_the_one_with_least_state_moves() -> None:
 
 
 def test_no_site_gets_more_than_it_has_memory_for() -> None:
-    figures = figures_of(uniform(4, 16), [2000] * 16 + [1000] * 48, state_bytes=[100] * 64, memory=1700)
-    after = changed(figures.directory, EVEN.decide(figures))
-    assert after != figures.directory
+    stats = figures_of(uniform(4, 16), [2000] * 16 + [1000] * 48, state_bytes=[100] * 64, memory=1700)
+    after = changed(stats.directory, EVEN.decide(stats))
+    assert after != stats.directory
     held = np.bincount(after.homes, weights=[100 / 2 ** (g.depth - 6) for g in after.groups])
     assert held[1:].max() <= 1700
 
 
 def test_what_rotates_within_a_round_is_left_alone() -> None:
-    figures = figures_of(uniform(4, 16), [1100] * 16 + [1000] * 48)
-    assert EVEN.decide(figures) != []
-    rotating = replace(figures, share=figures.share * 2)  # the slowest of each epoch took twice as long as any in all
+    stats = figures_of(uniform(4, 16), [1100] * 16 + [1000] * 48)
+    assert EVEN.decide(stats) != []
+    rotating = replace(stats, share=stats.share * 2)  # the slowest of each epoch took twice as long as any in all
     assert EVEN.decide(rotating) == []
 
 
@@ -176,10 +176,10 @@ any_homes = st.lists(st.integers(0, 3), min_size=32, max_size=32)
 @given(groups_rows, site_speeds, any_homes)
 def test_the_slowest_site_never_gets_slower(rows: list[int], speeds: list[float], homes: list[int]) -> None:
     directory = Directory(4, uniform(4, 8).groups, tuple(homes))
-    figures = figures_of(directory, rows, speeds=speeds)
-    made = EVEN.decide(figures)
-    assert list(made) == list(EVEN.decide(figures))
-    before, after = (predicted(figures, d, speeds) for d in (directory, changed(directory, made)))
+    stats = figures_of(directory, rows, speeds=speeds)
+    made = EVEN.decide(stats)
+    assert list(made) == list(EVEN.decide(stats))
+    before, after = (predicted(stats, d, speeds) for d in (directory, changed(directory, made)))
     moved = [decision for decision in made if isinstance(decision.change, Move)]
     # A site that had no rows is taken to have the average speed, so only sites with rows are known well.
     if set(np.asarray(homes)[np.asarray(rows) > 0]) == {0, 1, 2, 3}:
@@ -259,7 +259,7 @@ def test_one_key_is_parted_from_all_others_and_then_nothing_moves() -> None:
         for group, site in zip(end.directory.groups, end.directory.homes, strict=True)
         if group.prefix == 5000 >> (KEY_BITS - group.depth)
     }
-    rows = end.figures().of_sites(end.figures().loads.rows)
+    rows = end.stats().of_sites(end.stats().loads.rows)
     assert rows[home] <= 60_000 + 0.05 * 160_000 / 8
     assert rests(end)
 
@@ -267,28 +267,28 @@ def test_one_key_is_parted_from_all_others_and_then_nothing_moves() -> None:
 def test_under_a_deadline_the_backlog_goes_away() -> None:
     start = replace(world(SLOWED, even_keys()), deadline=25.0, capacity=5000)
     end = start.after(EVEN, 10)
-    assert start.figures().occupancy.max() > 0
-    assert end.figures().occupancy.max() == 0
+    assert start.stats().occupancy.max() > 0
+    assert end.stats().occupancy.max() == 0
     assert end.evenness() >= 0.95
     assert not any(end.history[-5:])
 
 
-def noisy(figures: RoundStats, rng: np.random.Generator) -> RoundStats:
+def noisy(stats: RoundStats, rng: np.random.Generator) -> RoundStats:
     """As measured: rows come at random, groups' times vary by a fifth and those of sites by two percent."""
-    rows, loads = rng.poisson(figures.loads.rows), figures.loads
-    per_row = figures.busy / np.maximum(figures.of_sites(loads.rows), 1)
-    seconds = rows * per_row[figures.homes] * rng.lognormal(0, 0.2, len(rows))
-    busy = figures.of_sites(rows) * per_row * rng.lognormal(0, 0.02, len(figures.busy))
+    rows, loads = rng.poisson(stats.loads.rows), stats.loads
+    per_row = stats.busy / np.maximum(stats.of_sites(loads.rows), 1)
+    seconds = rows * per_row[stats.homes] * rng.lognormal(0, 0.2, len(rows))
+    busy = stats.of_sites(rows) * per_row * rng.lognormal(0, 0.02, len(stats.busy))
     heaviest = np.minimum(loads.heaviest, rows)
     loads = replace(loads, rows=rows, heaviest=heaviest, seconds=seconds, done=rows)
-    return replace(figures, loads=loads, busy=busy)
+    return replace(stats, loads=loads, busy=busy)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_with_noise_it_comes_close_and_hardly_anything_moves_after_that(seed: int) -> None:
     rng, now, moved, evenness = np.random.default_rng(seed), world(SLOWED, even_keys(400_000)), [], []
     for _ in range(30):
-        made = EVEN.decide(noisy(now.figures(), rng))
+        made = EVEN.decide(noisy(now.stats(), rng))
         now = replace(now, directory=changed(now.directory, made))
         moved.append(sum(isinstance(decision.change, Move) for decision in made))
         evenness.append(now.evenness())
@@ -300,14 +300,14 @@ def test_with_noise_it_comes_close_and_hardly_anything_moves_after_that(seed: in
 def test_in_a_controller_the_rules_let_it_through() -> None:
     now, controller = world(SLOWED, zipf_groups(1.5, 3)), Controller(EVEN, Rules(), 5.0)
     for _ in range(8):
-        controller, verdict = controller.heard(now.figures()).decide()
-        now = replace(now, directory=verdict.directory)
+        controller, outcome = controller.observe(now.stats()).decide()
+        now = replace(now, directory=outcome.directory)
     assert now.evenness() >= 0.93  # to the last few percent it may rest: they would not be worth a move
-    assert not verdict.accepted
+    assert not outcome.accepted
 
 
 def test_prices_are_paid_back_over_the_rounds_to_come() -> None:
     patient, hasty = Even(prices=MoveCosts(rounds=100)), Even(prices=MoveCosts(rounds=0.1))
-    figures = figures_of(uniform(2, 4), [1500] * 4 + [500] * 4, state_bytes=[10**8] * 8)
-    assert any(isinstance(decision.change, Move) for decision in patient.decide(figures))
-    assert not any(isinstance(decision.change, Move) for decision in hasty.decide(figures))
+    stats = figures_of(uniform(2, 4), [1500] * 4 + [500] * 4, state_bytes=[10**8] * 8)
+    assert any(isinstance(decision.change, Move) for decision in patient.decide(stats))
+    assert not any(isinstance(decision.change, Move) for decision in hasty.decide(stats))

@@ -34,18 +34,18 @@ def test_a_group_moves_only_where_its_state_has_room() -> None:
 
 
 def test_a_site_with_too_much_state_comes_first() -> None:
-    figures = round_of(DIRECTORY, [10, 10, 10, 100], [100, 100], state=[70, 20, 10, 50], memory=90)
-    assert moves(HYBRID.decide(figures)) == moves(Memory().decide(figures)) == [(1, 0, 1)]
-    assert moves(HYBRID.decide(replace(figures, memory=0))) == []  # only one group at the busy site, and all its work
+    stats = round_of(DIRECTORY, [10, 10, 10, 100], [100, 100], state=[70, 20, 10, 50], memory=90)
+    assert moves(HYBRID.decide(stats)) == moves(Memory().decide(stats)) == [(1, 0, 1)]
+    assert moves(HYBRID.decide(replace(stats, memory=0))) == []  # only one group at the busy site, and all its work
 
 
 @settings(deadline=None)
 @given(any_round())
-def test_no_site_overflows_because_of_work(figures: RoundStats) -> None:
-    before = figures.of_sites(figures.loads.state_bytes)
-    after = replace(figures, directory=applied(figures.directory, HYBRID.decide(figures)))
-    if figures.memory and before.max() <= figures.memory:
-        assert after.of_sites(figures.loads.state_bytes).max() <= figures.memory
+def test_no_site_overflows_because_of_work(stats: RoundStats) -> None:
+    before = stats.of_sites(stats.loads.state_bytes)
+    after = replace(stats, directory=applied(stats.directory, HYBRID.decide(stats)))
+    if stats.memory and before.max() <= stats.memory:
+        assert after.of_sites(stats.loads.state_bytes).max() <= stats.memory
 
 
 def test_it_says_how_long_rounds_are_as_for_work() -> None:

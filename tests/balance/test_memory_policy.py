@@ -19,8 +19,8 @@ TWO_SITES = homes(uniform(2, 2), 0, 0, 0, 1)  # three groups at site 0, one at s
 MB = 1_000_000
 
 
-def held(figures: RoundStats, directory: Directory) -> FloatArray:
-    return replace(figures, directory=directory).of_sites(figures.loads.state_bytes)
+def held(stats: RoundStats, directory: Directory) -> FloatArray:
+    return replace(stats, directory=directory).of_sites(stats.loads.state_bytes)
 
 
 def of_state(*state: int, memory: int = 0) -> RoundStats:
@@ -67,8 +67,8 @@ def test_where_nothing_fits_state_is_evened_out_all_the_same() -> None:
 
 
 def test_a_busy_site_receives_state_too() -> None:
-    figures = of_state(300, 500, 400, 200)
-    busy = replace(figures, busy=np.array([0.1, 1.0]), share=np.ones(2))
+    stats = of_state(300, 500, 400, 200)
+    busy = replace(stats, busy=np.array([0.1, 1.0]), share=np.ones(2))
     assert moves(MEMORY.decide(busy)) == [(1, 0, 1)]
 
 
@@ -79,35 +79,35 @@ def test_there_is_nothing_to_decide_without_state() -> None:
 
 @settings(deadline=None)
 @given(any_round())
-def test_a_site_gives_or_receives_at_most_once(figures: RoundStats) -> None:
-    sites = [site for _, source, target in moves(MEMORY.decide(figures)) for site in (source, target)]
+def test_a_site_gives_or_receives_at_most_once(stats: RoundStats) -> None:
+    sites = [site for _, source, target in moves(MEMORY.decide(stats)) for site in (source, target)]
     assert len(sites) == len(set(sites))
 
 
 @settings(deadline=None)
 @given(any_round())
-def test_every_move_brings_two_sites_closer_together(figures: RoundStats) -> None:
-    for made in MEMORY.decide(figures):
+def test_every_move_brings_two_sites_closer_together(stats: RoundStats) -> None:
+    for made in MEMORY.decide(stats):
         assert isinstance(made.change, Move)
         pair = [made.change.source, made.change.target]
-        before = held(figures, figures.directory)[pair]
-        after = held(figures, applied(figures.directory, [made]))[pair]
+        before = held(stats, stats.directory)[pair]
+        after = held(stats, applied(stats.directory, [made]))[pair]
         assert abs(after[0] - after[1]) < before[0] - before[1]
 
 
 @settings(deadline=None)
 @given(any_round(), st.randoms())
-def test_the_numbers_of_sites_do_not_matter(figures: RoundStats, random) -> None:  # type: ignore[no-untyped-def]
-    assume(len(set(held(figures, figures.directory))) == figures.directory.sites)
-    names = random.sample(range(figures.directory.sites), figures.directory.sites)
-    expected = [(group, names[source], names[target]) for group, source, target in moves(MEMORY.decide(figures))]
-    assert moves(MEMORY.decide(with_sites_renamed(figures, names))) == expected
+def test_the_numbers_of_sites_do_not_matter(stats: RoundStats, random) -> None:  # type: ignore[no-untyped-def]
+    assume(len(set(held(stats, stats.directory))) == stats.directory.sites)
+    names = random.sample(range(stats.directory.sites), stats.directory.sites)
+    expected = [(group, names[source], names[target]) for group, source, target in moves(MEMORY.decide(stats))]
+    assert moves(MEMORY.decide(with_sites_renamed(stats, names))) == expected
 
 
 @settings(deadline=None)
 @given(any_round())
-def test_it_comes_to_rest_where_no_single_group_helps(figures: RoundStats) -> None:
-    unbounded = replace(figures, memory=0)
+def test_it_comes_to_rest_where_no_single_group_helps(stats: RoundStats) -> None:
+    unbounded = replace(stats, memory=0)
     for _ in range(200):
         decisions = MEMORY.decide(unbounded)
         if not decisions:
@@ -126,10 +126,10 @@ def test_a_site_that_lost_half_of_its_memory_sheds_what_is_too_much() -> None:
     few = tuple(0 if home == 1 and n % 2 else home for n, home in enumerate(directory.homes))
     directory, state = replace(directory, homes=few), np.full(1024, 6 * MB)
     for _ in range(64):
-        figures = round_of(directory, [1] * 1024, [100] * 8, state=state, memory=800 * MB)
-        directory = applied(directory, MEMORY.decide(figures))
-    assert held(figures, directory).max() <= 800 * MB
-    assert moves(MEMORY.decide(replace(figures, directory=directory))) == []
+        stats = round_of(directory, [1] * 1024, [100] * 8, state=state, memory=800 * MB)
+        directory = applied(directory, MEMORY.decide(stats))
+    assert held(stats, directory).max() <= 800 * MB
+    assert moves(MEMORY.decide(replace(stats, directory=directory))) == []
 
 
 def test_it_says_how_long_rounds_are() -> None:

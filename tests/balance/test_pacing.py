@@ -111,9 +111,9 @@ def two_minutes(pacing: Pacing, length: float, seed: int) -> Outcome:
     while clock < 120:
         rows = chance.poisson(now.rates / now.rates.sum() * now.throughput * max(0.0, length - halt))
         clock, total = clock + max(length, halt), total + int(rows.sum())
-        figures = round_of(now.directory, rows, now.speeds)
-        decisions = policy.decide(figures)
-        pace = (figures.busy.max() + halt) / max(1, rows.sum())
+        stats = round_of(now.directory, rows, now.speeds)
+        decisions = policy.decide(stats)
+        pace = (stats.busy.max() + halt) / max(1, rows.sum())
         measured = Measured(hope[0], 1 - pace / hope[1]) if hope else None
         hope = (1 - float(np.prod([1 - made.gain for made in decisions])), pace) if decisions else None
         length = policy.next_round(length, bool(decisions), measured)

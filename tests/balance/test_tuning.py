@@ -39,8 +39,8 @@ def test_small_buddies_become_one() -> None:
 
 def test_neighbours_that_are_no_buddies_stay() -> None:
     directory = Directory(1, groups_named("00", "010", "011", "1"), (0, 0, 0, 0))
-    figures = figures_of(directory, [1000] * 4, state_rows=[10, 100, 200, 10])
-    assert tuned(figures, theta=100, bounds=FEW) == []
+    stats = figures_of(directory, [1000] * 4, state_rows=[10, 100, 200, 10])
+    assert tuned(stats, theta=100, bounds=FEW) == []
 
 
 def test_buddies_at_two_sites_stay() -> None:
@@ -94,8 +94,8 @@ def test_a_round_with_hardly_any_rows_is_no_reason_to_merge() -> None:
 )
 def test_all_can_be_carried_out_within_the_bounds(rows: list[int], held: list[int], theta: int, sites: int) -> None:
     directory = uniform(sites, 64 // sites)
-    figures = figures_of(directory, rows, state_rows=held)
-    made = tuned(figures, theta)
+    stats = figures_of(directory, rows, state_rows=held)
+    made = tuned(stats, theta)
     after = changed(directory, made)
     splits = [decision.change for decision in made if isinstance(decision.change, SplitGroup)]
     merges = [decision.change for decision in made if isinstance(decision.change, Merge)]
@@ -108,7 +108,7 @@ def test_all_can_be_carried_out_within_the_bounds(rows: list[int], held: list[in
     for group, size in zip(directory.groups, held, strict=True):
         if size > 2 * theta and SplitGroup(group) not in splits:
             place = directory.place(group)
-            assert rows[place] == figures.loads.heaviest[place] > 0 or len(made) == BOUNDS.changes
+            assert rows[place] == stats.loads.heaviest[place] > 0 or len(made) == BOUNDS.changes
 
 
 @given(st.integers(150, 250), st.integers(0, 100))

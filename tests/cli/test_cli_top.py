@@ -68,7 +68,7 @@ def test_json_prints_the_status() -> None:
 
 def test_one_picture_waits_until_groups_are_told() -> None:
     """The run tells of groups when it is watched, as one does that looks for the sign."""
-    untold = replace(STATUS, groups_told=False, subqueries=(replace(STATUS.subqueries[0], hottest=()),))
+    untold = replace(STATUS, has_group_statistics=False, subqueries=(replace(STATUS.subqueries[0], hottest=()),))
     with running(untold):
         control, over = Control(Path("checkpoint"), BEGAN), threading.Event()
         control.publish(untold)
@@ -89,9 +89,9 @@ def test_one_picture_waits_until_groups_are_told() -> None:
 
 def test_where_no_epoch_comes_groups_are_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.cli.top._GROUPS_WAIT", 0.3)
-    with running(replace(STATUS, groups_told=False)):
+    with running(replace(STATUS, has_group_statistics=False)):
         result = penstock("top", "checkpoint", "--json")
-    assert (result.exit_code, msgspec.json.decode(result.stdout, type=Status).groups_told) == (0, False)
+    assert (result.exit_code, msgspec.json.decode(result.stdout, type=Status).has_group_statistics) == (0, False)
 
 
 def test_a_run_that_has_ended_is_not_shown() -> None:

@@ -80,7 +80,7 @@ def test_a_few_groups_are_shown_and_none_that_has_nothing_to_do() -> None:
 
 
 def test_before_groups_are_told_of_that_is_said() -> None:
-    untold = replace(STATUS, groups_told=False, subqueries=(replace(STATUS.subqueries[0], hottest=()),))
+    untold = replace(STATUS, has_group_statistics=False, subqueries=(replace(STATUS.subqueries[0], hottest=()),))
     assert "groups are shown after the next epoch" in shown(untold)
     assert line_with(shown(untold), "1.2 GB")
 

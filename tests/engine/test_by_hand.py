@@ -40,13 +40,13 @@ def joined() -> Scenario:
 
 @dataclass(frozen=True)
 class Homesick:
-    """Wants the first group, or its halves, back at site 0, whatever is settled; at first it splits the group."""
+    """Wants the first group, or its halves, back at site 0, whatever is in cooldown; at first it splits the group."""
 
     name: str = "homesick"
     splits: bool = False
 
-    def decide(self, figures: RoundStats) -> Sequence[Decision]:
-        directory = figures.directory
+    def decide(self, stats: RoundStats) -> Sequence[Decision]:
+        directory = stats.directory
         if self.splits and FIRST in directory.groups:
             return [Decision(SplitGroup(FIRST), "to see what is in it")]
         wanted = [group for group in directory.groups if group.range.high <= FIRST.range.high]
@@ -106,8 +106,8 @@ def test_what_was_heard_in_the_round_counts_where_sites_are_evened_out(
     epochs = []
 
     class Notes(Even):
-        def decide(self, figures: RoundStats) -> Sequence[Decision]:
-            epochs.append(figures.epochs)
+        def decide(self, stats: RoundStats) -> Sequence[Decision]:
+            epochs.append(stats.epochs)
             return []
 
     monkeypatch.setattr("penstock.engine.driver.adapt.Even", Notes)
@@ -127,12 +127,12 @@ def test_who_asks_need_not_wait_until_a_slow_site_is_believed_to_be_slow() -> No
     seconds = np.where(directory.home_of == 0, 0.02, 0.01)
     loads = Loads(rows, none, seconds, none, none, none, none, rows, none * 1.0)
     busy = np.bincount(directory.home_of, weights=seconds)
-    figures = RoundStats(directory, 10, 2.0, loads, busy, np.full(2, busy.max()), np.zeros(2))
+    stats = RoundStats(directory, 10, 2.0, loads, busy, np.full(2, busy.max()), np.zeros(2))
     operator = Reorder("ts", pa.schema([("ts", pa.int64())]), ("ts",))
     adaptation = Adaptation([directory], [operator], [], lambda event: None)
     adaptation.rebalance(0)
     for epoch in (1, 2):  # the first one warms processes
-        adaptation.heard(epoch, [figures])
+        adaptation.observe(epoch, [stats])
     (after,) = adaptation.directories
     assert 41 <= np.count_nonzero(after.home_of == 0) <= 45
 
@@ -142,7 +142,7 @@ def test_sites_are_not_evened_out_by_one_short_epoch(tmp_path: Path, monkeypatch
     with looping(joined(), Place(tmp_path), WAY, InlineExecutor(), policy="static") as (loop, told):
         loop.rebalance(0)
         steps(loop, 4)
-        assert loop._adaptation.listens
+        assert loop._adaptation.wants_statistics
     assert not [event for event in told if isinstance(event, Rebalanced)]
 
 
@@ -150,8 +150,8 @@ def test_a_policy_is_told_which_groups_stay(tmp_path: Path, monkeypatch: pytest.
     seen: list[list[bool]] = []
 
     class Looks(Homesick):
-        def decide(self, figures: RoundStats) -> Sequence[Decision]:
-            seen.append(figures.stays.tolist())
+        def decide(self, stats: RoundStats) -> Sequence[Decision]:
+            seen.append(stats.stays.tolist())
             return []
 
     with under(Looks(), tmp_path, monkeypatch) as (loop, _):
@@ -166,7 +166,7 @@ def test_a_change_by_hand_tells_how_much_state_changes_hands(tmp_path: Path) -> 
         steps(loop, 5)
         loop.watched = True
         steps(loop, 1)
-        held = loop.figures[0].loads.state_bytes
+        held = loop.stats[0].loads.state_bytes
         loop.change(0, Move(FIRST, 0, 1))
         loop.change(0, SplitGroup(FIRST))
         loop.change(0, Merge(FIRST))

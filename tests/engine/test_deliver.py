@@ -82,10 +82,10 @@ def test_rows_of_spread_hashes_go_to_their_cells_however_scattered_the_groups_ar
     for message in blobs_for_sites(rows, directory, Subquery(0, join, ()), Header("p", "a", port=port)):
         sent = rows.slice(0, 0) if message.content.rows is None else message.content.rows  # type: ignore[union-attr]
         assert sorted(hashes_of(sent).tolist()) == hashes_of(sent).tolist()
-        for part in directory.stretches_of(message.to.site):
+        for part in directory.home_ranges_of(message.to.site):
             assert sent[part.rows(hashes_of(sent))].equals(rows[part.rows(hashes)])
         others = [sent[point(hash_).rows(hashes_of(sent))] for hash_ in spread]
-        in_groups = sum(len(hashes[part.rows(hashes)]) for part in directory.stretches_of(message.to.site))
+        in_groups = sum(len(hashes[part.rows(hashes)]) for part in directory.home_ranges_of(message.to.site))
         assert sent.num_rows == in_groups + sum(table.num_rows for table in others)
         for hash_, table in zip(spread, others, strict=True):
             here = message.to.site in directory.cells_at(hash_).sites  # type: ignore[union-attr]

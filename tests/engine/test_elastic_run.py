@@ -36,10 +36,10 @@ class DearerAtTwoSites(InlineExecutor):
 
 
 def _costly(report: SiteReport, cost: float) -> SiteReport:
-    told = report.told
+    told = report.statistics
     if told is not None:
         told = replace(told, load=replace(told.load, seconds=told.load.rows * cost))
-    return replace(report, time=replace(report.time, seconds=report.rows_in * cost), told=told)
+    return replace(report, time=replace(report.time, seconds=report.rows_in * cost), statistics=told)
 
 
 def test_an_elastic_query_settles_under_a_constant_load(place: Place, clock: SimulatedClock) -> None:

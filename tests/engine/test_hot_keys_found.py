@@ -50,15 +50,15 @@ def test_what_is_shown_of_sites_counts_the_rows_of_cells(place: Place) -> None:
             loop.watched = True
             loop.step()
         came = [event.rows_in for event in told if isinstance(event, EpochCommitted)][-1]
-        shown = subquery_status(loop.query.program.subqueries[0], loop.figures[0])
+        shown = subquery_status(loop.query.program.subqueries[0], loop.stats[0])
         assert shown.spread_keys == 1
-        assert sum(site.rows_per_second for site in shown.sites) * loop.figures[0].seconds >= came
-        assert min(site.rows_per_second for site in shown.sites) * loop.figures[0].seconds > came / 8
+        assert sum(site.rows_per_second for site in shown.sites) * loop.stats[0].seconds >= came
+        assert min(site.rows_per_second for site in shown.sites) * loop.stats[0].seconds > came / 8
 
 
-def work_by_rows(figures: RoundStats) -> Demand:
-    work, cells = figures.loads.rows.astype(np.float64), (figures.cells.cut + figures.cells.copied).astype(np.float64)
-    return Demand(work, np.zeros(len(work)), np.ones(len(figures.busy)), cells)
+def work_by_rows(stats: RoundStats) -> Demand:
+    work, cells = stats.loads.rows.astype(np.float64), (stats.cells.cut + stats.cells.copied).astype(np.float64)
+    return Demand(work, np.zeros(len(work)), np.ones(len(stats.busy)), cells)
 
 
 def one_hot_key(rows: int = 8_000, batches: int = 20) -> Stream:

@@ -72,13 +72,13 @@ def test_groups_are_told_without_what_is_spread(kind: str, random: Random, place
 def check_figures(loop: EpochLoop, place: Place) -> int:
     """Gives how many rows there are in cells."""
     found = 0
-    for figures, state in zip(loop.figures, loop.manifest.subqueries, strict=True):
-        assert figures.directory == state.directory
+    for stats, state in zip(loop.stats, loop.manifest.subqueries, strict=True):
+        assert stats.directory == state.directory
         stored = hashes_in(place, [p for site in state.sites for p in site.slices])
         pending = hashes_in(place, [p for site in state.sites for p in site.pending])
-        assert figures.loads.state_rows.tolist() == by_group(state.directory, stored)
-        assert figures.loads.pending.tolist() == by_group(state.directory, pending)
-        found += len(stored) + len(pending) - int((figures.loads.state_rows + figures.loads.pending).sum())
+        assert stats.loads.state_rows.tolist() == by_group(state.directory, stored)
+        assert stats.loads.pending.tolist() == by_group(state.directory, pending)
+        found += len(stored) + len(pending) - int((stats.loads.state_rows + stats.loads.pending).sum())
     return found
 
 
@@ -105,7 +105,7 @@ def test_rows_in_cells_are_told_apart_and_copies_once(place: Place) -> None:
                 loop.change(0, Spread(hash_, 1, (2, 0)))
             loop.watched = True
             loop.step()
-            told.append(loop.figures[0])
+            told.append(loop.stats[0])
     before, after = told
     (cut,), (copied,) = after.cells.cut.tolist(), after.cells.copied.tolist()
     assert cut[1] == copied[1] == 0
@@ -120,8 +120,8 @@ def test_rows_in_cells_are_told_apart_and_copies_once(place: Place) -> None:
     assert after.cells.done.tolist() == (after.cells.cut + after.cells.copied).tolist()
 
 
-def directory_rows(figures: object, hash_: int) -> int:
-    return int(figures.loads.rows[figures.directory.place_at(hash_)])  # type: ignore[attr-defined]
+def directory_rows(stats: object, hash_: int) -> int:
+    return int(stats.loads.rows[stats.directory.place_at(hash_)])  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("case", range(10))
@@ -167,7 +167,7 @@ def test_what_groups_and_cells_put_out_adds_up(spread: bool, way: Way, place: Pl
         while outcome is not Outcome.FINISHED:
             loop.watched = True
             outcome = loop.step()
-            of_all += loop.figures[0].output.sum()
-            of_cells += loop.figures[0].cells.output.sum()
+            of_all += loop.stats[0].output.sum()
+            of_cells += loop.stats[0].cells.output.sum()
     assert of_all == pytest.approx(scenario.results.num_rows)
     assert (of_cells > 0) == spread

@@ -178,7 +178,7 @@ def test_what_was_put_off_does_not_count_as_backlog(way: Way, waits: bool, place
     pending = list[int]()
     for loop, manifest, _ in epochs(regular(windows=2), place, way):
         if has_pending(manifest, loop.query.program):
-            pending += [int(figures.loads.pending.sum()) for figures in loop.figures]
+            pending += [int(stats.loads.pending.sum()) for stats in loop.stats]
         loop.watched = True
     assert pending
     assert any(pending) == waits
@@ -188,13 +188,13 @@ def test_the_rest_between_two_epochs_is_part_of_a_round(place: Place) -> None:
     """Otherwise sites that rest most of the time would look busy, and none would ever be given up."""
     told, rest = list[RoundStats](), 0.05
     for loop, _, _ in epochs(regular(windows=4), place, Way()):
-        told += loop.figures
+        told += loop.stats
         loop.watched = True
         time.sleep(rest)
     told = told[1:]  # before the first that was told of, nothing was
     assert len(told) > 1
-    assert min(figures.seconds for figures in told) >= rest
-    assert all((figures.share >= figures.busy.max() + 0.99 * rest).all() for figures in told)
+    assert min(stats.seconds for stats in told) >= rest
+    assert all((stats.share >= stats.busy.max() + 0.99 * rest).all() for stats in told)
 
 
 # -- lulls -----------------------------------------------------------------------------------------------------------

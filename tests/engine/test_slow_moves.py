@@ -114,11 +114,11 @@ class Restless(Learning):
     seed: int
     round: int = 0
 
-    def decide(self, figures: RoundStats) -> Sequence[Decision]:
+    def decide(self, stats: RoundStats) -> Sequence[Decision]:
         random = Random(1_000 * self.seed + self.round)
-        return [Decision(change, "because") for change in random_changes(figures.directory, random)]
+        return [Decision(change, "because") for change in random_changes(stats.directory, random)]
 
-    def after(self, figures: RoundStats) -> Restless:
+    def after(self, stats: RoundStats) -> Restless:
         return replace(self, round=self.round + 1)
 
 
@@ -146,10 +146,10 @@ class OneSlowSite(InlineExecutor):
 
 
 def _costly(report: SiteReport, times: float) -> SiteReport:
-    seconds, told = report.rows_in * 1e-3 * times, report.told
+    seconds, told = report.rows_in * 1e-3 * times, report.statistics
     if told is not None:
         told = replace(told, load=replace(told.load, seconds=told.load.rows * 1e-3 * times))
-    return replace(report, time=replace(report.time, seconds=seconds), told=told)
+    return replace(report, time=replace(report.time, seconds=seconds), statistics=told)
 
 
 @pytest.mark.parametrize("seed", range(2))

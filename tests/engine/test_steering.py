@@ -149,14 +149,14 @@ def test_sites_tell_of_their_groups_while_somebody_watches(tmp_path: Path) -> No
     run = endless(tmp_path, policy="static")
     try:
         until(lambda: status_of(run).epoch > 3)
-        assert run._loop.figures_epoch is None
+        assert run._loop.stats_epoch is None
         with watched(run) as status:
-            until(lambda: status().groups_told)
+            until(lambda: status().has_group_statistics)
             assert status().subqueries[0].hottest
-        until(lambda: not status_of(run).groups_told)
-        told = run._loop.figures_epoch
+        until(lambda: not status_of(run).has_group_statistics)
+        told = run._loop.stats_epoch
         until(lambda: status_of(run).epoch > told + 20)
-        assert run._loop.figures_epoch == told
+        assert run._loop.stats_epoch == told
     finally:
         run.stop()
 
@@ -167,7 +167,7 @@ def test_what_costs_sites_nothing_is_shown_to_whoever_looks(tmp_path: Path) -> N
         until(lambda: status_of(run).epoch > 3)
         (unwatched,) = status_of(run).subqueries
         with watched(run) as status:
-            until(lambda: status().groups_told)
+            until(lambda: status().has_group_statistics)
             (told,) = status().subqueries
         assert (unwatched.name, unwatched.hottest) == (told.name, ())
         assert [site.groups for site in unwatched.sites] == [site.groups for site in told.sites]
@@ -183,7 +183,7 @@ def test_a_run_shows_how_it_is_getting_on(tmp_path: Path) -> None:
     run = endless(tmp_path)
     try:
         with watched(run) as status:
-            until(lambda: status().groups_told)
+            until(lambda: status().has_group_statistics)
         (subquery,) = status().subqueries
         assert len(subquery.sites) == 2
         assert sum(site.groups for site in subquery.sites) == 8
@@ -194,18 +194,18 @@ def test_a_run_shows_how_it_is_getting_on(tmp_path: Path) -> None:
         run.stop()
 
 
-def loads(**figures: list[int]) -> Loads:
-    """Of groups that had nothing to do and hold nothing, unless `figures` say otherwise."""
-    count = len(next(iter(figures.values())))
-    counts = {field.name: np.asarray(figures.get(field.name, [0] * count), np.int64) for field in fields(Loads)}
+def loads(**stats: list[int]) -> Loads:
+    """Of groups that had nothing to do and hold nothing, unless `stats` say otherwise."""
+    count = len(next(iter(stats.values())))
+    counts = {field.name: np.asarray(stats.get(field.name, [0] * count), np.int64) for field in fields(Loads)}
     return Loads(**{**counts, "seconds": counts["seconds"].astype(float)})
 
 
 def test_groups_are_told_by_work_then_by_what_waits_for_it() -> None:
     """Also those to which no row came: one with pending rows, and one that only holds state."""
     told = loads(seconds=[0, 3, 0, 1], rows=[0, 9, 0, 5], pending=[0, 0, 7, 0], state_bytes=[8, 0, 0, 0])
-    figures = RoundStats(uniform(2, 2), 1, 1.0, told, np.ones(2), np.ones(2), np.zeros(2))
-    groups = hottest(figures)
+    stats = RoundStats(uniform(2, 2), 1, 1.0, told, np.ones(2), np.ones(2), np.zeros(2))
+    groups = hottest(stats)
     assert [group.group for group in groups] == ["01", "11", "10", "00"]
     assert [group.pending for group in groups] == [0, 0, 7, 0]
 
@@ -213,8 +213,8 @@ def test_groups_are_told_by_work_then_by_what_waits_for_it() -> None:
 def test_many_groups_are_told() -> None:
     """So that `penstock move` has bits to take; but not all of ten thousand."""
     count = len(uniform(2, 1000).groups)
-    figures = RoundStats(uniform(2, 1000), 1, 1.0, loads(rows=[1] * count), np.ones(2), np.ones(2), np.zeros(2))
-    assert len(hottest(figures)) == 256
+    stats = RoundStats(uniform(2, 1000), 1, 1.0, loads(rows=[1] * count), np.ones(2), np.ones(2), np.zeros(2))
+    assert len(hottest(stats)) == 256
 
 
 @pytest.mark.parametrize("policy", ["static", "flux", "diffusion", "elastic", "memory", "hybrid", "even"])

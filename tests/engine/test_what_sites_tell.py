@@ -42,7 +42,7 @@ def test_in_the_first_half_of_a_calm_round_nobody_tells(
     with looping(case, place, WAY, InlineExecutor(), policy=policy, round_seconds=round_seconds) as (loop, _):
         for _ in range(4):
             assert loop.step() is Outcome.WORKED
-            assert bool(loop.figures) == told
+            assert bool(loop.stats) == told
         while loop.step() is not Outcome.FINISHED:
             pass
     assert_exact(case, place)
@@ -51,10 +51,10 @@ def test_in_the_first_half_of_a_calm_round_nobody_tells(
 def test_who_watches_is_told_in_the_next_epoch(tmp_path: Path) -> None:
     with looping(scenario(), Place(tmp_path), WAY, InlineExecutor(), round_seconds=3600.0) as (loop, _):
         loop.step()
-        assert loop.figures == ()
+        assert loop.stats == ()
         loop.watched = True
         loop.step()
-        assert len(loop.figures[0].loads.rows) == WAY.sites * WAY.groups_per_site
+        assert len(loop.stats[0].loads.rows) == WAY.sites * WAY.groups_per_site
         assert not loop.watched
 
 
@@ -64,7 +64,7 @@ def test_only_what_can_be_pending_has_a_buffer(stream: str, capacity: int, tmp_p
     with looping(case, Place(tmp_path), WAY, InlineExecutor(), buffer_rows=1_000) as (loop, _):
         loop.watched = True
         loop.step()
-        assert loop.figures[0].capacity == capacity
+        assert loop.stats[0].capacity == capacity
         assert loop.capacity(0) == capacity  # which is shown also where nobody watches
 
 
@@ -74,10 +74,10 @@ def test_an_aggregate_with_a_busy_site_is_helped(policy: str, change: type[Chang
     with looping(scenario(), Place(tmp_path), WAY, InlineExecutor(), buffer_rows=1_000) as (loop, _):
         loop.watched = True
         loop.step()
-        (figures,) = loop.figures
-    full = np.full(2, figures.seconds)
+        (stats,) = loop.stats
+    full = np.full(2, stats.seconds)
     at_work = full if change is Scale else full * [1.0, 0.1]
-    (made,) = policy_named(policy).decide(replace(figures, busy=at_work, share=full, most_sites=8))
+    (made,) = policy_named(policy).decide(replace(stats, busy=at_work, share=full, most_sites=8))
     assert isinstance(made.change, change)
 
 
@@ -112,7 +112,7 @@ def test_who_watches_sees_what_sites_put_out_and_how_long_rows_wait(tmp_path: Pa
     with looping(kept(), Place(tmp_path), WAY, InlineExecutor()) as (loop, _):
         loop.watched = True
         loop.step()
-        (figures,) = loop.figures
-        shown = subquery_status(loop.query.program.subqueries[0], figures).sites
-    assert sum(site.output_per_second for site in shown) * figures.seconds == pytest.approx(25)  # each row finds itself
-    assert [site.delay for site in shown] == pytest.approx([figures.seconds / 2] * 2)  # nothing is pending
+        (stats,) = loop.stats
+        shown = subquery_status(loop.query.program.subqueries[0], stats).sites
+    assert sum(site.output_per_second for site in shown) * stats.seconds == pytest.approx(25)  # each row finds itself
+    assert [site.delay for site in shown] == pytest.approx([stats.seconds / 2] * 2)  # nothing is pending

@@ -30,10 +30,10 @@ def test_arithmetic_saturates_and_the_end_stays_the_end(time: int, by: int) -> N
 
 def test_the_end_is_not_the_largest_time() -> None:
     assert at(MAX_TIME) < END
-    assert not at(MAX_TIME).passed(MAX_TIME + 1)
-    assert END.passed(MAX_TIME + 1)
-    assert at(5).passed(5)
-    assert not at(5).passed(6)
+    assert not at(MAX_TIME).has_reached(MAX_TIME + 1)
+    assert END.has_reached(MAX_TIME + 1)
+    assert at(5).has_reached(5)
+    assert not at(5).has_reached(6)
     assert at(6).is_beyond(5)
     assert END.is_beyond(MAX_TIME)
     assert not at(5).is_beyond(5)

@@ -50,7 +50,7 @@ class Driver:
         return self._process.poll() is None
 
     @property
-    def listens(self) -> bool:
+    def wants_statistics(self) -> bool:
         """Whether the run has begun to look for requests. A status may also be one that an earlier run has left."""
         checkpoint = self._orders.place.checkpoint
         if not self.alive or not (checkpoint / FOLDER / STATUS).exists():
@@ -142,7 +142,7 @@ class Moving:
         """The driver, started anew where the last one has died."""
         if not self.running:
             self.start()
-        self.until(lambda: self.driver.listens, "began to listen")
+        self.until(lambda: self.driver.wants_statistics, "began to listen")
         return self.driver
 
     def idle(self) -> Driver:
@@ -199,9 +199,9 @@ def moving(orders: Orders, random: Random) -> Iterator[Moving]:
 
 def assert_one_place(state: SubqueryState, runs: Path) -> None:
     """Every hash has one home, every row of state is at the home of its hash, and nowhere else."""
-    stretches = [part for _, part in state.directory.home_ranges()]
-    assert (stretches[0].low, stretches[-1].high) == (0, HASH_END)
-    assert all(a.high == b.low for a, b in pairwise(stretches)), "a hash has no home, or two"
+    ranges = [part for _, part in state.directory.home_ranges()]
+    assert (ranges[0].low, ranges[-1].high) == (0, HASH_END)
+    assert all(a.high == b.low for a, b in pairwise(ranges)), "a hash has no home, or two"
     assert_homes(state, runs)
     for kind in ("slices", "pending", "held"):
         slices = sorted((p.run.name, p.range) for site in state.sites for p in getattr(site, kind))

@@ -18,9 +18,9 @@ SITES = st.integers(1, 20)
 @given(SITES, st.integers(1, 20), SITES)
 def test_every_hash_has_one_home_before_and_after_rescaling(sites: int, per_site: int, later: int) -> None:
     for directory in (uniform(sites, per_site), uniform(sites, per_site).scaled(later)):
-        stretches = [part for _, part in directory.home_ranges()]
-        assert (stretches[0].low, stretches[-1].high) == (0, HASH_END)
-        assert all(a.high == b.low for a, b in itertools.pairwise(stretches))
+        ranges = [part for _, part in directory.home_ranges()]
+        assert (ranges[0].low, ranges[-1].high) == (0, HASH_END)
+        assert all(a.high == b.low for a, b in itertools.pairwise(ranges))
         assert sorted(set(directory.homes)) == list(range(directory.sites))
 
 

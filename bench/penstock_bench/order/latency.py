@@ -49,5 +49,5 @@ def _covered(epochs: Sequence[Epoch], windows: Windowed, end: int) -> int:
     return next(
         n
         for n, epoch in enumerate(epochs)
-        if all(epoch.marks[name].passed(end + behind) for name, behind in windows.behind.items())
+        if all(epoch.marks[name].has_reached(end + behind) for name, behind in windows.behind.items())
     )

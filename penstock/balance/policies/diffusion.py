@@ -75,16 +75,16 @@ def roles(load: FloatArray, thresholds: Thresholds) -> Roles:
     )
 
 
-def pressure(figures: RoundStats) -> FloatArray:
+def pressure(stats: RoundStats) -> FloatArray:
     """Return the load of each site: the filled fraction of its buffer or, where buffers are unbounded, the fraction of
     the round that it was busy. The fraction of its share would not do: the slowest site is busy for all of its share,
     however little it does."""
-    return figures.occupancy if figures.capacity else _busy_part(figures)
+    return stats.occupancy if stats.capacity else _busy_part(stats)
 
 
-def _busy_part(figures: RoundStats) -> FloatArray:
+def _busy_part(stats: RoundStats) -> FloatArray:
     """Return the fraction of the round that each site was busy."""
-    return figures.busy / figures.seconds if figures.seconds > 0 else np.zeros(len(figures.busy))
+    return stats.busy / stats.seconds if stats.seconds > 0 else np.zeros(len(stats.busy))
 
 
 @dataclass(frozen=True)
@@ -117,16 +117,16 @@ class Experience:
     rate: float = 0.0
     rest: int = 0
 
-    def after(self, figures: RoundStats, wanted: Decision | None) -> Experience:
+    def after(self, stats: RoundStats, wanted: Decision | None) -> Experience:
         """Return the experience after a round whose decision was `wanted` (None: no change)."""
-        rate = _rate(figures, figures.rows_in)
+        rate = _rate(stats, stats.rows_in)
         if wanted is None or not isinstance(wanted.change, Scale):
             return replace(self, rest=self.rest - 1, rate=rate) if self.rest else self._calm(rate)
-        sites = figures.directory.sites
+        sites = stats.directory.sites
         changed = replace(self, before=sites, changes=self.changes + 1, rate=rate, rest=REST)
         if wanted.change.sites < sites:
             return replace(changed, steps=min(self.steps, 0) - 1, shrinks=self.shrinks + 1)
-        seen = Capacity(_rate(figures, float(figures.done.sum())), _cost(figures))
+        seen = Capacity(_rate(stats, float(stats.done.sum())), _cost(stats))
         return replace(changed, steps=max(self.steps, 0) + 1, capacity={**self.capacity, sites: seen})
 
     def _calm(self, rate: float) -> Experience:
@@ -142,10 +142,10 @@ class Experience:
         many."""
         return self.changes < TRIES or (self.changes == TRIES and not self.shrinks)
 
-    def fewest(self, figures: RoundStats) -> int:
+    def fewest(self, stats: RoundStats) -> int:
         """Return the least number of sites that can do the load of the round with room to spare, according to the
         capacities seen."""
-        rate, cost = _rate(figures, figures.rows_in), _cost(figures)
+        rate, cost = _rate(stats, stats.rows_in), _cost(stats)
         return max((_fewest_of(sites, seen.now(cost), rate) for sites, seen in self.capacity.items()), default=1)
 
 
@@ -158,19 +158,19 @@ def _fewest_of(sites: int, done: float, rate: float) -> int:
     return max(1, ceil(rate / (FULL * done / sites) - EQUAL))
 
 
-def _cost(figures: RoundStats) -> float:
+def _cost(stats: RoundStats) -> float:
     """Return the site seconds per row over all sites; 0 if no row was processed."""
-    done = float(figures.done.sum())
-    return float(figures.busy.sum()) / done if done else 0.0
+    done = float(stats.done.sum())
+    return float(stats.busy.sum()) / done if done else 0.0
 
 
-def _rate(figures: RoundStats, rows: float) -> float:
+def _rate(stats: RoundStats, rows: float) -> float:
     """Return rows per second; infinite for a round of no length."""
-    return rows / figures.seconds if figures.seconds > 0 else inf
+    return rows / stats.seconds if stats.seconds > 0 else inf
 
 
 def degree(
-    figures: RoundStats, thresholds: Thresholds, beta: float, experience: Experience | None = None
+    stats: RoundStats, thresholds: Thresholds, beta: float, experience: Experience | None = None
 ) -> Decision | None:
     """Return a decision to change the number of sites to what the load asks for, or None if the number is right.
 
@@ -182,64 +182,64 @@ def degree(
     known = experience or Experience()
     if known.rest:
         return None
-    sites = figures.directory.sites
-    found = roles(pressure(figures), thresholds)
+    sites = stats.directory.sites
+    found = roles(pressure(stats), thresholds)
     suppliers, consumers = len(found.suppliers), len(found.consumers)
     if suppliers > beta * consumers:
         why = f"{_counted(suppliers)} much work and {_counted(consumers)} little"
-        return _scale(figures, max(sites + 1, _needed(figures), _back(figures, known)), why)
-    if not suppliers and sites > 1 and known.may_shrink and _keeps_up(figures) and _others_have_room(figures):
+        return _scale(stats, max(sites + 1, _needed(stats), _back(stats, known)), why)
+    if not suppliers and sites > 1 and known.may_shrink and _keeps_up(stats) and _others_have_room(stats):
         half = sites // 2 if known.steps >= 0 else 1
-        target = max(min(_needed(figures), sites - 1), half, known.fewest(figures))
-        return _scale(figures, target, "no site has much work") if target < sites else None
+        target = max(min(_needed(stats), sites - 1), half, known.fewest(stats))
+        return _scale(stats, target, "no site has much work") if target < sites else None
     return None
 
 
-def _back(figures: RoundStats, known: Experience) -> int:
+def _back(stats: RoundStats, known: Experience) -> int:
     """Return the number of sites that is known or likely to be enough when there are too few right after a change; 0 if
     no change came just before."""
     if known.steps > 0 or known.changes >= TRIES:
-        return figures.most_sites
+        return stats.most_sites
     return known.before if known.steps < 0 else 0
 
 
-def _needed(figures: RoundStats) -> int:
+def _needed(stats: RoundStats) -> int:
     """Return how many sites could do the work of the round and the pending rows while busy for at most `FULL` of the
     time; never above the allowed maximum."""
-    asked = demand(figures)
-    work = max(float(asked.work.sum() + asked.owed.sum() + asked.cells.sum()), float(figures.busy.sum()))
-    needed = ceil(work / (FULL * figures.seconds)) if figures.seconds > 0 else 0
-    return min(needed, figures.most_sites or needed)
+    asked = demand(stats)
+    work = max(float(asked.work.sum() + asked.owed.sum() + asked.cells.sum()), float(stats.busy.sum()))
+    needed = ceil(work / (FULL * stats.seconds)) if stats.seconds > 0 else 0
+    return min(needed, stats.most_sites or needed)
 
 
-def _keeps_up(figures: RoundStats) -> bool:
+def _keeps_up(stats: RoundStats) -> bool:
     """Return whether next to no rows are pending: while there is a backlog, no site can be removed."""
-    return int(figures.loads.pending.sum()) <= LEFT * figures.rows_in
+    return int(stats.loads.pending.sum()) <= LEFT * stats.rows_in
 
 
-def _others_have_room(figures: RoundStats) -> bool:
+def _others_have_room(stats: RoundStats) -> bool:
     """Return whether one site fewer could do the work. Without this check, a number of sites that is just enough, so
     that none has a backlog, would be reduced and restored by turns."""
-    return float(_busy_part(figures).sum()) <= FULL * (figures.directory.sites - 1)
+    return float(_busy_part(stats).sum()) <= FULL * (stats.directory.sites - 1)
 
 
 def _counted(sites: int) -> str:
     return "1 site has" if sites == 1 else f"{sites} sites have"
 
 
-def _scale(figures: RoundStats, sites: int, why: str) -> Decision:
+def _scale(stats: RoundStats, sites: int, why: str) -> Decision:
     """Build the decision. The gain assumes that work is divided evenly over the new number of sites (below 0 with fewer
     sites)."""
-    return Decision(Scale(sites), why, 1 - figures.directory.sites / sites, _moved_bytes(figures, sites))
+    return Decision(Scale(sites), why, 1 - stats.directory.sites / sites, _moved_bytes(stats, sites))
 
 
-def _moved_bytes(figures: RoundStats, sites: int) -> int:
+def _moved_bytes(stats: RoundStats, sites: int) -> int:
     """Return the bytes of state that change site. Where there are too few groups for the sites, all groups are halved
     equally often."""
-    after = figures.directory.scaled(sites)
-    pieces = len(after.groups) // len(figures.homes)
-    moved = np.repeat(figures.homes, pieces) != np.asarray(after.homes)
-    return int((np.repeat(figures.loads.state_bytes, pieces) // pieces)[moved].sum())
+    after = stats.directory.scaled(sites)
+    pieces = len(after.groups) // len(stats.homes)
+    moved = np.repeat(stats.homes, pieces) != np.asarray(after.homes)
+    return int((np.repeat(stats.loads.state_bytes, pieces) // pieces)[moved].sum())
 
 
 @dataclass(frozen=True)
@@ -257,34 +257,34 @@ class Diffusion(Learning):
     theta: int | None = 1 << 20
     experience: Experience = field(default_factory=Experience)
 
-    def decide(self, figures: RoundStats) -> Sequence[Decision]:
+    def decide(self, stats: RoundStats) -> Sequence[Decision]:
         """Return a change of the number of sites, or else moves from suppliers to consumers and then fine tuning."""
-        thresholds = self._thresholds(figures)
-        if (scale := self._degree(figures)) is not None:
+        thresholds = self._thresholds(stats)
+        if (scale := self._degree(stats)) is not None:
             return (scale,)  # scaling reassigns groups by itself
-        load = figures.occupancy if figures.capacity else figures.utilisation
+        load = stats.occupancy if stats.capacity else stats.utilisation
         found = roles(load, thresholds)
-        exchange = _Exchange(figures, load, "its buffer is {:.0%} full" if figures.capacity else "it is busy {:.0%}")
+        exchange = _Exchange(stats, load, "its buffer is {:.0%} full" if stats.capacity else "it is busy {:.0%}")
         pairs = zip(found.suppliers, exchange.fastest_first(found.consumers), strict=False)
         moves = [given for pair in pairs if (given := exchange.give(*pair)) is not None]
-        return [*moves, *self._tuned(figures, moves)]
+        return [*moves, *self._tuned(stats, moves)]
 
-    def after(self, figures: RoundStats) -> Diffusion:
+    def after(self, stats: RoundStats) -> Diffusion:
         """Record what the round showed about the number of sites."""
-        return replace(self, experience=self.experience.after(figures, self._degree(figures))) if self.elastic else self
+        return replace(self, experience=self.experience.after(stats, self._degree(stats))) if self.elastic else self
 
-    def _degree(self, figures: RoundStats) -> Decision | None:
-        return degree(figures, self._thresholds(figures), self.beta, self.experience) if self.elastic else None
+    def _degree(self, stats: RoundStats) -> Decision | None:
+        return degree(stats, self._thresholds(stats), self.beta, self.experience) if self.elastic else None
 
-    def _thresholds(self, figures: RoundStats) -> Thresholds:
-        return self.occupancy if figures.capacity else self.busy
+    def _thresholds(self, stats: RoundStats) -> Thresholds:
+        return self.occupancy if stats.capacity else self.busy
 
-    def _tuned(self, figures: RoundStats, moves: Sequence[Decision]) -> list[Decision]:
+    def _tuned(self, stats: RoundStats, moves: Sequence[Decision]) -> list[Decision]:
         """Return splits and merges of groups that do not move in this round."""
         if self.theta is None:
             return []
         moving = {decision.change.group for decision in moves if isinstance(decision.change, Move)}
-        made = tuned(figures, self.theta, keeping_first(figures))
+        made = tuned(stats, self.theta, keeping_first(stats))
         return [decision for decision in made if moving.isdisjoint(_of(decision.change))]
 
 
@@ -303,11 +303,11 @@ class _Exchange:
     """Pairs suppliers with consumers and picks the group to move. Invariant: `_times` is the seconds that each site
     would take for a round and its pending rows, after the moves so far."""
 
-    def __init__(self, figures: RoundStats, load: FloatArray, why: str) -> None:
-        asked = demand(figures)
-        self._figures, self._load, self._why = figures, load, why
+    def __init__(self, stats: RoundStats, load: FloatArray, why: str) -> None:
+        asked = demand(stats)
+        self._figures, self._load, self._why = stats, load, why
         self._work, self._speeds = asked.work + asked.owed, asked.speeds
-        self._times = figures.of_sites(self._work) / self._speeds
+        self._times = stats.of_sites(self._work) / self._speeds
 
     def fastest_first(self, consumers: Sequence[int]) -> list[int]:
         """Sort consumers by the time they take, since nearly empty buffers do not tell them apart."""

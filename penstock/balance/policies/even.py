@@ -61,86 +61,86 @@ class Even(Learning):
     inertia: float = 0.5
     speeds: tuple[float, ...] = ()
 
-    def decide(self, figures: RoundStats) -> Sequence[Decision]:
+    def decide(self, stats: RoundStats) -> Sequence[Decision]:
         """Return spreads of hot keys, or else gathers of keys that cooled down and changes of groups."""
-        asked = self._asked(figures)
-        if hot := spreads(figures, asked, self.least_gain):
+        asked = self._asked(stats)
+        if hot := spreads(stats, asked, self.least_gain):
             return hot  # groups are levelled once the effect of the spread is measured
-        return [*gathers(figures, asked), *self._of_groups(figures, asked)]
+        return [*gathers(stats, asked), *self._of_groups(stats, asked)]
 
-    def _of_groups(self, figures: RoundStats, asked: Demand) -> Sequence[Decision]:
+    def _of_groups(self, stats: RoundStats, asked: Demand) -> Sequence[Decision]:
         """Return splits and moves if the sites are uneven; otherwise splits of large groups, or merges."""
-        large = too_large(figures, self.theta, self.bounds)
-        if not self._uneven(figures, asked):
-            return large or mergeable(figures, asked, self.theta, keeping_first(figures, self.bounds, self.crowded))
-        splits = {_group(decision): decision for decision in (*too_hot(figures, asked, self.bounds), *large)}
-        return [*splits.values(), *self._evened(figures, asked, set(splits))]
+        large = too_large(stats, self.theta, self.bounds)
+        if not self._uneven(stats, asked):
+            return large or mergeable(stats, asked, self.theta, keeping_first(stats, self.bounds, self.crowded))
+        splits = {_group(decision): decision for decision in (*too_hot(stats, asked, self.bounds), *large)}
+        return [*splits.values(), *self._evened(stats, asked, set(splits))]
 
-    def after(self, figures: RoundStats) -> Even:
-        return replace(self, speeds=tuple(self._speeds(demand(figures)).tolist()))
+    def after(self, stats: RoundStats) -> Even:
+        return replace(self, speeds=tuple(self._speeds(demand(stats)).tolist()))
 
     def _speeds(self, asked: Demand) -> FloatArray:
         """Return the speed of sites: the moving average with the round's estimate."""
         known = self.speeds if len(self.speeds) == len(asked.speeds) else np.ones(len(asked.speeds))
         return np.asarray(self.inertia * np.asarray(known) + (1 - self.inertia) * asked.speeds)
 
-    def _asked(self, figures: RoundStats) -> Demand:
+    def _asked(self, stats: RoundStats) -> Demand:
         """Return the demand of a round, with pending rows to be worked off over `prices.rounds` rounds."""
-        asked = demand(figures)
+        asked = demand(stats)
         return replace(asked, work=asked.work + asked.owed / self.prices.rounds, speeds=self._speeds(asked))
 
-    def _uneven(self, figures: RoundStats, asked: Demand) -> bool:
+    def _uneven(self, stats: RoundStats, asked: Demand) -> bool:
         """Return whether perfect levelling would gain enough."""
-        times = asked.of_sites(figures) / asked.speeds
-        return _gain(figures, float(times.max()), asked.ideal) > self._enough(figures, int(times.argmax()))
+        times = asked.of_sites(stats) / asked.speeds
+        return _gain(stats, float(times.max()), asked.ideal) > self._enough(stats, int(times.argmax()))
 
-    def _enough(self, figures: RoundStats, slowest: int) -> float:
+    def _enough(self, stats: RoundStats, slowest: int) -> float:
         """Return the least gain that is worth a change. With few rows or few epochs, the slowest site may be so by
         chance."""
-        rows = float(figures.of_sites(figures.loads.rows)[slowest])
-        return max(self.least_gain, NOISE / sqrt(max(rows, 1.0)), EPOCH_NOISE / sqrt(figures.epochs))
+        rows = float(stats.of_sites(stats.loads.rows)[slowest])
+        return max(self.least_gain, NOISE / sqrt(max(rows, 1.0)), EPOCH_NOISE / sqrt(stats.epochs))
 
-    def _evened(self, figures: RoundStats, asked: Demand, split: set[Group]) -> list[Decision]:
+    def _evened(self, stats: RoundStats, asked: Demand, split: set[Group]) -> list[Decision]:
         """Return the planned steps that pay, and splits of groups at a site that stays slow. `split` are the groups
         that are split already."""
-        pieces = _pieces(figures, asked, split)
-        plan = Leveller(pieces, asked.speeds, self.prices, self._limits(figures), asked.cells.sum(axis=0))
-        before, enough = plan.slowest, self._enough(figures, int(plan.times.argmax()))
+        pieces = _pieces(stats, asked, split)
+        plan = Leveller(pieces, asked.speeds, self.prices, self._limits(stats), asked.cells.sum(axis=0))
+        before, enough = plan.slowest, self._enough(stats, int(plan.times.argmax()))
         steps = worthwhile(plan.run(), before)
-        if steps and not plan.unfinished and _gain(figures, before, steps[-1].slowest) < enough:
+        if steps and not plan.unfinished and _gain(stats, before, steps[-1].slowest) < enough:
             steps = []
         made = _decisions(steps, before, plan.ideal)
-        if _gain(figures, plan.slowest, plan.ideal) <= enough:
+        if _gain(stats, plan.slowest, plan.ideal) <= enough:
             return made
         taken = split | {step.change.group for step in steps}
         room = max(0, plan.limits.groups - len(plan.pieces.groups))
-        return [*made, *_look_closer(figures, asked, int(plan.times.argmax()), taken)[:room]]
+        return [*made, *_look_closer(stats, asked, int(plan.times.argmax()), taken)[:room]]
 
-    def _limits(self, figures: RoundStats) -> PlanLimits:
-        sites = figures.directory.sites
-        return PlanLimits(self.bounds.hot * sites, self.moves * sites, memory=figures.memory, capacity=figures.capacity)
+    def _limits(self, stats: RoundStats) -> PlanLimits:
+        sites = stats.directory.sites
+        return PlanLimits(self.bounds.hot * sites, self.moves * sites, memory=stats.memory, capacity=stats.capacity)
 
 
-def _gain(figures: RoundStats, before: float, after: float) -> float:
+def _gain(stats: RoundStats, before: float, after: float) -> float:
     """Return the fraction of its time that the slowest site saves. If different sites are the slowest in different
     epochs, the share of a round exceeds the time of any site, and levelling the sums saves a smaller fraction."""
-    whole = max(before, float(figures.share.max(initial=0.0)))
+    whole = max(before, float(stats.share.max(initial=0.0)))
     return (before - after) / whole if whole > 0 else 0.0
 
 
-def _pieces(figures: RoundStats, asked: Demand, split: set[Group]) -> Pieces:
+def _pieces(stats: RoundStats, asked: Demand, split: set[Group]) -> Pieces:
     """Return the groups of the round as pieces, with the groups of `split` halved."""
     pieces = Pieces(
-        groups=figures.directory.groups,
-        homes=figures.homes,
+        groups=stats.directory.groups,
+        homes=stats.homes,
         work=asked.work,
-        state=figures.loads.state_bytes.astype(np.float64),
-        pending=figures.loads.pending.astype(np.float64),
-        heavy=heavy_part(figures),
-        fixed=figures.stays,
+        state=stats.loads.state_bytes.astype(np.float64),
+        pending=stats.loads.pending.astype(np.float64),
+        heavy=heavy_part(stats),
+        fixed=stats.stays,
     )
-    stay = figures.stays | unclear(pieces.heavy, pieces.work, asked.ideal)
-    for place in sorted(figures.directory.place(group) for group in split):
+    stay = stats.stays | unclear(pieces.heavy, pieces.work, asked.ideal)
+    for place in sorted(stats.directory.place(group) for group in split):
         pieces = pieces.halved(place, fixed=bool(stay[place]))  # leaves all other groups in their places
     return pieces
 
@@ -167,45 +167,45 @@ def _reason(step: Step, ideal: float) -> str:
     return f"{site}; this group takes {step.relief:.2g} s"
 
 
-def _look_closer(figures: RoundStats, asked: Demand, site: int, taken: set[Group]) -> list[Decision]:
+def _look_closer(stats: RoundStats, asked: Demand, site: int, taken: set[Group]) -> list[Decision]:
     """Return splits of groups at a slow site whose work may mostly be of one heavy key, those with most work first. The
     next round measures which half has the work."""
-    heavy = heavy_part(figures)
+    heavy = heavy_part(stats)
     worth = unclear(heavy, asked.work, asked.ideal) & (asked.work * (1 - heavy) > WORTH_PARTING * asked.ideal)
-    places = np.flatnonzero(worth & (figures.homes == site))
-    groups = [figures.directory.groups[n] for n in places[np.argsort(-asked.work[places], kind="stable")]]
+    places = np.flatnonzero(worth & (stats.homes == site))
+    groups = [stats.directory.groups[n] for n in places[np.argsort(-asked.work[places], kind="stable")]]
     wanted = [group for group in groups if group not in taken and group.depth < MOST_DEPTH][:MOST_LOOKS]
     return [
         Decision(SplitGroup(group), f"site {site} stays slow, and this group is much of its work") for group in wanted
     ]
 
 
-def spreads(figures: RoundStats, asked: Demand, least_gain: float) -> list[Decision]:
+def spreads(stats: RoundStats, asked: Demand, least_gain: float) -> list[Decision]:
     """Return spreads of keys with more work than a site should have, the hottest first, where the gain exceeds
     `least_gain`."""
-    directory = figures.directory
-    if directory.sites < 2 or not figures.may_cut or asked.ideal <= 0:
+    directory = stats.directory
+    if directory.sites < 2 or not stats.may_cut or asked.ideal <= 0:
         return []
-    work = {key: _work(figures, asked, key) for key in figures.keys if directory.cells_at(key.hash) is None}
+    work = {key: _work(stats, asked, key) for key in stats.keys if directory.cells_at(key.hash) is None}
     hot = [key for key, part in work.items() if part > HOT_KEY * asked.ideal and key.total > NOISE_ROWS]
     hot = sorted(hot, key=lambda key: -work[key])[: max(0, MOST_SPREAD - len(directory.spread))]
-    made = [_spread(figures, asked, key, work[key]) for key in hot]
+    made = [_spread(stats, asked, key, work[key]) for key in hot]
     return [decision for decision in made if decision.gain > least_gain]
 
 
-def _work(figures: RoundStats, asked: Demand, key: KeyLoad) -> float:
+def _work(stats: RoundStats, asked: Demand, key: KeyLoad) -> float:
     """Return the work of a key: the part of its group's work that corresponds to its rows."""
-    place = figures.directory.place_at(key.hash)
-    return float(asked.work[place]) * min(1.0, key.total / max(1, int(figures.loads.rows[place])))
+    place = stats.directory.place_at(key.hash)
+    return float(asked.work[place]) * min(1.0, key.total / max(1, int(stats.loads.rows[place])))
 
 
-def _spread(figures: RoundStats, asked: Demand, key: KeyLoad, work: float) -> Decision:
+def _spread(stats: RoundStats, asked: Demand, key: KeyLoad, work: float) -> Decision:
     """Return the decision to spread a key. The port with the most rows is cut. The key's site keeps a cell with the
     state; the other cells go to the least loaded sites."""
-    sites, home = figures.directory.sites, figures.directory.home_at(key.hash)
-    cut = max(figures.may_cut, key=lambda port: key.rows[port])
+    sites, home = stats.directory.sites, stats.directory.home_at(key.hash)
+    cut = max(stats.may_cut, key=lambda port: key.rows[port])
     count = min(sites, max(2, ceil(work / (CELL * asked.ideal))))
-    load = asked.of_sites(figures)
+    load = asked.of_sites(stats)
     others = [int(site) for site in np.argsort(load / asked.speeds, kind="stable") if site != home]
     cells = (home, *others[: count - 1])
     before = float((load / asked.speeds).max())
@@ -216,14 +216,14 @@ def _spread(figures: RoundStats, asked: Demand, key: KeyLoad, work: float) -> De
     return Decision(Spread(key.hash, cut, cells), reason, max(0.0, gain))
 
 
-def gathers(figures: RoundStats, asked: Demand) -> list[Decision]:
+def gathers(stats: RoundStats, asked: Demand) -> list[Decision]:
     """Return gathers of keys that one site could do again. With hardly any rows all keys look cold, so such a round
     gives none."""
-    cells, sites = figures.cells, figures.directory.sites
-    if figures.rows_in < NOISE_ROWS * sites:
+    cells, sites = stats.cells, stats.directory.sites
+    if stats.rows_in < NOISE_ROWS * sites:
         return []
     made = []
-    for number, known in enumerate(figures.directory.spread):
+    for number, known in enumerate(stats.directory.spread):
         cut, copied = int(cells.cut[number].sum()), int(cells.copied[number].max())
         there = max(1, cut + len(known.sites) * copied)
         work = float(asked.cells[number].sum()) * (cut + copied) / there

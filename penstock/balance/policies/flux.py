@@ -31,24 +31,24 @@ class Flux(Paced):
     pacing: Pacing = field(default_factory=Pacing)
     name: str = "flux"
 
-    def decide(self, figures: RoundStats) -> Sequence[Decision]:
-        return self.decide_within(figures, np.full(figures.directory.sites, np.inf))
+    def decide(self, stats: RoundStats) -> Sequence[Decision]:
+        return self.decide_within(stats, np.full(stats.directory.sites, np.inf))
 
-    def decide_within(self, figures: RoundStats, room: FloatArray) -> Sequence[Decision]:
+    def decide_within(self, stats: RoundStats, room: FloatArray) -> Sequence[Decision]:
         """Decide where each site has `room` bytes left for more state."""
-        if not figures.share.all():  # a site without a share was not idle either: such a round says nothing
+        if not stats.share.all():  # a site without a share was not idle either: such a round says nothing
             return ()
-        return decisions(figures, self._picks(figures, room))
+        return decisions(stats, self._picks(stats, room))
 
     def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:
         return self.pacing.next_length(length, moved, measured)
 
-    def _picks(self, figures: RoundStats, room: FloatArray) -> Iterator[Pick]:
-        used = figures.utilisation
+    def _picks(self, stats: RoundStats, room: FloatArray) -> Iterator[Pick]:
+        used = stats.utilisation
         for donor, receiver in pairs(used):
             if not self._considers(used, donor, receiver):
                 return
-            if (place := _group_to_move(figures, donor, receiver, room[receiver])) is not None:
+            if (place := _group_to_move(stats, donor, receiver, room[receiver])) is not None:
                 yield Pick(place, receiver, _reason(used, donor, receiver))
 
     def _considers(self, used: FloatArray, donor: int, receiver: int) -> bool:
@@ -57,18 +57,18 @@ class Flux(Paced):
         return bool(unequal and taking <= self.busiest_receiver)
 
 
-def _group_to_move(figures: RoundStats, donor: int, receiver: int, room: float) -> int | None:
+def _group_to_move(stats: RoundStats, donor: int, receiver: int, room: float) -> int | None:
     """Return the place of the donor's group with the most rows that brings both sites closer together and fits the
     receiver's room; None if there is none."""
-    giving, taking = figures.utilisation[donor], figures.utilisation[receiver]
-    places = np.flatnonzero(figures.homes == donor)
-    rows = figures.loads.rows[places]
+    giving, taking = stats.utilisation[donor], stats.utilisation[receiver]
+    places = np.flatnonzero(stats.homes == donor)
+    rows = stats.loads.rows[places]
     left = giving * (1 - rows / max(1, rows.sum()))
-    grown = taking + rows / (figures.speeds[receiver] * figures.share[receiver])
+    grown = taking + rows / (stats.speeds[receiver] * stats.share[receiver])
     closer = (rows > 0) & (grown - left < SWAPPED * (giving - taking))
     # A slow receiver could get closer to the donor and yet end up busier than the donor is now: no gain.
     bearable = grown <= min(1.0, giving)
-    fits = (figures.loads.state_bytes[places] <= room) & ~figures.stays[places]
+    fits = (stats.loads.state_bytes[places] <= room) & ~stats.stays[places]
     choice = largest(rows, closer & bearable & fits)
     return None if choice is None else int(places[choice])
 

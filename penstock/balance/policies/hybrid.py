@@ -21,11 +21,11 @@ class Hybrid(Paced):
     state: Memory = field(default_factory=Memory)
     name: str = "hybrid"
 
-    def decide(self, figures: RoundStats) -> Sequence[Decision]:
-        if not figures.memory:
-            return self.work.decide(figures)
-        room = figures.memory - figures.of_sites(figures.loads.state_bytes)
-        return self.state.decide(figures) if (room < 0).any() else self.work.decide_within(figures, room)
+    def decide(self, stats: RoundStats) -> Sequence[Decision]:
+        if not stats.memory:
+            return self.work.decide(stats)
+        room = stats.memory - stats.of_sites(stats.loads.state_bytes)
+        return self.state.decide(stats) if (room < 0).any() else self.work.decide_within(stats, room)
 
     def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:
         return self.work.next_round(length, moved, measured)

@@ -28,19 +28,19 @@ class Memory(Paced):
     pacing: Pacing = field(default_factory=Pacing)
     name: str = "memory"
 
-    def decide(self, figures: RoundStats) -> Sequence[Decision]:
-        return decisions(figures, self._picks(figures))
+    def decide(self, stats: RoundStats) -> Sequence[Decision]:
+        return decisions(stats, self._picks(stats))
 
     def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:
         return self.pacing.next_length(length, moved, measured)
 
-    def _picks(self, figures: RoundStats) -> Iterator[Pick]:
-        held = figures.of_sites(figures.loads.state_bytes)
+    def _picks(self, stats: RoundStats) -> Iterator[Pick]:
+        held = stats.of_sites(stats.loads.state_bytes)
         for donor, receiver in pairs(held):
-            if not self._considers(held, donor, receiver, figures.memory):
+            if not self._considers(held, donor, receiver, stats.memory):
                 return
-            if (place := _group_to_move(figures, held, donor, receiver)) is not None:
-                yield Pick(place, receiver, _reason(held, donor, receiver, figures.memory))
+            if (place := _group_to_move(stats, held, donor, receiver)) is not None:
+                yield Pick(place, receiver, _reason(held, donor, receiver, stats.memory))
 
     def _considers(self, held: FloatArray, donor: int, receiver: int, memory: int) -> bool:
         most, least = held[donor], held[receiver]
@@ -48,16 +48,16 @@ class Memory(Paced):
         return bool(overflows or (most >= held.mean() and most >= self.imbalance * least))
 
 
-def _group_to_move(figures: RoundStats, held: FloatArray, donor: int, receiver: int) -> int | None:
+def _group_to_move(stats: RoundStats, held: FloatArray, donor: int, receiver: int) -> int | None:
     """Return the place of the donor's largest group that brings both sites closer together; None if there is none.
     Groups that fit the receiver's memory are preferred; if none fits, a move still balances how much state the sites
     hold beyond their memory."""
-    places = np.flatnonzero((figures.homes == donor) & ~figures.stays)
-    sizes = figures.loads.state_bytes[places]
+    places = np.flatnonzero((stats.homes == donor) & ~stats.stays)
+    sizes = stats.loads.state_bytes[places]
     gap = held[donor] - held[receiver]
     closer = np.abs(gap - 2 * sizes) < gap
-    fits = closer & (sizes <= figures.memory - held[receiver])
-    choice = largest(sizes, fits if figures.memory and fits.any() else closer)
+    fits = closer & (sizes <= stats.memory - held[receiver])
+    choice = largest(sizes, fits if stats.memory and fits.any() else closer)
     return None if choice is None else int(places[choice])
 
 

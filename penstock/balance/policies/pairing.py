@@ -40,13 +40,13 @@ class Forecast:
     """The busy seconds of each site if the round were repeated after some moves, with the same rows per group and the
     same speeds."""
 
-    figures: RoundStats
+    stats: RoundStats
     busy: FloatArray
 
     def after(self, pick: Pick) -> Forecast:
         """Return the forecast after one more move."""
-        rows, speeds = int(self.figures.loads.rows[pick.place]), self.figures.speeds
-        source = int(self.figures.homes[pick.place])
+        rows, speeds = int(self.stats.loads.rows[pick.place]), self.stats.speeds
+        source = int(self.stats.homes[pick.place])
         busy = self.busy.copy()
         busy[source] = max(0.0, busy[source] - rows / speeds[source])
         busy[pick.target] += rows / speeds[pick.target]
@@ -58,15 +58,15 @@ class Forecast:
         return 1 - float(later.busy.max()) / slowest if slowest else 0.0
 
 
-def decisions(figures: RoundStats, picks: Iterable[Pick]) -> tuple[Decision, ...]:
+def decisions(stats: RoundStats, picks: Iterable[Pick]) -> tuple[Decision, ...]:
     """Turn picks into decisions. Each gain is relative to the moves before it, so the gains multiply: the total is 1
     minus the product of (1 - gain)."""
     made: list[Decision] = []
-    now = Forecast(figures, figures.busy)
+    now = Forecast(stats, stats.busy)
     for pick in picks:
         later = now.after(pick)
-        move = Move(figures.directory.groups[pick.place], int(figures.homes[pick.place]), pick.target)
-        cost = int(figures.loads.state_bytes[pick.place])
+        move = Move(stats.directory.groups[pick.place], int(stats.homes[pick.place]), pick.target)
+        cost = int(stats.loads.state_bytes[pick.place])
         made.append(Decision(move, pick.reason, now.gain(later), cost))
         now = later
     return tuple(made)

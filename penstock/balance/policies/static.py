@@ -15,5 +15,5 @@ class Static:
 
     name: str = "static"
 
-    def decide(self, figures: RoundStats) -> Sequence[Decision]:
+    def decide(self, stats: RoundStats) -> Sequence[Decision]:
         return ()

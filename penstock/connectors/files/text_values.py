@@ -52,16 +52,16 @@ def reasons(name: str, texts: AnyArray, type_: pa.DataType) -> AnyArray:
 def uncastable(values: AnyArray, type_: pa.DataType) -> npt.NDArray[np.int64]:
     """Return the sorted indexes of the values that cannot be cast, by bisection: about log n casts for each."""
     found: list[int] = []
-    stretches = [(0, len(values))]
-    while stretches:
-        start, length = stretches.pop()
+    ranges = [(0, len(values))]
+    while ranges:
+        start, length = ranges.pop()
         if length == 0 or try_cast(values.slice(start, length), type_) is not None:
             continue
         if length == 1:
             found.append(start)
             continue
         half = length // 2
-        stretches += [(start, half), (start + half, length - half)]
+        ranges += [(start, half), (start + half, length - half)]
     return np.sort(np.array(found, np.int64))
 
 

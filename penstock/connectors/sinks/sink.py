@@ -35,7 +35,7 @@ from penstock.state.model import Staged
 from penstock.storage.disk_errors import writing
 from penstock.storage.durable import Sync, make_private_folder, open_plain, reason, sync_file
 from penstock.storage.run_files import write_all
-from penstock.user_code import told
+from penstock.user_code import describe_error
 
 _PIECE = 1 << 20  # bytes read at a time: large enough for full speed
 
@@ -234,7 +234,7 @@ class CollectedSink:
         except Exception as error:
             raise SinkError(
                 f"the callback `{_name(self.deliver)}` failed",
-                detail=told(error),
+                detail=describe_error(error),
                 hint=f"fix it and restart the query: it then gets the {rows.num_rows} rows of epoch {epoch} again",
             ) from error
 

@@ -11,7 +11,7 @@ from penstock.balance.decisions import Change, Move, Scale
 from penstock.balance.policies.even import Even
 from penstock.balance.rules import PINNED, Rules, impossible
 from penstock.balance.stats import RoundStats
-from penstock.engine.driver.gathering import gathering_for, settled
+from penstock.engine.driver.gathering import gathering_for, with_ready_gathered
 from penstock.engine.driver.grids import wants_grid, with_wanted_grid
 from penstock.engine.driver.move_state import bytes_in, changed_hands
 from penstock.errors import PenstockError, PolicyError
@@ -20,7 +20,7 @@ from penstock.operators.protocol import Operator, may_cut
 from penstock.state.directory import Directory, Group
 from penstock.state.hot_keys import too_wide
 from penstock.state.model import SubqueryState
-from penstock.user_code import told
+from penstock.user_code import describe_error
 
 BY_HAND = "by hand"
 LOOK = 1.0  # seconds of statistics needed to even out sites: in a short epoch, a site may be slowest by chance
@@ -55,25 +55,25 @@ class Adaptation:
         self._tell, self._warm = tell, False
 
     @property
-    def listens(self) -> bool:
+    def wants_statistics(self) -> bool:
         """Return whether the sites should report statistics in the next epoch."""
-        return bool(self._once) or any(controller.listens for controller in self._controllers.values())
+        return bool(self._once) or any(controller.wants_statistics for controller in self._controllers.values())
 
-    def passed(self, seconds: float) -> None:
+    def skip(self, seconds: float) -> None:
         """Advance the controllers after an epoch without statistics."""
         self._warm = True
-        self._controllers = {number: known.passed(seconds) for number, known in self._controllers.items()}
+        self._controllers = {number: known.skip(seconds) for number, known in self._controllers.items()}
 
-    def heard(self, epoch: int, figures: Sequence[RoundStats]) -> None:
+    def observe(self, epoch: int, stats: Sequence[RoundStats]) -> None:
         """Feed one epoch's statistics to the controllers. Ignored: the first epoch (warm-up), and epochs that ran under
         a directory which is about to be replaced."""
         if not self._warm:
             self._warm = True
             return
         for number, controller in {**self._controllers, **self._once}.items():
-            if figures[number].directory != self.directories[number]:
+            if stats[number].directory != self.directories[number]:
                 continue
-            heard = controller.heard(figures[number])
+            heard = controller.observe(stats[number])
             if number in self._once:
                 self._once[number] = heard
                 self._rebalance_if_due(epoch, number, heard)
@@ -84,29 +84,29 @@ class Adaptation:
 
     def _decide(self, epoch: int, subquery: int, controller: Controller) -> tuple[Controller, RoundOutcome]:
         """Let a controller decide, change the directory accordingly, and report the outcome."""
-        later, verdict = _asked_to_decide(controller)
-        self._change(subquery, verdict.directory)
-        self._tell_of(epoch, subquery, verdict)
-        return later, verdict
+        later, outcome = _asked_to_decide(controller)
+        self._change(subquery, outcome.directory)
+        self._report_outcome(epoch, subquery, outcome)
+        return later, outcome
 
     def _rebalance_if_due(self, epoch: int, subquery: int, controller: Controller) -> None:
         """Carry out a requested rebalance if enough statistics have been collected."""
-        if controller.figures is None or not controller.due:
+        if controller.stats is None or not controller.due:
             return
         del self._once[subquery]
-        _, verdict = self._decide(epoch, subquery, controller)
-        busy = controller.figures.busy
+        _, outcome = self._decide(epoch, subquery, controller)
+        busy = controller.stats.busy
         apart = float(1 - busy.min() / busy.max()) if busy.any() else 0.0
-        self._tell(Rebalanced(epoch, subquery, len(verdict.accepted), len(verdict.refused), apart))
+        self._tell(Rebalanced(epoch, subquery, len(outcome.accepted), len(outcome.refused), apart))
 
     def rebalance(self, subquery: int) -> None:
         """Even out the sites of a subquery on request, whatever its policy is: after the next epoch, or after a few if
         they are short. Statistics of the current round count, too. Unpins groups that were moved by hand, and uses no
         inertia, so that a site that seems slow is treated as slow at once."""
-        self._settled_at(subquery, _without_pins)
+        self._change_cooldowns(subquery, _without_pins)
         known = self._controllers.get(subquery)
-        length, figures = (min(known.length, LOOK), known.figures) if known else (LOOK, None)
-        self._once[subquery] = Controller(Even(inertia=0.0), Rules(cool_down=0), length, figures)
+        length, stats = (min(known.length, LOOK), known.stats) if known else (LOOK, None)
+        self._once[subquery] = Controller(Even(inertia=0.0), Rules(cool_down=0), length, stats)
 
     def by_hand(self, epoch: int, subquery: int, change: Change, state: SubqueryState) -> str | None:
         """Carry out a change that a user requests. Return the reason if it is impossible, otherwise None. A group that
@@ -123,13 +123,13 @@ class Adaptation:
         cost = bytes_in(state, moved)
         self._tell(DirectoryChanged(epoch, subquery, str(change), BY_HAND, 0.0, cost))
         if isinstance(change, Move):
-            self._settled_at(subquery, lambda settled: {**settled, change.group: PINNED})
+            self._change_cooldowns(subquery, lambda until: {**until, change.group: PINNED})
         return None
 
-    def _settled_at(self, subquery: int, changed: Callable[[Mapping[Group, int]], Mapping[Group, int]]) -> None:
+    def _change_cooldowns(self, subquery: int, changed: Callable[[Mapping[Group, int]], Mapping[Group, int]]) -> None:
         """Change which groups of a subquery may not be moved, and until when."""
         if (known := self._controllers.get(subquery)) is not None:
-            self._controllers[subquery] = replace(known, settled=changed(known.settled))
+            self._controllers[subquery] = replace(known, cooldown_until=changed(known.cooldown_until))
 
     def scale(self, epoch: int, subqueries: Sequence[int], sites: int, states: Sequence[SubqueryState]) -> bool:
         """Give some subqueries a number of sites, all or none, on request. Return whether they have it; otherwise they
@@ -151,17 +151,17 @@ class Adaptation:
                 self.by_hand(epoch, number, Scale(sites), states[number])
         return possible
 
-    def settle(self, epoch: int, states: Sequence[SubqueryState]) -> None:
+    def apply_due_changes(self, epoch: int, states: Sequence[SubqueryState]) -> None:
         """Gather hashes that are marked for it and ready, carry out requests that waited for it, and let grids follow
         the number of sites. Call it between two epochs, before the second one is routed."""
         for number, state in enumerate(states):
-            self._change(number, settled(self.directories[number], state))
+            self._change(number, with_ready_gathered(self.directories[number], state))
         self._wanted = [w for w in self._wanted if not self.scaled(epoch, w.subqueries, w.sites, states)]
         for number, (operator, state) in enumerate(zip(self._operators, states, strict=True)):
             self._change(number, with_wanted_grid(operator, self.directories[number], state))
 
     @property
-    def settling(self) -> bool:
+    def has_due_changes(self) -> bool:
         """Return whether some hashes are still to be gathered, or a grid is to change. Whether that is possible is
         known only at the end of an epoch, so the next epoch must not be routed ahead."""
         gathering = any(cells.gathering for directory in self.directories for cells in directory.spread)
@@ -171,13 +171,13 @@ class Adaptation:
         if directory is not self.directories[subquery]:
             self.directories = (*self.directories[:subquery], directory, *self.directories[subquery + 1 :])
 
-    def _tell_of(self, epoch: int, subquery: int, verdict: RoundOutcome) -> None:
+    def _report_outcome(self, epoch: int, subquery: int, outcome: RoundOutcome) -> None:
         """Report the measurements, the changes and the refusals of a round as events."""
-        if (measured := verdict.measured) is not None:
+        if (measured := outcome.measured) is not None:
             self._tell(ChangeMeasured(epoch, subquery, measured.predicted, measured.measured))
-        for made in verdict.accepted:
+        for made in outcome.accepted:
             self._tell(DirectoryChanged(epoch, subquery, str(made.change), made.reason, made.gain, made.cost))
-        for refused in verdict.refused:
+        for refused in outcome.refused:
             wanted = refused.decision
             self._tell(ChangeRefused(epoch, subquery, str(wanted.change), wanted.reason, refused.rule))
 
@@ -191,11 +191,11 @@ def _asked_to_decide(controller: Controller) -> tuple[Controller, RoundOutcome]:
     except Exception as error:
         raise PolicyError(
             f"the policy `{controller.policy.name}` failed",
-            detail=told(error),
+            detail=describe_error(error),
             hint="fix it, or choose another policy, and restart the query: the checkpoint is intact",
         ) from error
 
 
-def _without_pins(settled: Mapping[Group, int]) -> Mapping[Group, int]:
+def _without_pins(cooldown_until: Mapping[Group, int]) -> Mapping[Group, int]:
     """Return the groups that may not be moved, without those pinned by hand."""
-    return {group: until for group, until in settled.items() if until != PINNED}
+    return {group: until for group, until in cooldown_until.items() if until != PINNED}

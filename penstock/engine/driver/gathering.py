@@ -20,7 +20,7 @@ def ready(state: SubqueryState, cells: Cells) -> bool:
     return not pending and len({tuple(restricted(site.marks, [here])) for site in sites}) == 1
 
 
-def settled(directory: Directory, state: SubqueryState) -> Directory:
+def with_ready_gathered(directory: Directory, state: SubqueryState) -> Directory:
     """Return the next directory, with those hashes gathered that are marked for it and ready in the present state. A
     hash that is not spread in the state need not wait."""
     wanted = [cells.hash for cells in directory.spread if cells.gathering]

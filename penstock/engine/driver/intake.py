@@ -26,7 +26,7 @@ class Intake:
     """The input of an epoch: the offers of the sources, the tasks that read them, and the directories by which they cut
     rows.
 
-    `standings` is the progress of the sources relative to each other after these offers; the substreams in `held[i]` of
+    `leads` is the progress of the sources relative to each other after these offers; the substreams in `held[i]` of
     source i were not asked for rows. The sources were asked at the monotonic time `asked_at`, perhaps long before the
     epoch starts, when the system time was `system_time`, in microseconds.
     """
@@ -34,7 +34,7 @@ class Intake:
     offers: tuple[Offer, ...]
     routes: tuple[RouteTask, ...]
     directories: tuple[Directory, ...]
-    standings: tuple[LeadOfSource, ...]
+    leads: tuple[LeadOfSource, ...]
     held: tuple[frozenset[str], ...]
     asked_at: float
     system_time: int
@@ -68,7 +68,7 @@ class SourceIntake:
         self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds or EPOCH_SECONDS)
         self._activity = begun(len(sources), clock.monotonic())
         self._backlog = 0
-        self.standings = tuple(
+        self.leads = tuple(
             LeadOfSource(mark, state.ended, clock=clock)
             for mark, state, clock in zip(source_marks(states), states, self._clocks, strict=True)
         )
@@ -76,7 +76,7 @@ class SourceIntake:
     def intake(
         self,
         states: Sequence[SourceState],
-        standings: Sequence[LeadOfSource],
+        leads: Sequence[LeadOfSource],
         directories: tuple[Directory, ...],
         on_the_way: int = 0,
     ) -> Intake:
@@ -84,7 +84,7 @@ class SourceIntake:
         source leads the others too far. `on_the_way` are the rows of an epoch that is still running: they may end up in
         buffers."""
         marks, asked_at, system_time = source_marks(states), self._clock.monotonic(), int(self._clock.time() * 1e6)
-        now = [self._reached(n, standings[n], marks[n], state) for n, state in enumerate(states)]
+        now = [self._reached(n, leads[n], marks[n], state) for n, state in enumerate(states)]
         parts = shares(self._admissible(directories, on_the_way), now, self._settings.max_lead)
         most = [self._shares_within(standing, part, now) for standing, part in zip(now, parts, strict=True)]
         offers = tuple(map(_offer, self._readers, states, now, parts, most))

@@ -71,15 +71,15 @@ class EpochLoop:
         self.abandoned = False
         self._ahead: Intake | None = None
         self.watched, self.last = False, LastEpoch()
-        self.figures: tuple[RoundStats, ...] = ()  # newest statistics of sites and groups
-        self.figures_epoch: int | None = None  # the epoch of these
+        self.stats: tuple[RoundStats, ...] = ()  # newest statistics of sites and groups
+        self.stats_epoch: int | None = None  # the epoch of these
         self._last_epoch: Stopwatch | None = None  # started at the end of the last epoch
         self._planner = EpochPlanner(
             GriddedProgram(query.program), settings, self.checkpoint.runs, self.outputs.places(), self.outputs.late
         )
-        self._inlet = SourceIntake(query.sources, recovered.readers, self.manifest.sources, settings, clock)
+        self._source_intake = SourceIntake(query.sources, recovered.readers, self.manifest.sources, settings, clock)
         self._explosions = Explosions(len(query.program.subqueries), tell)
-        self._leisure = IdleBudget(settings.epoch_seconds or EPOCH_SECONDS)
+        self._idle_budget = IdleBudget(settings.epoch_seconds or EPOCH_SECONDS)
         self.room = Room(settings.on_full == "wait", tell)
         self._adaptation = Adaptation(
             [state.directory for state in self.manifest.subqueries],
@@ -130,10 +130,10 @@ class EpochLoop:
             return Outcome.FINISHED
         watch = Stopwatch(self._clock)
         if self._ahead is None:
-            self._settle()
-        intake, self._ahead = self._ahead or self._intake(self.manifest.sources, self._inlet.standings), None
-        self._inlet.standings = intake.standings
-        floors = self._inlet.floors(intake, self.manifest.sources)
+            self._apply_due_changes()
+        intake, self._ahead = self._ahead or self._intake(self.manifest.sources, self._source_intake.leads), None
+        self._source_intake.leads = intake.leads
+        floors = self._source_intake.floors(intake, self.manifest.sources)
         if not self._planner.worth_running(self.manifest, intake, floors):
             return Outcome.IDLE
         job = self._job(intake, floors)
@@ -143,41 +143,41 @@ class EpochLoop:
         reach(FaultPoint.JOB_DONE)
         watch.lap("run")
         before, after = self.manifest, next_manifest(self.manifest, job, intake.offers, reports)
-        self._make_true(after, watch)
-        self._inlet.concluded(after.totals.rows_in - before.totals.rows_in, watch.seconds, reports)
-        self._leisure = self._leisure.after(watch.seconds, flushed_seconds(reports))
+        self._commit(after, watch)
+        self._source_intake.concluded(after.totals.rows_in - before.totals.rows_in, watch.seconds, reports)
+        self._idle_budget = self._idle_budget.after(watch.seconds, flushed_seconds(reports))
         pending = has_pending(after, self.query.program) and not only_put_off(self._planner.flushing, reports)
         self._tell(epoch_committed(before, after, intake.waiting, watch.seconds, pending, reports))
         self._explosions.hear(after.epoch, reports)
-        self._hear_of(job, reports, watch.seconds)
+        self._observe(job, reports, watch.seconds)
         self._tell(epoch_timed(after.epoch, watch, reports))
         if after.finished:
             self._tell(RunFinished(after.epoch))
         return Outcome.FINISHED if after.finished else Outcome.WORKED
 
-    def _settle(self) -> None:
+    def _apply_due_changes(self) -> None:
         """Gather hashes that are ready for it, and change to the number of sites that the run was started with if a
         spread key prevented that before."""
         now, sites, every = self.manifest, self._settings.sites, range(len(self.manifest.subqueries))
-        self._adaptation.settle(now.epoch, now.subqueries)
+        self._adaptation.apply_due_changes(now.epoch, now.subqueries)
         if sites != now.asked_sites and self._adaptation.scaled(now.epoch, every, sites, now.subqueries):
             self.manifest = replace(now, asked_sites=sites)
 
-    def _hear_of(self, job: EpochJob, reports: Sequence[RouteReport | SiteReport], seconds: float) -> None:
+    def _observe(self, job: EpochJob, reports: Sequence[RouteReport | SiteReport], seconds: float) -> None:
         """Pass the statistics of an epoch to the controllers if sites reported them. The idle time between two epochs
         counts as time, too: with little input, sites are busy for a small part of it."""
         passed = seconds if self._last_epoch is None else max(seconds, self._last_epoch.seconds)
         self._last_epoch = Stopwatch(self._clock)
         sites = tuple(report for report in reports if isinstance(report, SiteReport))
         self.last = LastEpoch(sites, passed, passed - seconds)
-        if not job.tell_loads:
-            return self._adaptation.passed(passed)
+        if not job.collect_statistics:
+            return self._adaptation.skip(passed)
         every, memory, rest = range(len(job.directories)), self._settings.state_bytes or 0, self.last.rest
-        self.figures = tuple(round_of(job, n, reports, passed, self.capacity(n), memory, rest) for n in every)
-        self.watched, self.figures_epoch = False, job.epoch
-        self._adaptation.heard(job.epoch, self.figures)
+        self.stats = tuple(round_of(job, n, reports, passed, self.capacity(n), memory, rest) for n in every)
+        self.watched, self.stats_epoch = False, job.epoch
+        self._adaptation.observe(job.epoch, self.stats)
 
-    def _make_true(self, after: Manifest, watch: Stopwatch) -> None:
+    def _commit(self, after: Manifest, watch: Stopwatch) -> None:
         """Commit the epoch, publish its rows, and remove files that are no longer needed."""
         folders = self.outputs.to_sync(self.manifest, after)
         self.room.attempt(after.epoch, lambda: self.checkpoint.commit(after, folders))
@@ -185,14 +185,14 @@ class EpochLoop:
         self.manifest = after
         watch.lap("commit")
         self.room.attempt(after.epoch, lambda: self.outputs.publish(after))
-        self._inlet.committed(after.sources)
+        self._source_intake.committed(after.sources)
         watch.lap("publish")
         self.checkpoint.collect(self.outputs.staging().values())
         reach(FaultPoint.COLLECTED)
         watch.lap("collect")
 
-    def _intake(self, states: Sequence[SourceState], standings: Sequence[LeadOfSource], on_the_way: int = 0) -> Intake:
-        return self._inlet.intake(states, standings, self._adaptation.directories, on_the_way)
+    def _intake(self, states: Sequence[SourceState], leads: Sequence[LeadOfSource], on_the_way: int = 0) -> Intake:
+        return self._source_intake.intake(states, leads, self._adaptation.directories, on_the_way)
 
     def _look_ahead(
         self, job: EpochJob, intake: Intake, reports: Sequence[Report]
@@ -200,16 +200,16 @@ class EpochLoop:
         """Return the job and the splits of the next epoch if more rows are waiting; None otherwise. Called when all
         splits of this epoch have been read: only then is it known which rows will be late."""
         routes = [report for report in reports if isinstance(report, RouteReport)]
-        if not intake.waiting or len(routes) < len(reports) or self._adaptation.settling:
+        if not intake.waiting or len(routes) < len(reports) or self._adaptation.has_due_changes:
             return None
         with suppress(PenstockError):  # the next epoch will raise it again
-            self._ahead = self._intake(source_states(job, intake.offers, routes), intake.standings, intake.rows)
+            self._ahead = self._intake(source_states(job, intake.offers, routes), intake.leads, intake.rows)
             return self._planner.ahead(job, self._ahead), self._ahead.routes
         return None
 
     def _job(self, intake: Intake, floors: Sequence[Mark]) -> EpochJob:
         """Return the job of the next epoch."""
-        idle, wants = self._leisure.seconds(intake.waiting), self._adaptation.listens or self.watched
+        idle, wants = self._idle_budget.seconds(intake.waiting), self._adaptation.wants_statistics or self.watched
         return self._planner.job(self.manifest, intake, floors, idle, wants, self._explosions.known)
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:

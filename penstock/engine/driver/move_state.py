@@ -18,10 +18,10 @@ Ranges = Sequence[HashRange]
 
 @dataclass(frozen=True)
 class Home:
-    """The hashes that a site owns: `stretches` of groups, and cells, as (hash, number of the cell); `all` are the
+    """The hashes that a site owns: `home_ranges` of groups, and cells, as (hash, number of the cell); `all` are the
     ranges of both, sorted."""
 
-    stretches: Ranges
+    home_ranges: Ranges
     cells: tuple[tuple[int, int], ...]
     all: Ranges
 
@@ -59,15 +59,15 @@ def rescaled(state: SubqueryState, sites: int) -> SubqueryState:
 
 def changed_hands(before: Directory, after: Directory) -> list[HashRange]:
     """Return the ranges that have another site under the directory `after`, sorted."""
-    kept = [after.stretches_of(site) if site < after.sites else () for site in range(before.sites)]
-    return sorted(part for site, own in enumerate(kept) for part in remaining(before.stretches_of(site), own))
+    kept = [after.home_ranges_of(site) if site < after.sites else () for site in range(before.sites)]
+    return sorted(part for site, own in enumerate(kept) for part in remaining(before.home_ranges_of(site), own))
 
 
 def bytes_in(state: SubqueryState, ranges: Sequence[HashRange]) -> int:
     """Return the approximate bytes of state in some sorted ranges."""
     here = state.directory
     return sum(
-        about_bytes(restrict(held.slices, common(here.stretches_of(site), ranges)), here.sites)
+        about_bytes(restrict(held.slices, common(here.home_ranges_of(site), ranges)), here.sites)
         for site, held in enumerate(state.sites)
     )
 
@@ -107,14 +107,14 @@ def _stays(cells: Cells, directory: Directory) -> bool:
 def _home(directory: Directory, site: int) -> Home:
     """Return the hashes that a site owns under a directory."""
     cells = tuple((known.hash, known.sites.index(site)) for known in directory.spread if site in known.sites)
-    return Home(directory.stretches_of(site), cells, directory.ranges_of(site))
+    return Home(directory.home_ranges_of(site), cells, directory.ranges_of(site))
 
 
 def _of_groups(givers: Sequence[tuple[SiteState, Home]], home: Home) -> Iterator[Share]:
     """Yield the state that moves to `home` and is in groups before and after. Cells of the giver are kept apart: their
     rows may go elsewhere."""
     for site, before in givers:
-        if inside := common(before.stretches, home.stretches):
+        if inside := common(before.home_ranges, home.home_ranges):
             yield Share(site, inside, joined(inside, before.all))
 
 

@@ -69,7 +69,7 @@ class EpochPlanner:
             late_outputs=self.late_outputs,
             limits=self.limits(idle_seconds),
             divert_bad_rows=self.settings.on_bad_row == "divert",
-            tell_loads=wants_statistics,
+            collect_statistics=wants_statistics,
             cache=self.settings.cache,
             cache_bytes=self.settings.cache_bytes,
             told_keys=told_keys,

@@ -20,27 +20,25 @@ def title(subquery: Subquery) -> str:
     return next(iter(operator_lines(subquery.operator)))
 
 
-def subquery_status(subquery: Subquery, figures: RoundStats) -> SubqueryStatus:
+def subquery_status(subquery: Subquery, stats: RoundStats) -> SubqueryStatus:
     """Return the status of a subquery from the statistics of its sites and groups."""
-    return SubqueryStatus(
-        title(subquery), _sites(figures), hottest(figures), figures.capacity, len(figures.directory.spread)
-    )
+    return SubqueryStatus(title(subquery), _sites(stats), hottest(stats), stats.capacity, len(stats.directory.spread))
 
 
-def _sites(figures: RoundStats) -> tuple[SiteStatus, ...]:
-    rows, state = figures.of_sites(figures.loads.rows) + figures.cells.rows, figures.of_sites(figures.loads.state_bytes)
-    groups = np.bincount(figures.homes, minlength=figures.directory.sites)
+def _sites(stats: RoundStats) -> tuple[SiteStatus, ...]:
+    rows, state = stats.of_sites(stats.loads.rows) + stats.cells.rows, stats.of_sites(stats.loads.state_bytes)
+    groups = np.bincount(stats.homes, minlength=stats.directory.sites)
     return tuple(
         SiteStatus(
-            rows_per_second=float(rows[site] / figures.seconds),
-            utilisation=float(figures.utilisation[site]),
-            backlog=float(figures.backlog[site]),
+            rows_per_second=float(rows[site] / stats.seconds),
+            utilisation=float(stats.utilisation[site]),
+            backlog=float(stats.backlog[site]),
             state_bytes=int(state[site]),
             groups=int(groups[site]),
-            output_per_second=float(figures.output[site] / figures.seconds),
-            delay=float(figures.site_delay[site]),
+            output_per_second=float(stats.output[site] / stats.seconds),
+            delay=float(stats.site_delay[site]),
         )
-        for site in range(figures.directory.sites)
+        for site in range(stats.directory.sites)
     )
 
 
@@ -63,16 +61,16 @@ def untold_status(subquery: Subquery, state: SubqueryState, last: LastEpoch, cap
     return SubqueryStatus(title(subquery), sites, capacity=capacity, spread_keys=len(state.directory.spread))
 
 
-def hottest(figures: RoundStats) -> tuple[GroupStatus, ...]:
+def hottest(stats: RoundStats) -> tuple[GroupStatus, ...]:
     """Return the groups with most work, then those with most pending rows, at most `HOTTEST`."""
-    loads, seconds = figures.loads, figures.seconds
+    loads, seconds = stats.loads, stats.seconds
     order = np.lexsort((-loads.state_bytes, -loads.pending, -loads.seconds))[:HOTTEST]
     return tuple(
         GroupStatus(
-            group=str(figures.directory.groups[place]),
-            site=int(figures.homes[place]),
+            group=str(stats.directory.groups[place]),
+            site=int(stats.homes[place]),
             rows_per_second=float(loads.rows[place] / seconds),
-            utilisation=_part(loads.seconds[place], figures.share[figures.homes[place]]),
+            utilisation=_part(loads.seconds[place], stats.share[stats.homes[place]]),
             pending=int(loads.pending[place]),
             state_bytes=int(loads.state_bytes[place]),
         )

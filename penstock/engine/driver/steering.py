@@ -180,7 +180,7 @@ class Steering:
             self._committed.popleft()
         last = self._committed[-1][1] if self._committed else None
         over = min(LATELY, max(0.1, now - self._began))
-        told = self._groups_told(now)
+        known = self._has_group_statistics(now)
         return Status(
             query=self._loop.checkpoint.root.name,
             fingerprint=self._loop.manifest.fingerprint,
@@ -191,25 +191,25 @@ class Steering:
             rows_out_per_second=sum(event.rows_out for _, event in self._committed) / over,
             waiting=last.waiting if last else 0,
             low_water_mark=as_moment(last.low_water_mark, query.sources[0]) if last else None,
-            subqueries=tuple(self._subquery(subquery, told) for subquery in query.program.subqueries),
+            subqueries=tuple(self._subquery(subquery, known) for subquery in query.program.subqueries),
             decisions=tuple(self._decisions),
-            groups_told=told,
+            has_group_statistics=known,
         )
 
-    def _groups_told(self, now: float) -> bool:
+    def _has_group_statistics(self, now: float) -> bool:
         """Return whether the newest statistics of groups are still valid."""
         loop = self._loop
-        if loop.figures_epoch != self._figures:
-            self._figures, self._figures_seen = loop.figures_epoch, now
+        if loop.stats_epoch != self._figures:
+            self._figures, self._figures_seen = loop.stats_epoch, now
         here = [state.directory for state in loop.manifest.subqueries]
-        same = [figures.directory for figures in loop.figures] == here
+        same = [stats.directory for stats in loop.stats] == here
         return same and (self._figures == loop.manifest.epoch or now - self._figures_seen < STILL_TRUE)
 
-    def _subquery(self, subquery: Subquery, told: bool) -> SubqueryStatus:
+    def _subquery(self, subquery: Subquery, known: bool) -> SubqueryStatus:
         """Return the status of a subquery, with its groups if their statistics are valid."""
         loop, number = self._loop, subquery.number
-        if told:
-            return subquery_status(subquery, loop.figures[number])
+        if known:
+            return subquery_status(subquery, loop.stats[number])
         return untold_status(subquery, loop.manifest.subqueries[number], loop.last, loop.capacity(number))
 
 
@@ -258,14 +258,14 @@ def came_of(heard: Sequence[Rebalanced]) -> str:
     """Return the outcome of a rebalance as text."""
     if not heard:
         return "nothing to do: this query has no sites"
-    told = [f"subquery {event.subquery}: {_told(event)}" for event in heard if event.changes or event.refused]
-    if told:
-        return "; ".join(told)
+    known = [f"subquery {event.subquery}: {_outcome_text(event)}" for event in heard if event.changes or event.refused]
+    if known:
+        return "; ".join(known)
     apart = f"{100 * max(event.apart for event in heard):.0f} %"
     return f"nothing to do: no change would help, the sites of {_which(heard)} are within {apart} of each other"
 
 
-def _told(event: Rebalanced) -> str:
+def _outcome_text(event: Rebalanced) -> str:
     parts = [(event.changes, "changed"), (event.refused, "refused")]
     return ", ".join(f"{count:,} {what}" for count, what in parts if count)
 

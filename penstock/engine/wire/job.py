@@ -96,12 +96,12 @@ class EpochJob:
     """The data that all tasks of an epoch share. Each split is sent with its own task only.
 
     `sites[s][n]` is the state of site n of subquery s (None: it runs elsewhere), `route_inputs[n]` the input that the
-    split with ordinal n belongs to, and `late_outputs[i]` the output for late rows of input i. `tell_loads` asks the
-    sites for statistics of their groups. `cache` is the folder in which each host caches the runs that it needs, up to
-    about `cache_bytes`; empty: runs are read where they are. `told_keys[s]` are the hashes of subquery s whose large
-    number of result rows has been reported already: a site reports other such keys before it works on them. `regridded`
-    are the subqueries whose sites must first redistribute their state over the cells of a new grid. `other_runs` are
-    the names of runs of sites that run elsewhere and that may be open or cached here.
+    split with ordinal n belongs to, and `late_outputs[i]` the output for late rows of input i. `collect_statistics`
+    asks the sites for statistics of their groups. `cache` is the folder in which each host caches the runs that it
+    needs, up to about `cache_bytes`; empty: runs are read where they are. `told_keys[s]` are the hashes of subquery s
+    whose large number of result rows has been reported already: a site reports other such keys before it works on them.
+    `regridded` are the subqueries whose sites must first redistribute their state over the cells of a new grid.
+    `other_runs` are the names of runs of sites that run elsewhere and that may be open or cached here.
     """
 
     epoch: int
@@ -115,7 +115,7 @@ class EpochJob:
     late_outputs: tuple[str, ...]
     limits: WorkLimits
     divert_bad_rows: bool
-    tell_loads: bool = False
+    collect_statistics: bool = False
     cache: str = ""
     cache_bytes: int = 0
     told_keys: tuple[frozenset[int], ...] = ()
@@ -180,9 +180,9 @@ class SiteReport:
 
     `read` maps each branch of a producer to the attempt whose blob was read. `rows_in` counts the rows that arrived,
     `rows_done` those worked on, `rows_out` those written to the sink, `backlog` those still waiting for work. `pending`
-    says whether work is left that was not deferred on purpose. `told` has the statistics of groups and keys if the job
-    asks for them; `fetched` is how many bytes of state the host has fetched for the site, `flushed` the seconds spent
-    on work that could have been deferred. `explosions` are keys with very many result rows.
+    says whether work is left that was not deferred on purpose. `statistics` has the statistics of groups and keys if
+    the job asks for them; `fetched` is how many bytes of state the host has fetched for the site, `flushed` the seconds
+    spent on work that could have been deferred. `explosions` are keys with very many result rows.
     """
 
     producer: str
@@ -199,7 +199,7 @@ class SiteReport:
     pending: bool
     backlog: int
     time: TaskTime
-    told: SiteStatistics | None = None
+    statistics: SiteStatistics | None = None
     fetched: int = 0
     flushed: float = 0.0
     explosions: tuple[Explosion, ...] = ()

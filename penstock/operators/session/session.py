@@ -133,7 +133,7 @@ class SessionAggregate(OnePort, ClosingOperator):
         return self._fragments(hashes_of(table), keys, groups, self._bounds(table, groups), parts)
 
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
-        return least[0] is not None and after < upto and upto[0].passed(least[0] + self.window.gap)
+        return least[0] is not None and after < upto and upto[0].has_reached(least[0] + self.window.gap)
 
     def work(self, portion: Portion) -> WorkResult:
         """Emit the sessions that are over at `upto` but were not at `after`. Carry the fragments that are spent at

@@ -192,7 +192,7 @@ class WindowAggregate(OnePort, KeepsTimesApart):
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         if least[0] is None or after[0].ended:
             return False
-        return upto[0].passed(self.first_end(after[0], least[0]))
+        return upto[0].has_reached(self.first_end(after[0], least[0]))
 
     @property
     def period(self) -> int:

@@ -103,7 +103,7 @@ def _of_windows(window: Window, times: Times, bound: int) -> Missed:
     return Missed(windows, (windows > 0) & (last < opened), first, closed + window.size)
 
 
-def told(closing: Closing, rows: pa.Table, found: Missed, mark: Mark) -> pa.Table:
+def with_closed_windows(closing: Closing, rows: pa.Table, found: Missed, mark: Mark) -> pa.Table:
     """Add the column by which the operator excludes rows from closed windows, if it needs one."""
     match closing:
         case WindowCloses(shared=True):

@@ -68,9 +68,9 @@ class Jvm:
             if self.dead:
                 raise self.not_started()
             time.sleep(_LOOK_EVERY)
-        told = self._connection_file.read_bytes()
+        content = self._connection_file.read_bytes()
         secret_at = 2 * _PORT_BYTES  # after the port and the length of the secret
-        return Connection(int.from_bytes(told[:_PORT_BYTES], "big"), told[secret_at:].decode())
+        return Connection(int.from_bytes(content[:_PORT_BYTES], "big"), content[secret_at:].decode())
 
     def show_errors(self) -> None:
         """Write the JVM's output to stderr: the output so far, and all later output."""

@@ -89,7 +89,7 @@ class SparkExecutor:
             return _reports(self._chain(job, routes, folder))
         except (Py4JJavaError, PySparkException) as error:  # the second if this process has a SparkSession
             full = spark_folder(self._context) if on_one_host(self._context) else None
-            raise task_failed(job.epoch, _told(error), full) from error
+            raise task_failed(job.epoch, _error_text(error), full) from error
         except OSError as error:  # the driver passes the splits to Spark in a file
             if not is_lasting(error):
                 raise
@@ -175,7 +175,7 @@ def _run_partition(
     yield from addressed(job, folder, passing)
 
 
-def _told(error: Py4JJavaError | PySparkException) -> str:
+def _error_text(error: Py4JJavaError | PySparkException) -> str:
     return str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error)
 
 

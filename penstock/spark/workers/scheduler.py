@@ -110,7 +110,7 @@ class EpochScheduler:
         self._running = epoch
         self._work_through(epoch, [[epoch.splits]] * len(self.pool))
         routed = tuple(epoch.reports)
-        self._tell(epoch.context, job)
+        self._send_context(epoch.context, job)
         for level in range(inner):
             self._work_through(epoch, [[own] for own in epoch.sites(level, len(self.pool))])
         last = epoch.sites(inner, len(self.pool))
@@ -122,7 +122,7 @@ class EpochScheduler:
     def _drain(self) -> None:
         """Wait until all workers are free."""
         while any(self._at):
-            self._hear()
+            self._receive()
 
     def _begun_before(self, job: EpochJob, routes: Sequence[RouteTask]) -> ScheduledEpoch | None:
         """Return the epoch that was started early if it has the same program and splits; otherwise wait until its tasks
@@ -145,10 +145,10 @@ class EpochScheduler:
 
     def _begin(self, epoch: ScheduledEpoch, keep: str | None = None) -> ScheduledEpoch:
         """Send all workers the part of the job that routing needs."""
-        self._tell(epoch.context, epoch.job.for_routing(), keep)
+        self._send_context(epoch.context, epoch.job.for_routing(), keep)
         return epoch
 
-    def _tell(self, context: str, job: EpochJob, keep: str | None = None) -> None:
+    def _send_context(self, context: str, job: EpochJob, keep: str | None = None) -> None:
         """Send each worker its part of a job; the shared part only if it has changed."""
         shared, known = SharedPlan(job.program, job.directories), self.pool.shared
         news = None if known is not None and known.is_that_of(job) else shared
@@ -161,7 +161,7 @@ class EpochScheduler:
         """Give each free worker the next request of its queues until the epoch has no open requests."""
         self._ask_the_free(queues)
         while epoch.unanswered:
-            self._hear()
+            self._receive()
             self._ask_the_free(queues)
 
     def _ask_the_free(self, queues: Sequence[Sequence[Queue]]) -> None:
@@ -173,7 +173,7 @@ class EpochScheduler:
                 task.epoch.unanswered += 1
                 self._at[worker] = task.epoch
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         """Receive answers, waiting for the first, and record them."""
         for worker, answer in self.pool.answers():
             match answer, self._at[worker]:

@@ -106,9 +106,9 @@ def _check_depth(root: exp.Expr, text: ScriptText) -> None:
 def _syntax_error(error: ParseError, tokens: Sequence[Token], text: ScriptText) -> QueryError:
     """Return the syntax error at the token where the parser stopped; sqlglot reports the line and column of its last
     character."""
-    told = error.errors[0] if error.errors else {}
-    at = next((t for t in tokens if (t.line, t.col) == (told.get("line"), told.get("col"))), tokens[-1])
-    return text.error(_what(str(told.get("description") or ""), at.text), at.start, hint=LOOK_AROUND)
+    reported = error.errors[0] if error.errors else {}
+    at = next((t for t in tokens if (t.line, t.col) == (reported.get("line"), reported.get("col"))), tokens[-1])
+    return text.error(_what(str(reported.get("description") or ""), at.text), at.start, hint=LOOK_AROUND)
 
 
 def _what(description: str, word: str) -> str:

@@ -40,12 +40,12 @@ def options_of(clause: exp.Properties, text: ScriptText) -> Options:
     return Options(values, places)
 
 
-def flag(name: str, told: str) -> bool:
+def flag(name: str, text: str) -> bool:
     """Return the value of an option that is true or false."""
     try:
-        return yes_or_no(told)
+        return yes_or_no(text)
     except ConfigError as error:
-        raise QueryError(f"`{name}` cannot be `{told}`", detail=error.what, hint=error.hint) from error
+        raise QueryError(f"`{name}` cannot be `{text}`", detail=error.what, hint=error.hint) from error
 
 
 def setting_of(assignment: exp.Property) -> tuple[str, Value]:

@@ -149,8 +149,8 @@ class ScriptParser(QueryParser):
         first = self._curr
         self._expect("FOR", hint=HOW_WATERMARK)
         column = self._dotted_name("the time column")
-        told = self._punctuation() if self._match_text_seq("BY") else self._slack(column.name, first)
-        return self._placed(exp.WatermarkColumnConstraint(this=column, expression=told), first)
+        rule = self._punctuation() if self._match_text_seq("BY") else self._slack(column.name, first)
+        return self._placed(exp.WatermarkColumnConstraint(this=column, expression=rule), first)
 
     def _slack(self, column: str, first: Token) -> exp.Expr:
         """Parse `AS ts` or `AS ts - span`; return the column or the span."""

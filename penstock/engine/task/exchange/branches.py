@@ -19,7 +19,7 @@ from penstock.engine.wire.job import EpochJob, Message
 from penstock.expr.tree import Column, Named
 from penstock.operators.arrange import merged
 from penstock.operators.protocol import ClosingOperator, Orderable
-from penstock.operators.window.lateness import RowCloses, missed, told
+from penstock.operators.window.lateness import RowCloses, missed, with_closed_windows
 from penstock.plan.program import PLACE, SINK, AssignWindowsStep, Branch, ProjectStep, Step, Subquery
 from penstock.progress.mark import BEGIN, Mark
 from penstock.state.hash_ranges import SiteOrder
@@ -144,7 +144,7 @@ def judged(behind: pa.Table, branch: Branch, late_below: Mark) -> tuple[pa.Table
     found = missed(branch.closing, rows, mark)
     some, places = found.windows > 0, rows.column(PLACE).to_numpy()
     first, last = (None if borders is None else borders[some] for borders in (found.first, found.last))
-    rows = told(branch.closing, rows.drop_columns(PLACE), found, mark)
+    rows = with_closed_windows(branch.closing, rows.drop_columns(PLACE), found, mark)
     return rows.filter(pa.array(~found.late)), LateFor(branch.target, places[some], first, last)
 
 

@@ -32,13 +32,13 @@ from penstock.state.runs import TIME
 from penstock.storage.durable import Sync, staged_name, sync_file
 from penstock.types import as_array, row_numbers, time_array
 
-FEW_STRETCHES = 4  # per site, on average: more slices than this cost more than a copy of the rows
+FEW_RANGES = 4  # per site, on average: more slices than this cost more than a copy of the rows
 OfCells = Sequence[tuple[int, slice]]  # (site of the cell, slice of the rows that it is sent)
 
 
 def are_scattered(directory: Directory) -> bool:
     """Return whether the directory cuts rows sorted by hash into very many slices."""
-    return len(directory.stretches[0]) > FEW_STRETCHES * directory.sites
+    return len(directory.home_range_arrays[0]) > FEW_RANGES * directory.sites
 
 
 def blobs_for_sites(
@@ -62,7 +62,7 @@ def _shares(
     copies, of_cells = operator if isinstance(operator, Copying) else None, _of_cells(rows, directory, port)
     if copies is None and are_scattered(directory):
         return _gathered(rows, directory, of_cells)
-    homes = [directory.stretches_of(site) for site in range(directory.sites)]
+    homes = [directory.home_ranges_of(site) for site in range(directory.sites)]
     return _slices(rows, homes if copies is None else [copies.sent(port, list(home)) for home in homes], of_cells)
 
 
@@ -107,8 +107,8 @@ def _gathered(rows: pa.Table, directory: Directory, of_cells: OfCells) -> Iterat
 
 def _by_home(rows: pa.Table, directory: Directory, of_cells: OfCells) -> tuple[Places, Places, Places]:
     """Return the first row, the number of rows and the site of every slice, sorted by site and then by hash."""
-    lows, homes = directory.stretches
-    begins, order = np.searchsorted(hashes_of(rows), lows), directory.stretches_by_home
+    lows, homes = directory.home_range_arrays
+    begins, order = np.searchsorted(hashes_of(rows), lows), directory.home_ranges_by_site
     counts = np.diff(begins, append=rows.num_rows)
     parts = begins[order], counts[order], homes[order]
     if not of_cells:

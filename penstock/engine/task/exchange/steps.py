@@ -18,7 +18,7 @@ from penstock.operators.window.windows import Window
 from penstock.plan.program import AssignWindowsStep, Branch, FilterStep, MapBatchesStep, ProjectStep, SplitStep, Step
 from penstock.plan.schema import WINDOW_END, WINDOW_START
 from penstock.types import conform, time_array, time_values
-from penstock.user_code import told
+from penstock.user_code import describe_error
 
 _Steps = Sequence[Step]
 _PLACE = "#place"
@@ -119,7 +119,7 @@ def _called(rows: pa.Table, step: MapBatchesStep) -> pa.Table:
     except Exception as error:
         raise QueryError(
             f"the function `{step.function.name}` failed",
-            detail=told(error),
+            detail=describe_error(error),
             hint=f"it was given {rows.num_rows} rows of {', '.join(rows.column_names)}",
         ) from error
     if isinstance(given, pa.RecordBatch):

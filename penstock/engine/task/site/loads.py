@@ -38,7 +38,7 @@ BLOCK = 64  # hashes per block when searching for the heaviest keys
 Columns = Sequence[Sequence[Hashes]]
 
 
-class Telling:
+class SiteStatisticsCollector:
     """Collects the statistics of a site whose step is done, from the state in `view` and the `work` on it. Rows of
     cells are counted apart from those of groups.
 
@@ -54,7 +54,7 @@ class Telling:
         self._all_borders = self._borders.and_also(self._cells)
         self._known = counted_at(job.runs, subquery.number, site)
 
-    def told(self, state: SiteState, upto: Marks) -> SiteStatistics:
+    def collect(self, state: SiteState, upto: Marks) -> SiteStatistics:
         """Return the statistics. `state` is the state after the step, `upto` the marks up to which work was due."""
         fresh = [[hashes_of(table) for table in tables] for tables in self._view.fresh]
         in_groups = [[without(hashes, self._cells) for hashes in port] for port in fresh]
@@ -94,8 +94,8 @@ class Telling:
         """Return (seconds, output rows) of the groups, and the same of the cells."""
         rows = [sum(rows_of(port, cell) for port in fresh) for cell in self._cells]
         both = np.concatenate((weights, np.asarray(rows, np.int64)))
-        figures = shared_out(self._all_borders, self._work.worked, both)
-        return [of[: len(weights)] for of in figures], [of[len(weights) :] for of in figures]
+        stats = shared_out(self._all_borders, self._work.worked, both)
+        return [of[: len(weights)] for of in stats], [of[len(weights) :] for of in stats]
 
     def _done(self) -> IntArray:
         """Return the pending rows of each group that were worked on."""
@@ -140,8 +140,8 @@ def round_of(
     directory = job.directories[subquery]
     sites = [report for report in reports if isinstance(report, SiteReport) and report.subquery == subquery]
     own = sorted(sites, key=lambda report: report.site)
-    told = [report.told for report in own if report.told is not None]
-    loads = [site.load for site in told]
+    known = [report.statistics for report in own if report.statistics is not None]
+    loads = [site.load for site in known]
     busy = np.asarray([report.time.seconds for report in own])
     return RoundStats(
         directory=directory,
@@ -154,16 +154,16 @@ def round_of(
         capacity=capacity,
         memory=memory,
         may_cut=may_cut(job.program.subqueries[subquery].operator),
-        keys=heaviest(key for site in told for key in site.keys),
-        cells=CellLoads.of_sites([site.cells for site in told]),
+        keys=heaviest(key for site in known for key in site.keys),
+        cells=CellLoads.of_sites([site.cells for site in known]),
     )
 
 
 def _gathered(by_site: Sequence[npt.NDArray[Kind]], directory: Directory) -> npt.NDArray[Kind]:
     """Return the figures of all sites in the order of the directory."""
-    told = np.concatenate(by_site)
-    gathered = np.empty_like(told)
-    gathered[directory.places_by_home] = told
+    known = np.concatenate(by_site)
+    gathered = np.empty_like(known)
+    gathered[directory.places_by_home] = known
     return gathered
 
 

@@ -100,10 +100,10 @@ def _renumbered(rows: pa.Table, column: str, first: int) -> pa.Table:
 def site_marks(job: EpochJob, subquery: Subquery, headers: Sequence[Header]) -> Marks:
     """Return, for each track, the mark below which no more rows can arrive at the site, given the punctuation of this
     epoch."""
-    return subquery.track_marks((f.branch, _told(job, f, headers)) for f in job.program.feeds(subquery.number))
+    return subquery.track_marks((f.branch, _branch_marks(job, f, headers)) for f in job.program.feeds(subquery.number))
 
 
-def _told(job: EpochJob, feed: Feed, headers: Iterable[Header]) -> Marks:
+def _branch_marks(job: EpochJob, feed: Feed, headers: Iterable[Header]) -> Marks:
     """Return the marks that a branch gives to the tracks that it feeds."""
     producers = set(producers_of(job, feed))
     heard = [h for h in headers if h.producer in producers and h.branch == feed.branch_number]
@@ -120,8 +120,8 @@ def _input_marks(job: EpochJob, index: int, headers: Sequence[Header]) -> Marks:
 
 def _least(feed: Feed, headers: Sequence[Header]) -> Marks:
     """Return the least marks over the sites of the subquery that feeds this one; BEGIN if no site has sent any."""
-    told = zip(*(h.marks for h in headers), strict=True)
-    return tuple(map(low_water_mark, told)) if headers else (BEGIN,) * len(feed.branch.tracks)
+    marks_of_headers = zip(*(h.marks for h in headers), strict=True)
+    return tuple(map(low_water_mark, marks_of_headers)) if headers else (BEGIN,) * len(feed.branch.tracks)
 
 
 def state_rows(subquery: Subquery, port: int, tables: Iterable[pa.Table]) -> list[pa.Table]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.balance.stats import SiteStatistics
 from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
-from penstock.engine.task.site.loads import Telling
+from penstock.engine.task.site.loads import SiteStatisticsCollector
 from penstock.engine.task.site.merge import Arrived, Held, merge, release, site_marks, state_rows
 from penstock.engine.task.site.storing import RunSchemas, Storage, alive, of_port, run_access, spread_anew
 from penstock.engine.task.site.view import StateView, state_view
@@ -98,7 +98,7 @@ class _Step:
             pending=bool(self._work.left(marks, upto) or state.pending),
             backlog=backlog,
             time=watch.task_time(),
-            told=self._told(view, state, upto) if self._job.tell_loads else None,
+            statistics=self._statistics(view, state, upto) if self._job.collect_statistics else None,
             fetched=self._storage.brought(),
             flushed=self._work.flushed,
             explosions=tuple(self._work.explosions),
@@ -118,14 +118,14 @@ class _Step:
         slices: list[Slice] = []
         pending: list[Slice] = []
         for port in range(self._operator.ports):
-            slices += self._settled(port, view.fresh[port], self._operator.expired_below(port, reached))
+            slices += self._written_state(port, view.fresh[port], self._operator.expired_below(port, reached))
             pending += self._unworked(port, view)
         turn = self._work.turn if pending or self._work.left(marks, upto) else 0
         state = SiteState(tuple(slices), marks, tuple(pending), held.slices, held.released, turn)
         self._storage.keep_open(self._names_in_use(state))
         return state
 
-    def _settled(self, port: int, fresh: Sequence[pa.Table], expired_below: int) -> list[Slice]:
+    def _written_state(self, port: int, fresh: Sequence[pa.Table], expired_below: int) -> list[Slice]:
         """Return the stored slices of a port after the step: write the rows that are still needed as a run, and
         compact."""
         operator = self._operator
@@ -161,10 +161,10 @@ class _Step:
         pieces = restrict(written, apart([EVERYTHING], cells))
         return [piece for piece in pieces if len(hashes[piece.range.rows(hashes)])]
 
-    def _told(self, view: StateView, state: SiteState, upto: Marks) -> SiteStatistics:
+    def _statistics(self, view: StateView, state: SiteState, upto: Marks) -> SiteStatistics:
         """Return the statistics of the site's groups, keys and cells."""
-        telling = Telling(self._job, self._subquery, self._site, self._storage, view, self._work)
-        return telling.told(state, upto)
+        collector = SiteStatisticsCollector(self._job, self._subquery, self._site, self._storage, view, self._work)
+        return collector.collect(state, upto)
 
     def _rows_of(self, slices: Iterable[Slice]) -> int:
         """Return the number of rows in slices; estimated for slices that have not been fetched yet."""

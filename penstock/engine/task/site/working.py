@@ -93,17 +93,17 @@ class Work:
         """Do the work that is due in some sorted ranges, in which no work has been done yet. Return all marks, and the
         ranges that wait for the slices in `coming`."""
         inside = restricted(marks, ranges)
-        work = stretches(inside, upto, view, self._operator, united(coming), self._urgent, self.turn)
+        work = due_ranges(inside, upto, view, self._operator, united(coming), self._urgent, self.turn)
         marks = moved_to(marks, _nothing_due(inside, work, upto), upto)
-        ready = [stretch for stretch in work if not stretch.waits]
+        ready = [due for due in work if not due.waits]
         plan = flush(ready, marks, upto, view, self._operator, self._limits)
-        self.put_off += [stretch.range for stretch in plan.later]
+        self.put_off += [due.range for due in plan.later]
         marks = self._run_items(items(plan.now, view, self._limits.item_rows), marks, view, upto)
         began = self._clock.monotonic()
         marks = self._run_items(_in_idle_time(plan.later, view, self._limits, self._clock), marks, view, upto)
         self.flushed += self._clock.monotonic() - began
         self._watch.lap("work")
-        return marks, sorted(stretch.range for stretch in work if stretch.waits)
+        return marks, sorted(due.range for due in work if due.waits)
 
     def _run_items(self, work: Iterable[WorkItem], marks: AllMarks, view: StateView, upto: Marks) -> AllMarks:
         """Run items while the deadline allows it or the buffer is too full, and return the marks afterwards."""
@@ -156,12 +156,12 @@ class Work:
 class _Flush:
     """The work list in two parts: work to do `now`, and work deferred to `later`, both in the order of the list."""
 
-    now: list[Stretch]
-    later: list[Stretch] = field(default_factory=list)
+    now: list[DueRange]
+    later: list[DueRange] = field(default_factory=list)
 
 
 def flush(
-    work: list[Stretch],
+    work: list[DueRange],
     marks: Sequence[RangeMark],
     upto: Marks,
     view: StateView,
@@ -173,17 +173,17 @@ def flush(
         return _Flush(work)
     home, (least,) = sorted(m.range for m in marks), view.least_times()
     assert least is not None, "work that is due concerns at least one row"
-    closings = [Closing(stretch.range, operator.first_end(stretch.after[0], least)) for stretch in work]
+    closings = [Closing(due.range, operator.first_end(due.after[0], least)) for due in work]
     parts = pressing(limits.flushing, closings, upto[0].at, operator.period, view.rows())
     share = LEAST_SHARE if view.has_fresh else IDLE_SHARE
-    now = sorted(at_least(parts, [stretch.range for stretch in work], home, share))
+    now = sorted(at_least(parts, [due.range for due in work], home, share))
     return _Flush(
         [replace(one, range=part) for one in work for part in common([one.range], now)],
         [replace(one, range=part) for one in work for part in remaining([one.range], now)],
     )
 
 
-def _in_idle_time(later: Iterable[Stretch], view: StateView, limits: WorkLimits, clock: Clock) -> Iterator[WorkItem]:
+def _in_idle_time(later: Iterable[DueRange], view: StateView, limits: WorkLimits, clock: Clock) -> Iterator[WorkItem]:
     """Yield deferred work in small items until the idle seconds have passed; nothing unless the site is lazy."""
     if limits.flushing.mode != LAZY:
         return
@@ -204,7 +204,7 @@ class WorkItem:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class DueRange:
     """A range with equal marks that has work to do. `due`: there is more to do than its pending rows. `waits`: some of
     its rows have not been fetched yet."""
 
@@ -214,7 +214,7 @@ class Stretch:
     waits: bool = False
 
 
-def stretches(
+def due_ranges(
     marks: Iterable[RangeMark],
     upto: Marks,
     view: StateView,
@@ -222,30 +222,30 @@ def stretches(
     away: Sequence[HashRange] = (),
     urgent: Sequence[HashRange] = (),
     turn: int = 0,
-) -> list[Stretch]:
+) -> list[DueRange]:
     """Return the work that is due at a site, in order: urgent ranges as given, then ranges by their marks, lowest
     first, and those with equal marks from the hash `turn` on. `away` are the sorted ranges of which some rows have not
     been fetched yet."""
     least, rank = view.least_times(), {part.low: n for n, part in enumerate(urgent)}
-    found: list[Stretch] = []
+    found: list[DueRange] = []
     for m in marks:
         due = behind(m.marks, upto) and operator.due(m.marks, upto, least)
         parts = apart(apart([m.range], urgent), [HashRange(turn, HASH_END)] if turn else [])
-        found += [Stretch(part, m.marks, due) for part in (remaining(parts, away) if away else parts)]
-        found += [Stretch(part, m.marks, due, waits=True) for part in common(parts, away)]
+        found += [DueRange(part, m.marks, due) for part in (remaining(parts, away) if away else parts)]
+        found += [DueRange(part, m.marks, due, waits=True) for part in common(parts, away)]
     work = (s for s in found if s.due or view.has_unworked(s.range))
     return sorted(work, key=lambda s: (rank.get(s.range.low, len(rank)), s.after, s.range.low < turn, s.range))
 
 
-def items(work: Iterable[Stretch], view: StateView, rows: int) -> Iterator[WorkItem]:
+def items(work: Iterable[DueRange], view: StateView, rows: int) -> Iterator[WorkItem]:
     """Yield the work in items of at most about `rows` rows. Lazily: with a backlog, most items are not reached."""
-    ready = (stretch for stretch in work if not stretch.waits)
-    return (WorkItem(part, stretch.after) for stretch in ready for part in view.cuts(stretch.range, rows))
+    ready = (due for due in work if not due.waits)
+    return (WorkItem(part, due.after) for due in ready for part in view.cuts(due.range, rows))
 
 
-def _nothing_due(marks: Iterable[RangeMark], work: Iterable[Stretch], upto: Marks) -> list[HashRange]:
+def _nothing_due(marks: Iterable[RangeMark], work: Iterable[DueRange], upto: Marks) -> list[HashRange]:
     """Return the ranges that lag behind `upto` but have no work: their marks can advance at once."""
-    return remaining([m.range for m in marks if behind(m.marks, upto)], [stretch.range for stretch in work])
+    return remaining([m.range for m in marks if behind(m.marks, upto)], [due.range for due in work])
 
 
 class Deadline:
