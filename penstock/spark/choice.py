@@ -112,7 +112,7 @@ class PooledExecutor:
                 except WorkerLost as error:
                     if self._cancelled:
                         raise PenstockError(f"epoch {job.epoch} was cancelled") from error
-                    raise attempt_failed(task_failed(job.epoch, str(error), self._folder)) from error
+                    raise attempt_failed(task_failed(job.epoch, str(error), self._folder), error.worker) from error
         return self._jobs.run(job, routes)
 
     def _run_on_pool(

@@ -6,6 +6,7 @@ A pool holds all cores of its context. It steps aside as soon as another job wan
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
 import time
 from collections import deque
@@ -14,9 +15,11 @@ from contextlib import contextmanager
 
 from pyspark import SparkContext
 
+from penstock.spark.failures import short_reason
 from penstock.spark.workers.pool import WorkerPool, start_pool
 from penstock.spark.workers.scheduler import EpochScheduler
 
+_log = logging.getLogger(__name__)
 WATCH_SECONDS = 0.1  # seconds between two checks for other jobs
 BACKOFF_SECONDS = 3.0  # seconds without a pool after another job needed the cores
 
@@ -86,6 +89,7 @@ class SparkPoolProvider:
 
     def _stop_pool(self) -> None:
         """Stop the pool; if other jobs need the cores, do not start one for `BACKOFF_SECONDS` seconds."""
+        _log.info("the worker pool stops: %s", "another job needs its cores" if self._wanted else "its setup changed")
         if self._pool is not None:
             self.lost(self._pool)
         self._no_pool_until = time.monotonic() + BACKOFF_SECONDS if self._others_wait() else 0.0
@@ -105,7 +109,8 @@ class SparkPoolProvider:
             time.sleep(WATCH_SECONDS)
             try:
                 self._wanted = self._others_wait()
-            except Exception:  # the context was stopped, or its JVM has died
+            except Exception as error:  # the context was stopped, or its JVM has died
+                _log.info("the worker pool stops, Spark does not answer: %s", short_reason(error))
                 self.lost(pool)
             if self._wanted and self._lock.acquire(blocking=False):
                 try:
