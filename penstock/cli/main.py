@@ -13,9 +13,11 @@ import typer
 
 from penstock.cli.errors_shown import ending_well, show_warnings
 from penstock.cli.installed import ExtensibleGroup
+from penstock.cli.log_options import FileOption, FormatOption, LevelOption, logged
 from penstock.cli.setting_flags import setting_options
 from penstock.errors import PenstockError
 from penstock.given import default_master
+from penstock.observe.log import LogOptions
 from penstock.settings import MOST_SITES, check_master
 from penstock.version import __version__
 
@@ -96,10 +98,14 @@ def run(
         list[str] | None, typer.Option("--set", metavar="key=value", help="Any setting, by its name; repeatable.")
     ] = None,
     imports: _Imports = None,
+    log_level: LevelOption = None,
+    log_file: FileOption = None,
+    log_format: FormatOption = None,
     flags: Mapping[str, str] | None = None,
 ) -> None:
     """Run a query until its input ends, --until is reached, or Ctrl-C. Continues from its checkpoint."""
-    with ending_well(as_json):
+    named = f"run {target or '-c'}"
+    with ending_well(as_json), logged(named, LogOptions(log_level, log_file, log_format)):
         _start_spark_early(target, master, checkpoint)
         from penstock.cli.run import RunRequest, run_options, run_target
         from penstock.cli.target import imported
@@ -166,9 +172,12 @@ def demo(
         int, typer.Option("--sites", min=1, max=MOST_SITES, help="How many sites the state is spread over.")
     ] = 2,
     master: _Master = None,
+    log_level: LevelOption = None,
+    log_file: FileOption = None,
+    log_format: FormatOption = None,
 ) -> None:
     """Watch a live query on embedded Spark: callers with suspiciously many calls, among generated call records."""
-    with ending_well():
+    with ending_well(), logged("demo", LogOptions(log_level, log_file, log_format)):
         from penstock.cli.demo import run_demo
 
         code = run_demo(seconds, rate, sites, master or default_master())
