@@ -126,9 +126,19 @@ class FileLines(WatchedFileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Report the first line that cannot be written."""
+        self._report(sys.exc_info()[1])
+
+    def close(self) -> None:
+        """Close the file, which writes what is left of lines that could not be written before."""
+        try:
+            super().close()
+        except OSError as error:
+            self._report(error)
+
+    def _report(self, error: BaseException | None) -> None:
         if not self._failed:
             self._failed = True
-            print(f"warning: the log {self.baseFilename} cannot be written: {sys.exc_info()[1]}", file=sys.stderr)
+            print(f"warning: the log {self.baseFilename} cannot be written: {error}", file=sys.stderr)
 
 
 class TextLines(logging.Formatter):

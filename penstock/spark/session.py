@@ -36,7 +36,7 @@ def spark_context(master: str, name: str = "penstock", options: dict[str, str] |
     if running is not None and jvm_is_dead(running):
         _forget(running)
     elif running is not None:
-        _log.debug("using the Spark context that is running, %s", running.applicationId)
+        _log.debug("using the Spark context that is running on %s", running.master)
         return running
     properties = properties_for(master, name, options)
     if SparkContext._gateway is not None or _PORT in os.environ:  # the JVM of an earlier context or of another program
@@ -44,7 +44,8 @@ def spark_context(master: str, name: str = "penstock", options: dict[str, str] |
     started = start_embedded(properties)
     try:
         context = _context_on(started)
-        _log.info("Spark is ready on %s, application %s", master, context.applicationId)
+        if _log.isEnabledFor(logging.INFO):  # asking for the id is a call to the JVM
+            _log.info("Spark is ready on %s, application %s", master, context.applicationId)
         return context
     except BaseException:
         started.give_up()
