@@ -7,11 +7,14 @@ run = busy.to.files("out/busy").start(checkpoint="ck", sites=2)
 run.wait()
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.api.public import *  # noqa: F403
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # quiet until the program configures logging
 
 
 def __getattr__(name: str) -> Any:

@@ -69,6 +69,12 @@ class AttemptFailed(PenstockError):
     """One attempt to run an epoch failed, for example because a worker died; another may succeed."""
 
 
+class LostWorker(AttemptFailed):
+    """An attempt to run an epoch failed because a worker died or failed; another may succeed."""
+
+    worker: int | None = None  # its number in the worker pool; None for a worker of a Spark job
+
+
 class PolicyError(PenstockError):
     """A policy failed, or returned something that is not a decision."""
 

@@ -99,9 +99,22 @@ class Rebalanced:
 @dataclass(frozen=True)
 class EpochDropped:
     """An attempt to run an epoch failed or was discarded: a worker was lost, or tasks disagreed. The epoch runs again,
-    unless this was the last attempt that the setting `attempts_per_epoch` allows. Attempts count from 1."""
+    unless this was the last attempt that the setting `attempts_per_epoch` allows, or the run is being stopped: then
+    `again` is False. Attempts count from 1."""
 
     epoch: int
+    reason: str
+    attempt: int = 1
+    again: bool = True
+
+
+@dataclass(frozen=True)
+class WorkerDied:
+    """A worker died or failed while it ran an attempt of an epoch. `worker` is its number in the worker pool, None for
+    a worker of a Spark job. The attempt is dropped, and other workers are started for the next one."""
+
+    epoch: int
+    worker: int | None
     reason: str
     attempt: int = 1
 
@@ -115,11 +128,12 @@ class SparkStarting:
 
 @dataclass(frozen=True)
 class DiskFull:
-    """A disk is full, and the run waits for room. Repeated at every check that finds none."""
+    """A disk is full, and the run waits for room. Repeated at every check that finds none; `attempt` counts them."""
 
     epoch: int
     what: str
     detail: str
+    attempt: int = 1
 
     def __str__(self) -> str:
         return f"warning: {self.what} ({self.detail}); epoch {self.epoch} waits until there is"
@@ -167,6 +181,7 @@ Event = (
     | ChangeMeasured
     | Rebalanced
     | EpochDropped
+    | WorkerDied
     | DiskFull
     | SparkStarting
     | JoinExplodes

@@ -93,6 +93,8 @@ ROOMS["connectors.files.source"] = {
 }
 ROOMS["connectors.sinks"] = {"checkpoint", "plan", "state", "storage"}
 
+ROOMS["observe"] = set()
+
 _STATE = {"operators", "plan", "progress", "state"}
 ROOMS["engine.wire"] = {*_STATE, "balance", "connectors"}
 ROOMS["engine"] = {*_STATE, "engine.wire"}
@@ -100,7 +102,7 @@ _TASK = {*_STATE, "engine", "engine.wire", "expr.evaluate", "kernels", "storage"
 ROOMS["engine.task.exchange"] = {*_TASK, "checkpoint", "connectors.sinks", "operators.window"}
 ROOMS["engine.task.site"] = {*_TASK, "balance", "checkpoint", "engine.task.exchange", "storage.cache"}
 ROOMS["engine.task"] = {*_TASK, "connectors", "engine.task.exchange", "engine.task.site"}
-ROOMS["engine.driver"] = set(ROOMS) - {"sql"} - _INSIDE_SQL
+ROOMS["engine.driver"] = set(ROOMS) - {"observe", "sql"} - _INSIDE_SQL
 
 _ENGINE = {"connectors", "engine.driver", "engine.task", "engine.wire", "plan", "state", "storage"}
 ROOMS["spark"] = {"storage"}
@@ -409,3 +411,56 @@ def test_the_engine_reads_no_clock_but_the_one_it_is_given() -> None:
 @pytest.mark.parametrize("text", ["time.time()", "f(time.perf_counter)", "from time import sleep", "datetime.now()"])
 def test_a_clock_that_is_read_is_found(text: str) -> None:
     assert clock_reads(text)
+
+
+BROAD = {"Exception", "BaseException"}
+
+
+def swallowed(text: str) -> list[str]:
+    """Places that catch every exception and neither raise one nor use the one they caught."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.ExceptHandler(type=kind, name=name, body=body) if kind is None or _broad(kind):
+                inside = [inner for statement in body for inner in ast.walk(statement)]
+                raises = any(isinstance(inner, ast.Raise) for inner in inside)
+                uses = any(isinstance(inner, ast.Name) and inner.id == name for inner in inside)
+                found += [] if raises or uses else [f"line {node.lineno}: except"]
+            case ast.Call(func=ast.Name(id="suppress") | ast.Attribute(attr="suppress"), args=kinds):
+                found += [f"line {node.lineno}: suppress"] if any(map(_broad, kinds)) else []
+    return found
+
+
+def _broad(kind: ast.expr) -> bool:
+    return any(isinstance(inner, ast.Name) and inner.id in BROAD for inner in ast.walk(kind))
+
+
+def test_no_exception_is_swallowed_unseen() -> None:
+    found = {name: swallowed(path.read_text(encoding="utf-8")) for name, path in modules().items()}
+    assert {name: what for name, what in found.items() if what} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "with suppress(Exception):\n    f()",
+        "with contextlib.suppress(OSError, BaseException):\n    f()",
+        "try:\n    f()\nexcept Exception:\n    pass",
+        "try:\n    f()\nexcept (OSError, Exception) as error:\n    g()",
+        "try:\n    f()\nexcept:\n    g()",
+    ],
+)
+def test_a_swallowed_exception_is_found(text: str) -> None:
+    assert swallowed(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "with suppress(OSError):\n    f()",
+        "try:\n    f()\nexcept Exception as error:\n    log(error)",
+        "try:\n    f()\nexcept BaseException:\n    g()\n    raise",
+    ],
+)
+def test_an_exception_that_is_narrow_used_or_raised_again_is_none(text: str) -> None:
+    assert swallowed(text) == []

@@ -33,6 +33,7 @@ from penstock.events import (
     Event,
     JoinExplodes,
 )
+from penstock.observe.event_lines import log_end
 from penstock.plan.explain.plan import explain
 from penstock.state.directory import Group
 
@@ -242,6 +243,7 @@ class Run:
             self._error = None if self._stop.is_set() and unfinished else error
         finally:
             try:
+                log_end(self.checkpoint.name, self._progress.epoch, self._progress.state, self._error)
                 self._steering.close()
                 self._close()
             finally:

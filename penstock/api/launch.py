@@ -39,6 +39,7 @@ from penstock.engine.driver.steering import Steering
 from penstock.errors import ConfigError, PenstockError
 from penstock.events import Event, SparkStarting
 from penstock.given import given_settings, layered
+from penstock.observe.event_lines import log_events, log_start
 from penstock.plan.compile.subqueries import Query, compile_query
 from penstock.plan.logical import Sink
 from penstock.plan.options import CompileOptions
@@ -71,7 +72,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
         root = checkpoint_path(checkpoint or _temporary_checkpoint())
         _check_apart([_Footprint(query, settings, root)])
         store = Checkpoint.open(root)
-    event_log = EventLog([_guarded(listener)] if listener else [])
+    event_log = EventLog([log_events(root.name), *([_guarded(listener)] if listener else [])])
     executor: Executor | None = None
     try:
         # A finished query has nothing left to do, so Spark is not started.
@@ -85,6 +86,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
             source.attach(store.root)
         with using_disks():
             steering = Steering(loop, SYSTEM_CLOCK)
+        log_start(root, loop.manifest.query_id, loop.manifest.epoch, settings.master)
     except BaseException:
         _close(query, executor, store)
         raise

@@ -17,6 +17,7 @@ What depends on the query, such as the number of its ports, is checked where the
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import stat
@@ -40,6 +41,7 @@ from penstock.storage.durable import epoch_of_name, make_private_folder, sync_fo
 from penstock.storage.faults import FaultPoint, reach
 from penstock.storage.run_files import block_length
 
+_log = logging.getLogger(__name__)
 KEPT_MANIFESTS = 3
 
 
@@ -159,16 +161,21 @@ class Checkpoint:
         self._named = {
             epoch: read[epoch] if epoch in read else manifests.names_in(self.manifests, epoch) for epoch in kept
         }
-        names = set[str]().union(*self._named.values())
-        for folder in (self.runs, *staging):
-            self._collect_folder(folder, names, None if recovering else known[-1])
+        names, upto = set[str]().union(*self._named.values()), None if recovering else known[-1]
+        deleted = sum(self._collect_folder(folder, names, upto) for folder in (self.runs, *staging))
+        if deleted and _log.isEnabledFor(logging.DEBUG):
+            extra = {"query": self.root.name, "epoch": known[-1], "files": deleted}
+            _log.debug("deleted %d files that no manifest names, after epoch %d", deleted, known[-1], extra=extra)
 
-    def _collect_folder(self, folder: Path, names: set[str], upto: int | None) -> None:
-        """Delete files that no manifest names, of epochs up to `upto` (None: of all epochs)."""
+    def _collect_folder(self, folder: Path, names: set[str], upto: int | None) -> int:
+        """Delete files that no manifest names, of epochs up to `upto` (None: of all epochs). Return their number."""
+        deleted = 0
         for entry in os.scandir(folder) if folder.exists() else ():
             epoch = epoch_of_name(entry.name)
             if epoch is not None and (upto is None or epoch <= upto) and entry.name not in names:
                 _delete(Path(entry.path))
+                deleted += 1
+        return deleted
 
     def _sweep_temporary(self) -> None:
         """Remove temporary manifests that a crash has left."""

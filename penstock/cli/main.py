@@ -1,55 +1,24 @@
-"""The commands. Each imports what it needs when it runs. Other distributions can add more (`installed`).
-
-An option of the command line for every setting: `--on-bad-row divert` is the setting `on_bad_row`.
-"""
+"""The commands. Each imports what it needs when it runs. Other distributions can add more (`installed`)."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from penstock.cli.errors_shown import ending_well, show_warnings
 from penstock.cli.installed import ExtensibleGroup
-from penstock.declared import Setting, declared
+from penstock.cli.options import FileOption, FormatOption, LevelOption, logged, setting_options
 from penstock.errors import PenstockError
 from penstock.given import default_master
-from penstock.settings import MOST_SITES, Settings, check_master
+from penstock.observe.log import LogOptions
+from penstock.settings import MOST_SITES, check_master
 from penstock.version import __version__
-
-FLAGS = "flags"  # the argument of a command that takes the settings
-
-
-def setting_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add an option for every setting that `command` does not declare itself; it gets them as text in `flags`."""
-    own = {name: p for name, p in inspect.signature(command, eval_str=True).parameters.items() if name != FLAGS}
-    others = [one for one in declared(Settings) if one.name not in own]
-
-    @functools.wraps(command)
-    def called(**given: Any) -> None:
-        texts = {one.name: given.pop(one.name) for one in others}
-        command(**given, **{FLAGS: {name: text for name, text in texts.items() if text is not None}})
-
-    parameters = [*own.values(), *map(_parameter, others)]
-    called.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": None}
-    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by Typer
-    return called
-
-
-def _parameter(one: Setting) -> inspect.Parameter:
-    option = typer.Option(
-        "--" + one.name.replace("_", "-"), help=one.doc, rich_help_panel="Settings", show_default=False
-    )
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Parameter(one.name, kind, default=None, annotation=Annotated[str | None, option])
-
 
 app = typer.Typer(
     name="penstock",
@@ -128,10 +97,14 @@ def run(
         list[str] | None, typer.Option("--set", metavar="key=value", help="Any setting, by its name; repeatable.")
     ] = None,
     imports: _Imports = None,
+    log_level: LevelOption = None,
+    log_file: FileOption = None,
+    log_format: FormatOption = None,
     flags: Mapping[str, str] | None = None,
 ) -> None:
     """Run a query until its input ends, --until is reached, or Ctrl-C. Continues from its checkpoint."""
-    with ending_well(as_json):
+    named = f"run {target or '-c'}"
+    with ending_well(as_json), logged(named, LogOptions(log_level, log_file, log_format)):
         _start_spark_early(target, master, checkpoint)
         from penstock.cli.run import RunRequest, run_options, run_target
         from penstock.cli.target import imported
@@ -198,9 +171,12 @@ def demo(
         int, typer.Option("--sites", min=1, max=MOST_SITES, help="How many sites the state is spread over.")
     ] = 2,
     master: _Master = None,
+    log_level: LevelOption = None,
+    log_file: FileOption = None,
+    log_format: FormatOption = None,
 ) -> None:
     """Watch a live query on embedded Spark: callers with suspiciously many calls, among generated call records."""
-    with ending_well():
+    with ending_well(), logged("demo", LogOptions(log_level, log_file, log_format)):
         from penstock.cli.demo import run_demo
 
         code = run_demo(seconds, rate, sites, master or default_master())

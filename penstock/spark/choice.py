@@ -9,6 +9,7 @@ A pool holds all cores of its context. It steps aside as soon as another job wan
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
 import time
 from collections import deque
@@ -23,7 +24,7 @@ from pyspark import SparkContext
 from penstock.engine.driver.executor import Executor
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.errors import AttemptFailed, PenstockError
-from penstock.spark.failures import attempt_failed, spark_died, task_failed
+from penstock.spark.failures import attempt_failed, short_reason, spark_died, task_failed
 from penstock.spark.hosts import on_one_host
 from penstock.spark.jobs.executor import SparkExecutor
 from penstock.spark.session import jvm_is_dead, last_words, spark_folder
@@ -31,6 +32,7 @@ from penstock.spark.workers import transport
 from penstock.spark.workers.pool import WorkerLost, WorkerPool, start_pool
 from penstock.spark.workers.scheduler import EpochScheduler
 
+_log = logging.getLogger(__name__)
 _NOTICED_WITHIN = 2.0  # seconds: a connection breaks a little before its process ends
 _LOOK_EVERY = 0.02
 
@@ -123,7 +125,7 @@ class PooledExecutor:
                 except WorkerLost as error:
                     if self._cancelled:
                         raise PenstockError(f"epoch {job.epoch} was cancelled") from error
-                    raise attempt_failed(task_failed(job.epoch, str(error), self._folder)) from error
+                    raise attempt_failed(task_failed(job.epoch, str(error), self._folder), error.worker) from error
         return self._jobs.run(job, routes)
 
     def _run_on_pool(
@@ -214,6 +216,7 @@ class SparkPoolProvider:
 
     def _stop_pool(self) -> None:
         """Stop the pool; if other jobs need the cores, do not start one for `BACKOFF_SECONDS` seconds."""
+        _log.info("the worker pool stops: %s", "another job needs its cores" if self._wanted else "its setup changed")
         if self._pool is not None:
             self.lost(self._pool)
         self._no_pool_until = time.monotonic() + BACKOFF_SECONDS if self._others_wait() else 0.0
@@ -233,7 +236,8 @@ class SparkPoolProvider:
             time.sleep(WATCH_SECONDS)
             try:
                 self._wanted = self._others_wait()
-            except Exception:  # the context was stopped, or its JVM has died
+            except Exception as error:  # the context was stopped, or its JVM has died
+                _log.info("the worker pool stops, Spark does not answer: %s", short_reason(error))
                 self.lost(pool)
             if self._wanted and self._lock.acquire(blocking=False):
                 try:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from penstock.errors import AttemptFailed, PenstockError, QueryError
+from py4j.protocol import Py4JError
+
+from penstock.errors import AttemptFailed, LostWorker, PenstockError, QueryError
 from penstock.storage.disk_errors import full
 
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded")
+_NO_WORKER = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure")
 
 
 def cannot_travel(error: Exception) -> QueryError:
@@ -24,6 +27,8 @@ def cannot_travel(error: Exception) -> QueryError:
 class TaskFailed(PenstockError):
     """A task of an epoch failed. Whether the epoch may run again depends on whether Spark has repeated the task."""
 
+    lost_worker: bool = False  # whether the task failed because its worker died
+
 
 def task_failed(epoch: int, reported: str, folder: Path | None = None) -> PenstockError:
     """Return the error for a failed task. `reported` is the message of Java, which may contain a Python traceback.
@@ -35,18 +40,25 @@ def task_failed(epoch: int, reported: str, folder: Path | None = None) -> Pensto
         return full(
             folder, f"{_line_about_room(reported)}; SPARK_LOCAL_DIRS or spark.local.dir say where Spark's files are"
         )
-    return TaskFailed(
+    failed = TaskFailed(
         f"a task of epoch {epoch} failed repeatedly",
         detail=_python_part(reported)[:500],
         hint="the checkpoint is intact: fix the cause and restart the query",
     )
+    failed.lost_worker = _NO_WORKER.search(reported) is not None
+    return failed
 
 
-def attempt_failed(error: PenstockError) -> PenstockError:
-    """Return the error of a failed task as one of an attempt that may be repeated; a full disk stays what it is."""
+def attempt_failed(error: PenstockError, worker: int | None = None) -> PenstockError:
+    """Return the error of a failed task as one of an attempt that may be repeated; a full disk stays what it is.
+    `worker` is the worker of the pool that was lost."""
     if not isinstance(error, TaskFailed):
         return error
-    return AttemptFailed(error.what, detail=error.detail, hint=error.hint)
+    if worker is None and not error.lost_worker:
+        return AttemptFailed(error.what, detail=error.detail, hint=error.hint)
+    lost = LostWorker(error.what, detail=error.detail, hint=error.hint)
+    lost.worker = worker
+    return lost
 
 
 def spark_died(last_words: str) -> PenstockError:
@@ -63,6 +75,14 @@ def first_line(text: str) -> str:
     """Return the first line of a Java message, without the names of exceptions."""
     line = text.strip().partition("\n")[0]
     return re.sub(r"^(?:[\w.$]+(?:Exception|Error): )+", "", line)[:500]
+
+
+def short_reason(error: Exception) -> str:
+    """Return an error of Spark as one line. The message of a Java exception is in the JVM, which may be dead."""
+    try:
+        return first_line(str(getattr(error, "java_exception", error))) or type(error).__name__
+    except (OSError, Py4JError):
+        return type(error).__name__
 
 
 def _line_about_room(reported: str) -> str:

@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,9 @@ from pyspark.java_gateway import launch_gateway
 from penstock.errors import PenstockError
 from penstock.spark.embedded.embedded import Embedded, properties_for, start_embedded
 from penstock.spark.embedded.jvm import Connection, Jvm
-from penstock.spark.failures import first_line
+from penstock.spark.failures import first_line, short_reason
 
+_log = logging.getLogger(__name__)
 _jvms: dict[int, Jvm] = {}  # the JVMs of contexts, by process id
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
@@ -36,13 +36,17 @@ def spark_context(master: str, name: str = "penstock", options: dict[str, str] |
     if running is not None and jvm_is_dead(running):
         _forget(running)
     elif running is not None:
+        _log.debug("using the Spark context that is running on %s", running.master)
         return running
     properties = properties_for(master, name, options)
     if SparkContext._gateway is not None or _PORT in os.environ:  # the JVM of an earlier context or of another program
         return SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(properties.items())))
     started = start_embedded(properties)
     try:
-        return _context_on(started)
+        context = _context_on(started)
+        if _log.isEnabledFor(logging.INFO):  # asking for the id is a call to the JVM
+            _log.info("Spark is ready on %s, application %s", master, context.applicationId)
+        return context
     except BaseException:
         started.give_up()
         _forget(SparkContext._active_spark_context)
@@ -111,8 +115,10 @@ def _close(context: SparkContext, started: Embedded) -> None:
 
     others = SparkSession._instantiatedSession is not None or "spark.eventLog.enabled" in started.properties
     if others and not started.jvm.dead and SparkContext._active_spark_context is context:
-        with suppress(Exception):
+        try:
             context.stop()
+        except Exception as error:  # the process ends in any case, and the JVM with it
+            _log.warning("Spark could not be stopped in order: %s", short_reason(error))
     started.close(in_order=others)
 
 

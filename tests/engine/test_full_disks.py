@@ -114,7 +114,9 @@ def test_a_disk_that_becomes_read_only_ends_the_run(scenario: Scenario, place: P
         assert_answer(scenario, place)
 
 
-def test_a_run_may_wait_for_room(scenario: Scenario, place: Place, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_may_wait_for_room(
+    scenario: Scenario, place: Place, disk: Disk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(executor, "LOOK_EVERY", 0.01)
     told: list[DiskFull] = []
 
@@ -129,6 +131,10 @@ def test_a_run_may_wait_for_room(scenario: Scenario, place: Place, disk: Disk, m
     assert run.progress.state == "finished"
     assert len(told) >= 3
     assert all(event.epoch == 4 and "no room left" in str(event) for event in told[:3])
+    assert [event.attempt for event in told[:3]] == [1, 2, 3]
+    lines = [record.__dict__ for record in caplog.records if record.__dict__.get("event") == "DiskFull"]
+    assert [(line["query"], line["epoch"], line["attempt"]) for line in lines[:3]] == [("ck", 4, n) for n in (1, 2, 3)]
+    assert all("no room left" in line["reason"] for line in lines)
     assert_answer(scenario, place)
 
 

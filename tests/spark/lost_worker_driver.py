@@ -1,7 +1,7 @@
 """A driver on a plain local master, where Spark tries a task once: a worker is killed, and the epoch is run again.
 
-Arguments: the seed, the folder, the exchange. Prints a line of JSON: whether a worker was killed, and which scratch
-folders of Spark others could read. The rows are checked here.
+Arguments: the seed, the folder, the exchange. Prints a line of JSON: whether a worker was killed, the events and the
+lines of the log that are warnings, and which scratch folders of Spark others could read. The rows are checked here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 from random import Random
 
+from penstock.events import EpochDropped, Event, WorkerDied
+from penstock.observe.log import LogFormat, LogLevel, LogOptions, logging_to
 from penstock.testing.ways import Way
 from tests.support.crashes import Place, assert_exact, finish, random_scenario
 
@@ -23,9 +25,19 @@ def main(seed: str, folder: str, exchange: str) -> None:
     marker = Path(folder, "fired")
     os.environ.update(PENSTOCK_FAULT="site.worked@2:kill", PENSTOCK_FAULT_ONCE=str(marker))
     scenario = random_scenario(Random(seed), batches=6)
-    finish(scenario, place, Way(sites=2), master="local[2]", exchange=exchange)
+    told: list[Event] = []
+    log = Path(f"{folder}.jsonl")
+    with logging_to(LogOptions(LogLevel.DEBUG, log, LogFormat.JSON)):
+        finish(scenario, place, Way(sites=2), master="local[2]", exchange=exchange, on_event=told.append)
     assert_exact(scenario, place)
-    print(json.dumps({"killed": marker.exists(), "readable": readable_by_others()}))
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    found = {
+        "killed": marker.exists(),
+        "events": [{"event": type(e).__name__, **vars(e)} for e in told if isinstance(e, EpochDropped | WorkerDied)],
+        "lines": [line for line in lines if line["level"] in ("warning", "error")],
+        "readable": readable_by_others(),
+    }
+    print(json.dumps(found))
 
 
 def readable_by_others() -> list[str]:

@@ -31,4 +31,12 @@ def test_an_epoch_that_loses_a_worker_is_run_again_and_its_files_are_private(
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["killed"], "no worker was killed"
     assert told["readable"] == []
+    died, dropped = told["events"]
+    assert (died["event"], dropped["event"]) == ("WorkerDied", "EpochDropped")
+    assert died["worker"] in ((0, 1) if exchange == "direct" else (None,))
+    assert died["reason"] == dropped["reason"]
+    assert dropped["attempt"] == 1
+    for event, line in zip(told["events"], told["lines"], strict=True):
+        assert event.items() <= line.items(), "the line has the fields of its event"
+        assert line["query"] == "ck"
     assert not list((tmp_path / "tmp").iterdir()), "scratch files stay behind"

@@ -183,7 +183,9 @@ class Room:
     def attempt(self, epoch: int, do: Callable[[], Result], discard: Callable[[], None] = _nothing) -> Result:
         """Return the result of `do`, which may run again after it failed for lack of space. `discard` frees the space
         that a failed attempt has used."""
+        number = 0
         while True:
+            number += 1
             try:
                 with using_disks():
                     return do()
@@ -191,7 +193,7 @@ class Room:
                 discard()
                 if not self._waits:
                     raise
-                self._tell(DiskFull(epoch, error.what, error.detail))
+                self._tell(DiskFull(epoch, error.what, error.detail, number))
                 if self.stopping.wait(LOOK_EVERY):
                     self.given_up = True
                     raise

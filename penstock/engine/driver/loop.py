@@ -32,8 +32,8 @@ from penstock.engine.wire.job import (
     RouteTask,
     SiteReport,
 )
-from penstock.errors import AttemptFailed, PenstockError
-from penstock.events import EpochDropped, Event, RunFinished
+from penstock.errors import AttemptFailed, LostWorker, PenstockError
+from penstock.events import EpochDropped, Event, RunFinished, WorkerDied
 from penstock.operators.protocol import ProbingOperator
 from penstock.progress.mark import Mark
 from penstock.state.directory import Directory
@@ -226,8 +226,11 @@ class EpochLoop:
                 failed = inconsistent(job.epoch, attempts, reason)
             except AttemptFailed as error:
                 failed, reason = error, error.detail
-            self._tell(EpochDropped(job.epoch, reason, number))
-            if self.abandoned:
+                if isinstance(error, LostWorker):
+                    self._tell(WorkerDied(job.epoch, error.worker, reason, number))
+            again = number < attempts and not self.abandoned
+            self._tell(EpochDropped(job.epoch, reason, number, again))
+            if not again:
                 break
         raise failed
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections import deque
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from threading import Lock
 
 from penstock.balance.decisions import Change, Move, SplitGroup
@@ -29,6 +30,7 @@ from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Epo
 from penstock.plan.program import Subquery
 from penstock.state.directory import Directory, Group
 
+_log = logging.getLogger(__name__)
 KEPT_DECISIONS = 50
 _FROM_WHEN = "from the next epoch that is not routed yet"
 _ENDED = "the run ended before the next epoch"
@@ -117,6 +119,12 @@ class Steering:
 
     def _answer(self, request: Request, answer: Answer) -> None:
         """Answer a request where it came from: through its future, or in the control folder."""
+        here = {"query": self._loop.checkpoint.root.name, "epoch": self._loop.manifest.epoch}
+        if answer.why_not is None:
+            _log.info("%s: %s", _asked_for(request), answer.detail or "done", extra=here)
+        else:
+            reason = {"reason": answer.why_not}
+            _log.info("%s is refused: %s", _asked_for(request), answer.why_not, extra=here | reason)
         with self._lock:
             reply = (self._here or {}).pop(request.name, None)
         if reply is not None:
@@ -211,6 +219,12 @@ class Steering:
         if known:
             return subquery_status(subquery, loop.stats[number])
         return untold_status(subquery, loop.manifest.subqueries[number], loop.last, loop.capacity(number))
+
+
+def _asked_for(request: Request) -> str:
+    """Return a request as text, without the name of its file."""
+    told = {field.name: getattr(request, field.name) for field in fields(request) if field.name != "name"}
+    return f"{type(request).__name__}({', '.join(f'{name}={value}' for name, value in told.items())})"
 
 
 def _scaled(sites: int, now: bool) -> Answer:

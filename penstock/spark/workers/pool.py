@@ -7,6 +7,7 @@ driver then sends them the tasks of epochs over sockets that only this user can 
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import shutil
@@ -21,8 +22,10 @@ from pathlib import Path
 from pyspark import InheritableThread, SparkContext, cloudpickle
 
 from penstock.scratch import scratch_folder
+from penstock.spark.failures import short_reason
 from penstock.spark.workers.worker import FilesDurable, Request, SharedPlan, TaskDone, WorkerFailed, serve
 
+_log = logging.getLogger(__name__)
 _LONGEST_FOLDER = 95  # bytes: the path of a socket can have 107
 PATIENCE = 10.0  # seconds between checks whether other jobs have taken the cores while workers start
 START_SECONDS = 60.0  # seconds to wait for all workers if there are no other jobs: a busy machine starts them slowly
@@ -30,6 +33,10 @@ START_SECONDS = 60.0  # seconds to wait for all workers if there are no other jo
 
 class WorkerLost(Exception):
     """A worker has died or failed: discard the work of this pool on the running epoch."""
+
+    def __init__(self, worker: int, reason: str) -> None:
+        super().__init__(reason)
+        self.worker = worker
 
 
 class WorkerPool:
@@ -52,7 +59,7 @@ class WorkerPool:
         try:
             self._connections[worker].send_bytes(request)
         except OSError as error:
-            raise WorkerLost(f"worker {worker} cannot be reached: {error}") from error
+            raise WorkerLost(worker, f"worker {worker} cannot be reached: {error}") from error
 
     def answers(self) -> Iterator[tuple[int, TaskDone | FilesDurable]]:
         """Yield (worker, answer) for all answers that have arrived; wait for the first."""
@@ -65,9 +72,10 @@ class WorkerPool:
         try:
             answer: TaskDone | FilesDurable | WorkerFailed = self._connections[worker].recv()
         except (EOFError, OSError) as error:
-            raise WorkerLost(f"worker {worker} died") from error
+            raise WorkerLost(worker, f"worker {worker} died") from error
         if isinstance(answer, WorkerFailed):
-            raise WorkerLost(answer.trace)
+            _log.debug("worker %d failed: %s", worker, answer.trace, extra={"worker": worker})
+            raise WorkerLost(worker, answer.trace)
         return answer
 
     def stop(self) -> None:
@@ -97,7 +105,9 @@ def start_pool(context: SparkContext, workers: int) -> WorkerPool | None:
         connections = _accept_workers(listener, key, workers, partial(_has_other_jobs, context, group))
     pool = WorkerPool([connections[number] for number in sorted(connections)], group, host)
     if len(connections) == workers:
+        _log.info("%d workers have started", workers)
         return pool
+    _log.info("the worker pool did not start: %d of %d workers have connected", len(connections), workers)
     pool.stop()
     context.cancelJobGroup(group)
     return None
@@ -116,19 +126,23 @@ def _socket_folder() -> Iterator[Path]:
 
 
 class _JobThread(InheritableThread):  # type: ignore[misc]
-    """A PySpark thread that ignores errors when Spark dies: the thread that waits for the workers notices."""
+    """A PySpark thread whose errors are only logged: the thread that waits for the workers notices that they died."""
 
     def run(self) -> None:
-        with suppress(Exception):
+        try:
             super().run()
+        except Exception as error:  # PySpark calls the JVM at the end of a thread, and the JVM may be dead
+            _log.debug("the thread of the worker pool failed: %s", short_reason(error))
 
 
 def _run_job(context: SparkContext, group: str, address: str, key: bytes, workers: int) -> None:
     """Run the Spark job of the pool; it ends with the last worker."""
-    with suppress(Exception):  # the thread that waits for a worker notices that the worker has died
+    try:
         context.setJobGroup(group, "long-lived workers that run epochs", interruptOnCancel=False)
         serving = partial(_run_worker, address, key, workers)
         context.parallelize(range(workers), workers).mapPartitionsWithIndex(serving).collect()
+    except Exception as error:  # the thread that waits for a worker notices that it died, but only Spark may know why
+        _log.info("the job of the worker pool failed: %s", short_reason(error), extra={"reason": short_reason(error)})
     _wake_listener(address, key)  # wakes the accepting thread if no worker has started
 
 
@@ -166,11 +180,13 @@ def _accept_workers(
 def _wake_when_late(arrived: threading.Event, cores_are_taken: Callable[[], bool], address: str, key: bytes) -> None:
     """Wake the accepting thread if workers do not connect in time, or other jobs have taken the cores."""
     waited = 0.0
-    with suppress(Exception):  # a dead JVM starts no workers either
+    try:
         while waited < START_SECONDS and not arrived.wait(PATIENCE):
             waited += PATIENCE
             if cores_are_taken():
                 break
+    except Exception as error:  # a dead JVM starts no workers either
+        _log.info("Spark cannot be asked for its jobs: %s", short_reason(error))
     if not arrived.is_set():
         _wake_listener(address, key)
 

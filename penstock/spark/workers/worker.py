@@ -142,8 +142,12 @@ def _answer(worker: Worker, request: bytes) -> TaskAnswer | WorkerFailed | None:
     """Return the answer to a request, or the traceback if it fails: the driver decides what to do."""
     try:
         return worker.answer(CPickleSerializer().loads(request))
-    except Exception:
-        return WorkerFailed(traceback.format_exc())
+    except Exception as error:
+        return _failed(error)
+
+
+def _failed(error: Exception) -> WorkerFailed:
+    return WorkerFailed("".join(traceback.format_exception(error)))
 
 
 class _DriverConnection:
@@ -166,8 +170,8 @@ class _DriverConnection:
 def _confirmation(site: SiteResult) -> FilesDurable | WorkerFailed:
     try:
         report = once_durable(site)
-    except Exception:
-        return WorkerFailed(traceback.format_exc())
+    except Exception as error:
+        return _failed(error)
     return FilesDurable(report if isinstance(report, TaskFailure) else None)
 
 

@@ -1,0 +1,1 @@
+"""What an operator of queries sees from outside: the log."""
