@@ -67,7 +67,7 @@ class Run:
             loop, event_log, steering, pace, until, results, close,
         )  # fmt: skip
         self._shows_progress = shows_progress
-        event_log.listeners.append(steering.hear)
+        event_log.listeners.append(steering.observe)
         self._stop = loop.room.stopping
         self._error: BaseException | None = None
         self._warnings: list[str] = []

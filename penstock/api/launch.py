@@ -81,7 +81,7 @@ def start(sink: Sink, checkpoint: str | Path | None, options: dict[str, Any], re
         else:
             with _starting(settings, event_log, shows), using_disks(among_others=True):
                 executor = executor_for(settings, handed_over=bool(_attached(query)))
-        loop = EpochLoop(recover(query, store, settings, event_log.hear), executor, event_log.hear, SYSTEM_CLOCK)
+        loop = EpochLoop(recover(query, store, settings, event_log.record), executor, event_log.record, SYSTEM_CLOCK)
         for source in _attached(query):
             source.attach(store.root)
         with using_disks():
@@ -98,7 +98,7 @@ def _starting(settings: Settings, event_log: EventLog, shows: bool) -> AbstractC
     """Report that Spark is starting, and show it while that takes seconds."""
     if settings.master == INLINE:
         return nullcontext()
-    event_log.hear(SparkStarting(settings.master))
+    event_log.record(SparkStarting(settings.master))
     return shown_starting(f"starting Spark {settings.master}") if shows else nullcontext()
 
 

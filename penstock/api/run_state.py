@@ -69,7 +69,7 @@ class EventLog:
     _others: deque[tuple[int, Event]] = field(default_factory=lambda: deque(maxlen=_KEPT_OTHERS))
     _count: int = 0
 
-    def hear(self, event: Event) -> None:
+    def record(self, event: Event) -> None:
         """Keep an event and pass it on to the listeners."""
         self._count += 1
         kept = self._of_epochs if isinstance(event, EpochCommitted | EpochTimed) else self._others

@@ -57,7 +57,7 @@ def run_jobs(jobs: Sequence[Job], options: Mapping[str, Any], screen: Screen) ->
 def _start(jobs: Sequence[Job], options: Mapping[str, Any], screen: Screen) -> list[Run]:
     """Start all jobs; if one fails, stop those already started."""
 
-    def tell(event: Event) -> None:
+    def emit(event: Event) -> None:
         if isinstance(event, SparkStarting):
             screen.starting(f"starting Spark {event.master}")
 
@@ -65,7 +65,7 @@ def _start(jobs: Sequence[Job], options: Mapping[str, Any], screen: Screen) -> l
     try:
         for job in jobs:
             place = None if job.checkpoint is None else str(job.checkpoint)
-            runs.append(job.ready.start(place, on_event=tell, progress=False, **options))
+            runs.append(job.ready.start(place, on_event=emit, progress=False, **options))
     except BaseException:
         _stop(runs, now=True)
         raise

@@ -25,7 +25,7 @@ def heard(epochs: int, decided: set[int]) -> tuple[Event, ...]:
     event_log = EventLog()
     for number in range(epochs):
         for event in (*epoch(number), *(decisions(number) if number in decided else ())):
-            event_log.hear(event)
+            event_log.record(event)
     return event_log.events
 
 

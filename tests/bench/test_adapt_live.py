@@ -84,11 +84,11 @@ def committed(rows_in: int, backlog: int) -> EpochCommitted:
 
 def test_a_watch_counts_rows_when_they_are_worked_through_and_time_by_what_it_went_into() -> None:
     watch = LiveWatch()
-    watch.hear(committed(100, 40))
-    watch.hear(committed(10, 0))
+    watch.observe(committed(100, 40))
+    watch.observe(committed(10, 0))
     assert (watch.done, [epoch.done for epoch in watch.epochs]) == (110, [60, 50])
     site = TaskTimed("q0-s0", "site", "w", 0.0, 1.0, {"merge": 0.1, "work": 0.5, "emit": 0.2, "keep": 0.2})
-    watch.hear(EpochTimed(2, 1.0, {}, (site, site, replace(site, kind="route"))))
+    watch.observe(EpochTimed(2, 1.0, {}, (site, site, replace(site, kind="route"))))
     assert watch.efforts[0].overhead == pytest.approx(0.6)
     began = watch.epochs[1].at
     seen = watch.seen(began, (), 3.0, 0.5, True)

@@ -58,13 +58,13 @@ def measure(question: Question) -> Answer:
     narrow = narrow_lots(wide, question.narrow)
     timed: list[EpochTimed] = []
 
-    def hear(event: Event) -> None:
+    def observe(event: Event) -> None:
         if isinstance(event, EpochTimed):
             timed.append(event)
 
     folder = Path(question.folder)
     options = {"master": question.master, "sites": SITES, "deadline": DEADLINE, "cache": "executor"}
-    with stepped(_query(wide, narrow, folder), folder / "checkpoint", hear, **options) as loop:
+    with stepped(_query(wide, narrow, folder), folder / "checkpoint", observe, **options) as loop:
         _step(loop, question.filling + question.epochs)
         state, moved = _bytes(loop, range(SITES)), _exchange_homes(loop, timed[-1])
         _step(loop, question.epochs)

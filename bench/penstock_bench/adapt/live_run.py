@@ -59,7 +59,7 @@ def _live(question: Question) -> LiveSeen:
         (scratch / "rows" / stream).mkdir(parents=True)
     try:
         files = prepared(question.arrivals, scratch / "hidden")
-        settings = cast(RunOptions, {"master": question.master, "on_event": watch.hear, **question.settings})
+        settings = cast(RunOptions, {"master": question.master, "on_event": watch.observe, **question.settings})
         run = query_of(scratch).start(str(scratch / "checkpoint"), **settings)
         return _watched(run, watch, files, question)
     finally:

@@ -17,8 +17,8 @@ class LiveWatch(Notes):
 
     efforts: list[Effort] = field(default_factory=list)
 
-    def hear(self, event: Event) -> None:
-        super().hear(event)
+    def observe(self, event: Event) -> None:
+        super().observe(event)
         if isinstance(event, EpochTimed):
             sites = [task for task in event.tasks if task.kind == "site"]
             worked = sum(task.steps.get(step, 0.0) for task in sites for step in ON_ROWS)

@@ -21,7 +21,7 @@ class Notes:
     backlog: int = 0
     done: int = 0
 
-    def hear(self, event: Event) -> None:
+    def observe(self, event: Event) -> None:
         match event:
             case EpochCommitted():
                 self._committed(event)

@@ -73,7 +73,7 @@ def _watched(question: Question, watch: Watch, right: Check) -> Timeline:
     scratch, workload, cpu = Path(question.scratch), workload_named(question.workload), cpu_seconds()
     try:
         query = query_of(workload, Path(question.data), scratch / "rows")
-        settings = cast(RunOptions, {"master": question.master, "on_event": watch.hear, **question.settings})
+        settings = cast(RunOptions, {"master": question.master, "on_event": watch.observe, **question.settings})
         began = time.monotonic()
         query.start(str(scratch / "checkpoint"), **settings).wait()
         busy = (cpu_seconds() - cpu) / (question.cores * (time.monotonic() - began))

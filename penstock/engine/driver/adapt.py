@@ -46,13 +46,13 @@ class Adaptation:
         directories: Sequence[Directory],
         operators: Sequence[Operator],
         controllers: Sequence[Controller],
-        tell: Callable[[Event], None],
+        emit: Callable[[Event], None],
     ) -> None:
         self.directories, self._operators = tuple(directories), operators
         self._controllers = dict(enumerate(controllers))
         self._once: dict[int, Controller] = {}  # for one rebalance on request
         self._wanted: list[Wanted] = []  # requested, and not possible yet
-        self._tell, self._warm = tell, False
+        self._emit, self._warm = emit, False
 
     @property
     def wants_statistics(self) -> bool:
@@ -73,14 +73,14 @@ class Adaptation:
         for number, controller in {**self._controllers, **self._once}.items():
             if stats[number].directory != self.directories[number]:
                 continue
-            heard = controller.observe(stats[number])
+            observed = controller.observe(stats[number])
             if number in self._once:
-                self._once[number] = heard
-                self._rebalance_if_due(epoch, number, heard)
+                self._once[number] = observed
+                self._rebalance_if_due(epoch, number, observed)
                 continue
-            if heard.due:
-                heard = self._decide(epoch, number, heard)[0]
-            self._controllers[number] = heard
+            if observed.due:
+                observed = self._decide(epoch, number, observed)[0]
+            self._controllers[number] = observed
 
     def _decide(self, epoch: int, subquery: int, controller: Controller) -> tuple[Controller, RoundOutcome]:
         """Let a controller decide, change the directory accordingly, and report the outcome."""
@@ -97,7 +97,7 @@ class Adaptation:
         _, outcome = self._decide(epoch, subquery, controller)
         busy = controller.stats.busy
         apart = float(1 - busy.min() / busy.max()) if busy.any() else 0.0
-        self._tell(Rebalanced(epoch, subquery, len(outcome.accepted), len(outcome.refused), apart))
+        self._emit(Rebalanced(epoch, subquery, len(outcome.accepted), len(outcome.refused), apart))
 
     def rebalance(self, subquery: int) -> None:
         """Even out the sites of a subquery on request, whatever its policy is: after the next epoch, or after a few if
@@ -113,7 +113,7 @@ class Adaptation:
         was moved in this way is pinned: no policy moves it until a rebalance is requested."""
         directory = self.directories[subquery]
         if (why := impossible(directory, change, may_cut(self._operators[subquery]))) is not None:
-            self._tell(ChangeRefused(epoch, subquery, str(change), BY_HAND, why))
+            self._emit(ChangeRefused(epoch, subquery, str(change), BY_HAND, why))
             if isinstance(change, Scale):
                 self._change(subquery, gathering_for(directory, change.sites))
             return why
@@ -121,7 +121,7 @@ class Adaptation:
         after = self.directories[subquery]
         moved = [change.group.range] if isinstance(change, Move) else changed_hands(directory, after)
         cost = bytes_in(state, moved)
-        self._tell(DirectoryChanged(epoch, subquery, str(change), BY_HAND, 0.0, cost))
+        self._emit(DirectoryChanged(epoch, subquery, str(change), BY_HAND, 0.0, cost))
         if isinstance(change, Move):
             self._change_cooldowns(subquery, lambda until: {**until, change.group: PINNED})
         return None
@@ -174,12 +174,12 @@ class Adaptation:
     def _report_outcome(self, epoch: int, subquery: int, outcome: RoundOutcome) -> None:
         """Report the measurements, the changes and the refusals of a round as events."""
         if (measured := outcome.measured) is not None:
-            self._tell(ChangeMeasured(epoch, subquery, measured.predicted, measured.measured))
+            self._emit(ChangeMeasured(epoch, subquery, measured.predicted, measured.measured))
         for made in outcome.accepted:
-            self._tell(DirectoryChanged(epoch, subquery, str(made.change), made.reason, made.gain, made.cost))
+            self._emit(DirectoryChanged(epoch, subquery, str(made.change), made.reason, made.gain, made.cost))
         for refused in outcome.refused:
             wanted = refused.decision
-            self._tell(ChangeRefused(epoch, subquery, str(wanted.change), wanted.reason, refused.rule))
+            self._emit(ChangeRefused(epoch, subquery, str(wanted.change), wanted.reason, refused.rule))
 
 
 def _asked_to_decide(controller: Controller) -> tuple[Controller, RoundOutcome]:

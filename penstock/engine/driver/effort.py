@@ -75,21 +75,21 @@ class Explosions:
     Invariant: `known[s]` are the hashes of subquery s that were reported in this run.
     """
 
-    def __init__(self, subqueries: int, tell: Callable[[Event], None]) -> None:
+    def __init__(self, subqueries: int, emit: Callable[[Event], None]) -> None:
         self._known: list[frozenset[int]] = [frozenset()] * subqueries
-        self._tell = tell
+        self._emit = emit
 
     @property
     def known(self) -> tuple[frozenset[int], ...]:
         """Return the hashes that were reported, by subquery."""
         return tuple(self._known)
 
-    def hear(self, epoch: int, reports: Reports) -> None:
+    def observe(self, epoch: int, reports: Reports) -> None:
         """Report the keys that the sites have found in an epoch."""
         for report in (report for report in reports if isinstance(report, SiteReport)):
             for found in report.explosions:
                 self._known[report.subquery] |= {found.hash}
-                self._tell(JoinExplodes(epoch, report.subquery, found.key, found.rows, found.combinations))
+                self._emit(JoinExplodes(epoch, report.subquery, found.key, found.rows, found.combinations))
 
 
 def epoch_timed(epoch: int, driver: Stopwatch, reports: Iterable[RouteReport | SiteReport]) -> EpochTimed:

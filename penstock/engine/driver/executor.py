@@ -175,8 +175,8 @@ class Room:
     """Runs work that needs disk space, and retries it while a disk is full if `waits` is set. Set `stopping` to end the
     run; `given_up` says that a wait ended because of it."""
 
-    def __init__(self, waits: bool, tell: Callable[[Event], None]) -> None:
-        self._waits, self._tell = waits, tell
+    def __init__(self, waits: bool, emit: Callable[[Event], None]) -> None:
+        self._waits, self._emit = waits, emit
         self.stopping = threading.Event()
         self.given_up = False
 
@@ -193,7 +193,7 @@ class Room:
                 discard()
                 if not self._waits:
                     raise
-                self._tell(DiskFull(epoch, error.what, error.detail, number))
+                self._emit(DiskFull(epoch, error.what, error.detail, number))
                 if self.stopping.wait(LOOK_EVERY):
                     self.given_up = True
                     raise

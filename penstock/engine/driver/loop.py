@@ -61,13 +61,13 @@ class EpochLoop:
         self,
         recovered: Recovered,
         executor: Executor,
-        tell: Callable[[Event], None] = ignore,
+        emit: Callable[[Event], None] = ignore,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         query, settings = recovered.query, recovered.settings
         self.query, self.checkpoint, self.manifest = query, recovered.checkpoint, recovered.manifest
         self.outputs, self._settings = recovered.outputs, settings
-        self._executor, self._tell, self._clock = executor, tell, clock
+        self._executor, self._emit, self._clock = executor, emit, clock
         self.abandoned = False
         self._ahead: Intake | None = None
         self.watched, self.last = False, LastEpoch()
@@ -78,14 +78,14 @@ class EpochLoop:
             GriddedProgram(query.program), settings, self.checkpoint.runs, self.outputs.places(), self.outputs.late
         )
         self._source_intake = SourceIntake(query.sources, recovered.readers, self.manifest.sources, settings, clock)
-        self._explosions = Explosions(len(query.program.subqueries), tell)
+        self._explosions = Explosions(len(query.program.subqueries), emit)
         self._idle_budget = IdleBudget(settings.epoch_seconds or EPOCH_SECONDS)
-        self.room = Room(settings.on_full == "wait", tell)
+        self.room = Room(settings.on_full == "wait", emit)
         self._adaptation = Adaptation(
             [state.directory for state in self.manifest.subqueries],
             [subquery.operator for subquery in query.program.subqueries],
             controllers(settings, len(query.program.subqueries)),
-            tell,
+            emit,
         )
 
     def change(self, subquery: int, change: Change) -> str | None:
@@ -147,12 +147,12 @@ class EpochLoop:
         self._source_intake.concluded(after.totals.rows_in - before.totals.rows_in, watch.seconds, reports)
         self._idle_budget = self._idle_budget.after(watch.seconds, flushed_seconds(reports))
         pending = has_pending(after, self.query.program) and not only_put_off(self._planner.flushing, reports)
-        self._tell(epoch_committed(before, after, intake.waiting, watch.seconds, pending, reports))
-        self._explosions.hear(after.epoch, reports)
+        self._emit(epoch_committed(before, after, intake.waiting, watch.seconds, pending, reports))
+        self._explosions.observe(after.epoch, reports)
         self._observe(job, reports, watch.seconds)
-        self._tell(epoch_timed(after.epoch, watch, reports))
+        self._emit(epoch_timed(after.epoch, watch, reports))
         if after.finished:
-            self._tell(RunFinished(after.epoch))
+            self._emit(RunFinished(after.epoch))
         return Outcome.FINISHED if after.finished else Outcome.WORKED
 
     def _apply_due_changes(self) -> None:
@@ -227,9 +227,9 @@ class EpochLoop:
             except AttemptFailed as error:
                 failed, reason = error, error.detail
                 if isinstance(error, LostWorker):
-                    self._tell(WorkerDied(job.epoch, error.worker, reason, number))
+                    self._emit(WorkerDied(job.epoch, error.worker, reason, number))
             again = number < attempts and not self.abandoned
-            self._tell(EpochDropped(job.epoch, reason, number, again))
+            self._emit(EpochDropped(job.epoch, reason, number, again))
             if not again:
                 break
         raise failed

@@ -62,7 +62,7 @@ class Recovered:
 
 
 def recover(
-    query: Query, checkpoint: Checkpoint, settings: Settings, tell: Callable[[Event], None] = ignore
+    query: Query, checkpoint: Checkpoint, settings: Settings, emit: Callable[[Event], None] = ignore
 ) -> Recovered:
     """Open the sources, find or create the newest manifest, publish what it names, and remove files of epochs that were
     not committed."""
@@ -75,7 +75,7 @@ def recover(
         else:
             _refuse_other(query, checkpoint, outputs, found)
             manifest = with_sites(found, settings.sites)
-            tell(RunRecovered(found.epoch, manifest.subqueries != found.subqueries))
+            emit(RunRecovered(found.epoch, manifest.subqueries != found.subqueries))
         _commit(checkpoint, outputs, manifest)
     return Recovered(query, checkpoint, settings, outputs, readers, replace(manifest, folders=outputs.folders()))
 

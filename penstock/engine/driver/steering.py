@@ -59,7 +59,7 @@ class Steering:
         self._figures: int | None = None  # epoch of the newest statistics
         self._figures_seen = float("-inf")  # when they came
 
-    def hear(self, event: Event) -> None:
+    def observe(self, event: Event) -> None:
         """Record an event that the status shows or a request waits for."""
         match event:
             case EpochCommitted():
@@ -250,16 +250,16 @@ class Asked:
     request: RebalanceRequest
     subqueries: Collection[int]
     at: float
-    heard: tuple[Rebalanced, ...] = ()
+    outcomes: tuple[Rebalanced, ...] = ()
 
     def after(self, event: Rebalanced) -> Asked:
         """Return this request after an event: its outcome is added if it is about one of the subqueries."""
-        return replace(self, heard=(*self.heard, event)) if event.subquery in self.subqueries else self
+        return replace(self, outcomes=(*self.outcomes, event)) if event.subquery in self.subqueries else self
 
     def answer(self, now: float) -> Answer | None:
         """Return the answer, or None if it is too early: without input, the outcome can take long."""
-        if {event.subquery for event in self.heard} >= set(self.subqueries):
-            return Answer(None, came_of(self.heard))
+        if {event.subquery for event in self.outcomes} >= set(self.subqueries):
+            return Answer(None, came_of(self.outcomes))
         if now - self.at >= MOST_WAIT:
             return Answer(
                 None,
@@ -268,15 +268,17 @@ class Asked:
         return None
 
 
-def came_of(heard: Sequence[Rebalanced]) -> str:
+def came_of(outcomes: Sequence[Rebalanced]) -> str:
     """Return the outcome of a rebalance as text."""
-    if not heard:
+    if not outcomes:
         return "nothing to do: this query has no sites"
-    known = [f"subquery {event.subquery}: {_outcome_text(event)}" for event in heard if event.changes or event.refused]
+    known = [
+        f"subquery {event.subquery}: {_outcome_text(event)}" for event in outcomes if event.changes or event.refused
+    ]
     if known:
         return "; ".join(known)
-    apart = f"{100 * max(event.apart for event in heard):.0f} %"
-    return f"nothing to do: no change would help, the sites of {_which(heard)} are within {apart} of each other"
+    apart = f"{100 * max(event.apart for event in outcomes):.0f} %"
+    return f"nothing to do: no change would help, the sites of {_which(outcomes)} are within {apart} of each other"
 
 
 def _outcome_text(event: Rebalanced) -> str:
@@ -284,5 +286,5 @@ def _outcome_text(event: Rebalanced) -> str:
     return ", ".join(f"{count:,} {what}" for count, what in parts if count)
 
 
-def _which(heard: Sequence[Rebalanced]) -> str:
-    return f"subquery {heard[0].subquery}" if len(heard) == 1 else "all subqueries"
+def _which(outcomes: Sequence[Rebalanced]) -> str:
+    return f"subquery {outcomes[0].subquery}" if len(outcomes) == 1 else "all subqueries"

@@ -106,8 +106,12 @@ def site_marks(job: EpochJob, subquery: Subquery, headers: Sequence[Header]) -> 
 def _branch_marks(job: EpochJob, feed: Feed, headers: Iterable[Header]) -> Marks:
     """Return the marks that a branch gives to the tracks that it feeds."""
     producers = set(producers_of(job, feed))
-    heard = [h for h in headers if h.producer in producers and h.branch == feed.branch_number]
-    return feed.branch.followed(_input_marks(job, feed.producer, heard)) if feed.is_input else _least(feed, heard)
+    own_headers = [h for h in headers if h.producer in producers and h.branch == feed.branch_number]
+    return (
+        feed.branch.followed(_input_marks(job, feed.producer, own_headers))
+        if feed.is_input
+        else _least(feed, own_headers)
+    )
 
 
 def _input_marks(job: EpochJob, index: int, headers: Sequence[Header]) -> Marks:
