@@ -24,7 +24,7 @@ from penstock.errors import ConfigError, printable
 ROOT = logging.getLogger("penstock")
 SHOWN = "shown"  # a field of lines which the command line shows anyway
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", SHOWN}
-_TOLD_FIRST = ("event", "query", "epoch", "attempt", "reason", "worker")
+_FIRST_FIELDS = ("event", "query", "epoch", "attempt", "reason", "worker")
 
 
 class LogLevel(StrEnum):
@@ -161,18 +161,18 @@ class JsonLines(logging.Formatter):
     message, and the trace of an exception."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "time": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         own = {name: value for name, value in vars(record).items() if name not in _STANDARD}
-        told |= {name: own[name] for name in _TOLD_FIRST if name in own}
-        told |= own
+        fields |= {name: own[name] for name in _FIRST_FIELDS if name in own}
+        fields |= own
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
-        plain = {name: printable(value) if isinstance(value, str) else value for name, value in told.items()}
+            fields["exception"] = self.formatException(record.exc_info)
+        plain = {name: printable(value) if isinstance(value, str) else value for name, value in fields.items()}
         return msgspec.json.encode(plain, enc_hook=str).decode()
 
 

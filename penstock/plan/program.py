@@ -19,7 +19,6 @@ from penstock.plan.logical import BatchFunction
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, Marks, Rule, at, low_water_mark
 from penstock.types import unique_name
 
-SINK = -1  # the target of a branch that ends at the sink
 ROW_NUMBER = "#row"  # the column with the number of a row, if a subquery needs it
 PLACE = "#place"  # the column with the position of a row in its split, to find the row again
 LATE_FOR = "late_for"  # the column of late rows that lists what they were late for
@@ -102,12 +101,12 @@ class Following:
 
 @dataclass(frozen=True)
 class Branch:
-    """The way of rows from a producer to a port. `tracks[n]` says how track `first_track + n` follows the producer.
-    Rows of an input below its punctuation are late for the port according to `closing`, which uses the first of the
-    tracks."""
+    """The way of rows from a producer to a port of the subquery `target` (None: to the sink). `tracks[n]` says how
+    track `first_track + n` follows the producer. Rows of an input below its punctuation are late for the port according
+    to `closing`, which uses the first of the tracks."""
 
     steps: tuple[Step, ...]
-    target: int
+    target: int | None
     port: int = 0
     first_track: int = 0
     tracks: tuple[Following, ...] = ()

@@ -17,7 +17,6 @@ from penstock.expr.tree import Call, Cast, Column, Literal, Named
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import BatchFunction
 from penstock.plan.program import (
-    SINK,
     AssignWindowsStep,
     Branch,
     FilterStep,
@@ -36,7 +35,7 @@ def less(name: str, value: int) -> Call:
 
 
 def branch(*steps: Step) -> Branch:
-    return Branch(steps, SINK)
+    return Branch(steps, None)
 
 
 def times(rows: pa.Table) -> list[Any]:

@@ -11,7 +11,7 @@ from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.logical import Sink
 from penstock.plan.options import CompileOptions
-from penstock.plan.program import SINK, ProjectStep
+from penstock.plan.program import ProjectStep
 
 ROWS = pa.table(
     {"ts": pa.array([], pa.timestamp("us")), "k": pa.array([], pa.int64()), "unused": pa.array([], pa.string())}
@@ -49,7 +49,7 @@ def test_a_fingerprint_tells_queries_apart_and_knows_its_own() -> None:
 def test_aggregates_over_aggregates_are_two_subqueries() -> None:
     inner = stream().group_by("k").window(ps.tumbling("1s")).agg(n=ps.count())
     program = compile_query(inner.window(ps.tumbling("10s")).agg(m=ps.max("n")).to.files("out").sink).program
-    assert [[b.target for b in s.branches] for s in program.subqueries] == [[1], [SINK]]
+    assert [[b.target for b in s.branches] for s in program.subqueries] == [[1], [None]]
     assert [(feed.is_input, feed.producer) for feed in program.feeds(1)] == [(False, 0)]
 
 

@@ -55,7 +55,7 @@ from penstock.plan.logical import (
 from penstock.plan.options import CompileOptions
 from penstock.plan.passes import passes
 from penstock.plan.passes.narrow import narrowed
-from penstock.plan.program import BY_TIME, SINK, Branch, FilterStep, Following, Input, Program, SplitStep, Subquery
+from penstock.plan.program import BY_TIME, Branch, FilterStep, Following, Input, Program, SplitStep, Subquery
 
 _INPUTS = ("input", "inputs")
 
@@ -77,7 +77,7 @@ def compile_query(sink: Sink, options: CompileOptions = CompileOptions()) -> Que
         node = rewrite(node)
     cutter = _Cutter(options)
     stream = cutter.cut(node)
-    cutter.end(stream, SINK)
+    cutter.end(stream, None)
     sources = tuple(source for source, _ in cutter.inputs)
     return Query(sink, sources, narrowed(cutter.program(stream.schema)), options)
 
@@ -173,7 +173,7 @@ class _Cutter:
     def end(
         self,
         stream: CompiledStream,
-        target: int,
+        target: int | None,
         port: int = 0,
         tracks: Tracks | None = None,
         closing: Callable[[Following], Closing] | None = None,

@@ -20,7 +20,6 @@ from penstock.plan.compile.subqueries import Query
 from penstock.plan.explain.operator import Shown, before_travelling, operator_lines, window_text
 from penstock.plan.logical import Source
 from penstock.plan.program import (
-    SINK,
     AssignWindowsStep,
     Branch,
     FilterStep,
@@ -121,7 +120,7 @@ def _computed(named: Named) -> str:
 
 
 def _target_lines(branch: Branch, program: Program) -> Iterator[str]:
-    if branch.target == SINK:
+    if branch.target is None:
         return
     target = program.subqueries[branch.target]
     if not target.takes_rows:

@@ -20,7 +20,7 @@ from penstock.expr.tree import Column, Named
 from penstock.operators.arrange import merged
 from penstock.operators.protocol import ClosingOperator, Orderable
 from penstock.operators.window.lateness import RowCloses, missed, with_closed_windows
-from penstock.plan.program import PLACE, SINK, AssignWindowsStep, Branch, ProjectStep, Step, Subquery
+from penstock.plan.program import PLACE, AssignWindowsStep, Branch, ProjectStep, Step, Subquery
 from penstock.progress.mark import BEGIN, Mark
 from penstock.state.hash_ranges import SiteOrder
 from penstock.state.model import Staged
@@ -39,7 +39,7 @@ class Branches:
         self._travelling: list[list[pa.Table]] = [[] for _ in branches]
         self._waiting = [0] * len(branches)  # rows that have not been combined yet
         self._copies = max(map(_copies, branches), default=1)
-        self._orders = [None if branch.target == SINK else self._order_of(branch) for branch in branches]
+        self._orders = [None if branch.target is None else self._order_of(branch) for branch in branches]
 
     @property
     def rows_out(self) -> int:
@@ -59,7 +59,7 @@ class Branches:
         for number, (branch, result) in enumerate(zip(self._branches, results, strict=True)):
             if not result.num_rows:
                 continue
-            if branch.target == SINK:
+            if branch.target is None:
                 self._writer.write(result)
             else:
                 self._gather(number, branch, result)
@@ -96,7 +96,7 @@ class Branches:
         """Yield one blob for every site of every subquery that is fed, even without rows. Each blob carries only the
         punctuation that its consumer follows."""
         for number, (branch, order) in enumerate(zip(self._branches, self._orders, strict=True)):
-            if branch.target != SINK:
+            if branch.target is not None:
                 subquery, tables = self._subquery(branch), self._travelling[number]
                 rows = together(subquery, branch.port, tables, order) if tables else None
                 marks = branch.followed(header.marks) if header.marks else ()
@@ -104,12 +104,14 @@ class Branches:
                 yield from blobs_for_sites(rows, self._job.directories[branch.target], subquery, of_branch, order)
 
     def _subquery(self, branch: Branch) -> Subquery:
+        assert branch.target is not None, "a branch to the sink feeds no subquery"
         return self._job.program.subqueries[branch.target]
 
     def _order_of(self, branch: Branch) -> SiteOrder | None:
         """Return the order of sites in which to send rows if groups are scattered and the operator supports it at no
         extra cost; None: order of hash."""
-        subquery, directory = self._subquery(branch), self._job.directories[branch.target]
+        subquery = self._subquery(branch)
+        directory = self._job.directories[subquery.number]
         free = isinstance(subquery.operator, Orderable) and not subquery.takes_rows
         return directory.site_order if free and are_scattered(directory) else None
 

@@ -23,7 +23,7 @@ from penstock.engine.wire.job import EpochJob, Message, RouteTask, ToSite, route
 from penstock.kernels.arrays import Times
 from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import Copying, Operator
-from penstock.plan.program import PLACE, SINK, Input, Subquery
+from penstock.plan.program import PLACE, Input, Subquery
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, Places, SiteOrder, point
 from penstock.state.hot_keys import Cells
@@ -32,6 +32,7 @@ from penstock.state.runs import TIME
 from penstock.storage.durable import Sync, staged_name, sync_file
 from penstock.types import as_array, row_numbers, time_array
 
+_SINK_FIRST = -1  # stands for the sink while targets are sorted
 FEW_RANGES = 4  # per site, on average: more slices than this cost more than a copy of the rows
 OfCells = Sequence[tuple[int, slice]]  # (site of the cell, slice of the rows that it is sent)
 
@@ -135,10 +136,10 @@ def writer_for(job: EpochJob, output: str, part: str, schema: pa.Schema, sync: S
 
 @dataclass(frozen=True)
 class LateFor:
-    """Rows, by their places in the split, that are late for a target: for the rows' windows from the start `first` to
-    the end `last`, or as rows (None). A place can occur more than once."""
+    """Rows, by their places in the split, that are late for a target (None: the sink): for the rows' windows from the
+    start `first` to the end `last`, or as rows (None). A place can occur more than once."""
 
-    target: int
+    target: int | None
     places: Places
     first: Times | None = None
     last: Times | None = None
@@ -201,7 +202,7 @@ def late_for(part: Input, found: Sequence[LateFor]) -> AnyList:
     by_target = every.group_by(["place", "target"]).aggregate([("first", "min"), ("last", "max")])
     by_target = by_target.sort_by([("place", "ascending"), ("target", "ascending")]).combine_chunks()
     target, first, last = (as_array(by_target.column(name)) for name in ("target", "first_min", "last_max"))
-    targets = pc.if_else(pc.equal(target, pa.scalar(SINK)), pa.scalar(None, pa.int32()), target)
+    targets = pc.if_else(pc.equal(target, pa.scalar(_SINK_FIRST)), pa.scalar(None, pa.int32()), target)
     entries = pa.StructArray.from_arrays([targets, first, last], fields=list(type_.value_type))
     _, starts = np.unique(by_target.column("place").to_numpy(), return_index=True)
     offsets = pa.array(np.append(starts, len(entries)), pa.int32())
@@ -211,6 +212,6 @@ def late_for(part: Input, found: Sequence[LateFor]) -> AnyList:
 def _entries(late: LateFor, time: pa.DataType) -> pa.Table:
     """Return a table with one row (place, target, first, last) per late row of a target."""
     count = len(late.places)
-    targets = pa.array(np.full(count, late.target), pa.int32())
+    targets = pa.array(np.full(count, _SINK_FIRST if late.target is None else late.target), pa.int32())
     borders = [nulls(count, time) if b is None else time_array(b, time) for b in (late.first, late.last)]
     return pa.table([pa.array(late.places), targets, *borders], names=["place", "target", "first", "last"])
