@@ -1,9 +1,8 @@
-"""The executor of a query: epochs run on the worker pool where there is one, and as jobs of Spark otherwise. And what
-becomes of an epoch when the JVM dies under it: an error that says so, whatever PySpark would have said.
+"""The executor of a query, and the worker pool that all queries of a Spark context share.
 
-The worker pool of a Spark context, shared by all its queries, epoch after epoch.
-
-A pool holds all cores of its context. It steps aside as soon as another job wants them, and is started again later.
+Epochs run on the pool where there is one (`PooledExecutor`), and as jobs of Spark otherwise. When the JVM dies under an
+epoch, `GuardedExecutor` raises an error that says so, whatever PySpark would have said. A pool holds all cores of its
+context. It steps aside as soon as another job wants them, and is started again later (`SparkPoolProvider`).
 """
 
 from __future__ import annotations
