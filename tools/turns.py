@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--after", type=Path, default=HERE)
     parser.add_argument("--turns", type=int, default=21)
     parser.add_argument("workloads", nargs="*", default=WORKLOADS, help="name, or name:rows for short epochs")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     with TemporaryDirectory() as folder:
         roots = (given.before.absolute(), given.after.absolute())
         before, after = (Checkout(root, Path(folder) / side) for root, side in zip(roots, "ba", strict=True))
