@@ -1,11 +1,15 @@
-"""Locations in the user's code: the line that called Penstock, or the line that failed."""
+"""Errors of the user's code, and locations in it: the line that called Penstock, or the line that failed."""
 
 from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+
+from penstock.errors import PenstockError
 
 _PACKAGE = str(Path(__file__).parent)
 
@@ -18,6 +22,22 @@ def caller_depth() -> int:
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, depth = frame.f_back, depth + 1
     return depth
+
+
+@contextmanager
+def raising(kind: type[PenstockError], what: str, hint: str) -> Iterator[None]:
+    """Raise errors of the user's code as `kind`, with the line that raised them. Errors of Penstock pass."""
+    try:
+        yield
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise kind(what, detail=describe_error(error), hint=hint) from error
+
+
+def name_of(function: object) -> str:
+    """Return the name of a function, or of the class of another callable."""
+    return getattr(function, "__qualname__", type(function).__name__)
 
 
 def describe_error(error: BaseException) -> str:

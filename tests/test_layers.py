@@ -23,7 +23,7 @@ BASE: dict[str, set[str]] = {
     "clock": set(),
     "version": set(),
     "scratch": set(),
-    "user_code": set(),
+    "user_code": {"errors"},
     "shown": {"arrow"},
     "paths": {"errors"},
     "declared": {"errors"},

@@ -47,7 +47,7 @@ from penstock.scratch import scratch_folder
 from penstock.settings import INLINE, Settings, unknown_setting
 from penstock.storage.disk_errors import using_disks
 from penstock.units import span
-from penstock.user_code import describe_error
+from penstock.user_code import name_of, raising
 
 HANDOFF_PACE = 0.02  # seconds; a source that pushes its rows sets the pace itself, so it is polled often
 _NOT_SETTINGS = ("until", "on_event", "progress")
@@ -123,17 +123,9 @@ def _guarded(listener: Callable[[Event], None]) -> Callable[[Event], None]:
     """Wrap the user's listener so that its errors name the line that raised them."""
 
     def call(event: Event) -> None:
-        try:
+        hint = "the checkpoint is intact: fix the function passed as on_event and restart the query"
+        with raising(PenstockError, f"the listener `{name_of(listener)}` failed", hint):
             listener(event)
-        except PenstockError:
-            raise
-        except Exception as error:
-            name = getattr(listener, "__qualname__", type(listener).__name__)
-            raise PenstockError(
-                f"the listener `{name}` failed",
-                detail=describe_error(error),
-                hint="the checkpoint is intact: fix the function passed as on_event and restart the query",
-            ) from error
 
     return call
 

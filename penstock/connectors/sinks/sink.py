@@ -29,13 +29,13 @@ import pyarrow.parquet as pq
 import xxhash
 
 from penstock.arrow import Compression, FileFormat
-from penstock.errors import PenstockError, SinkError
+from penstock.errors import SinkError
 from penstock.plan.logical import Connector
 from penstock.state.model import Staged
 from penstock.storage.disk_errors import writing
 from penstock.storage.durable import Sync, make_private_folder, open_plain, reason, sync_file
 from penstock.storage.run_files import write_all
-from penstock.user_code import describe_error
+from penstock.user_code import name_of, raising
 
 _PIECE = 1 << 20  # bytes read at a time: large enough for full speed
 
@@ -227,20 +227,9 @@ class CollectedSink:
 
     def _hand_over(self, epoch: int, rows: pa.Table) -> None:
         """Call the callback; wrap its errors in SinkError."""
-        try:
+        hint = f"fix it and restart the query: it then gets the {rows.num_rows} rows of epoch {epoch} again"
+        with raising(SinkError, f"the callback `{name_of(self.deliver)}` failed", hint):
             self.deliver(epoch, rows)
-        except PenstockError:
-            raise
-        except Exception as error:
-            raise SinkError(
-                f"the callback `{_name(self.deliver)}` failed",
-                detail=describe_error(error),
-                hint=f"fix it and restart the query: it then gets the {rows.num_rows} rows of epoch {epoch} again",
-            ) from error
-
-
-def _name(function: object) -> str:
-    return getattr(function, "__qualname__", type(function).__name__)
 
 
 def _read(path: Path) -> pa.Table:

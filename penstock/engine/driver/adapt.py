@@ -14,13 +14,13 @@ from penstock.balance.stats import RoundStats
 from penstock.engine.driver.gathering import gathering_for, with_ready_gathered
 from penstock.engine.driver.grids import wants_grid, with_wanted_grid
 from penstock.engine.driver.move_state import bytes_in, changed_hands
-from penstock.errors import PenstockError, PolicyError
+from penstock.errors import PolicyError
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event, Rebalanced
 from penstock.operators.protocol import Operator, may_cut
 from penstock.state.directory import Directory, Group
 from penstock.state.hot_keys import too_wide
 from penstock.state.model import SubqueryState
-from penstock.user_code import describe_error
+from penstock.user_code import raising
 
 BY_HAND = "by hand"
 LOOK = 1.0  # seconds of statistics needed to even out sites: in a short epoch, a site may be slowest by chance
@@ -184,16 +184,9 @@ class Adaptation:
 
 def _asked_to_decide(controller: Controller) -> tuple[Controller, RoundOutcome]:
     """Return the controller after its decision and the outcome; an error of a user's policy becomes a PolicyError."""
-    try:
+    hint = "fix it, or choose another policy, and restart the query: the checkpoint is intact"
+    with raising(PolicyError, f"the policy `{controller.policy.name}` failed", hint):
         return controller.decide()
-    except PenstockError:
-        raise
-    except Exception as error:
-        raise PolicyError(
-            f"the policy `{controller.policy.name}` failed",
-            detail=describe_error(error),
-            hint="fix it, or choose another policy, and restart the query: the checkpoint is intact",
-        ) from error
 
 
 def _without_pins(cooldown_until: Mapping[Group, int]) -> Mapping[Group, int]:
