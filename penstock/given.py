@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,15 @@ def _check(name: str, value: object, where: str) -> None:
     known = {one.name: one for one in declared(Settings)}
     if name not in known:
         raise unknown_setting(name, where)
-    try:
+    with _naming(where):
         known[name].check(_held(known[name], value))
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Add to the detail of a ConfigError where the setting is written."""
+    try:
+        yield
     except ConfigError as error:
         raise ConfigError(error.what, detail="; ".join(filter(None, (where, error.detail))), hint=error.hint) from error
 
@@ -108,10 +116,7 @@ def _refuse_misspelt(variable: str, known: list[str]) -> None:
 
 def _read(name: str, text: str) -> Any:
     where = f"the environment variable {PREFIX}{name.upper()} is {text!r}"
-    try:
+    with _naming(where):
         value = read_settings({name: text})[name]
-    except ConfigError as error:
-        detail = "; ".join(filter(None, (where, error.detail)))
-        raise ConfigError(error.what, detail=detail, hint=error.hint) from error
     _check(name, value, where)
     return value

@@ -23,38 +23,23 @@ _log = logging.getLogger("penstock.cli")
 _PANEL = "Logging"
 FLAGS = "flags"  # the argument of a command that takes the settings
 
+
+def _log_option(name: str, text: str, **more: Any) -> Any:
+    """Return the option `--log-NAME`, which is also the environment variable PENSTOCK_LOG_NAME."""
+    variable = f"PENSTOCK_LOG_{name.upper()}"
+    return typer.Option(f"--log-{name}", envvar=variable, help=text, rich_help_panel=_PANEL, show_default=False, **more)
+
+
 LevelOption = Annotated[
     LogLevel | None,
-    typer.Option(
-        "--log-level",
-        envvar="PENSTOCK_LOG_LEVEL",
-        case_sensitive=False,
-        help="Log lines of this level and above: info unless given.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
+    _log_option("level", "Log lines of this level and above: info unless given.", case_sensitive=False),
 ]
 FileOption = Annotated[
     Path | None,
-    typer.Option(
-        "--log-file",
-        envvar="PENSTOCK_LOG_FILE",
-        metavar="PATH",
-        help="Append the log to this file instead of writing it to stderr.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
+    _log_option("file", "Append the log to this file instead of writing it to stderr.", metavar="PATH"),
 ]
 FormatOption = Annotated[
-    LogFormat | None,
-    typer.Option(
-        "--log-format",
-        envvar="PENSTOCK_LOG_FORMAT",
-        case_sensitive=False,
-        help="Lines of text, or one JSON object per line.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
+    LogFormat | None, _log_option("format", "Lines of text, or one JSON object per line.", case_sensitive=False)
 ]
 
 

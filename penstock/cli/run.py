@@ -38,10 +38,10 @@ from penstock.connectors.sinks.files import FilesSink, published_by
 from penstock.connectors.sinks.sink import CollectedSink
 from penstock.connectors.sinks.terminal import TerminalSink, rows_as_table
 from penstock.errors import CheckpointError, ConfigError
-from penstock.given import default_master, given_master, layered
+from penstock.given import given_master, layered
 from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.logical import Node, Source, inputs_of
-from penstock.settings import INLINE
+from penstock.settings import INLINE, Settings
 from penstock.storage.durable import epoch_of_name
 
 _SHOWN = 5
@@ -218,7 +218,7 @@ def _master_of(target: Target, options: Mapping[str, Any]) -> str:
     else Spark."""
     asked = options.get("master") or given_master()
     quick = all(query.adhoc and _at_rest(query.ready.sink.input) for query in target.queries)
-    return asked or (INLINE if quick else default_master())
+    return asked or (INLINE if quick else Settings().master)
 
 
 def _at_rest(node: Node) -> bool:

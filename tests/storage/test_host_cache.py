@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.engine.task.site.storing import cache_root
 from penstock.errors import CorruptCheckpointError, PenstockError
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
 from penstock.state.runs import HASH, TIME, RunFile, Slice
 from penstock.storage import run_files
 from penstock.storage.cache import cached_run
 from penstock.storage.cache import host as host_cache
-from penstock.storage.cache.host import Fetching, HostCache, cache_root
+from penstock.storage.cache.host import Fetching, HostCache
 from penstock.storage.durable import staged_name
 from penstock.storage.run_files import OpenRuns, write_run
 

@@ -76,7 +76,7 @@ def recover(
             _refuse_other(query, checkpoint, outputs, found)
             manifest = with_sites(found, settings.sites)
             emit(RunRecovered(found.epoch, manifest.subqueries != found.subqueries))
-        _commit(checkpoint, outputs, manifest)
+        _publish(checkpoint, outputs, manifest)
     return Recovered(query, checkpoint, settings, outputs, readers, replace(manifest, folders=outputs.folders()))
 
 
@@ -124,7 +124,7 @@ def _refuse_other(query: Query, checkpoint: Checkpoint, outputs: Outputs, found:
     refuse_unfit(found, query.program, outputs.folders())
 
 
-def _commit(checkpoint: Checkpoint, outputs: Outputs, manifest: Manifest) -> None:
+def _publish(checkpoint: Checkpoint, outputs: Outputs, manifest: Manifest) -> None:
     """Publish what a manifest names, and remove files of uncommitted epochs."""
     outputs.prepare(manifest)
     outputs.publish(manifest)

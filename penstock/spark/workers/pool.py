@@ -142,7 +142,8 @@ def _run_job(context: SparkContext, group: str, address: str, key: bytes, worker
         serving = partial(_run_worker, address, key, workers)
         context.parallelize(range(workers), workers).mapPartitionsWithIndex(serving).collect()
     except Exception as error:  # the thread that waits for a worker notices that it died, but only Spark may know why
-        _log.info("the job of the worker pool failed: %s", short_reason(error), extra={"reason": short_reason(error)})
+        reason = short_reason(error)
+        _log.info("the job of the worker pool failed: %s", reason, extra={"reason": reason})
     _wake_listener(address, key)  # wakes the accepting thread if no worker has started
 
 

@@ -25,17 +25,7 @@ from penstock.storage.cache.cached_run import HAVE, SOME, Breathe, CachedRun, Pa
 from penstock.storage.durable import epoch_of_name, make_private_folder, open_plain
 from penstock.storage.run_files import open_run, write_all
 
-EXECUTOR = "executor"  # instead of a folder: a cache in the folder that Spark gives to each executor
-_SPARKS_FOLDERS = "SPARK_LOCAL_DIRS"  # set by Spark for its Python workers: the folders of their executor
 _NEW = ".new"
-
-
-def cache_root(setting: str) -> Path | None:
-    """Return the folder that a setting names; None if runs are read from the checkpoint directly."""
-    if setting != EXECUTOR:
-        return Path(setting) if setting else None
-    folders = os.environ.get(_SPARKS_FOLDERS, "")
-    return Path(folders.split(",")[0]) / "penstock-runs" if folders else None
 
 
 class HostCache:

@@ -8,6 +8,7 @@ A site reads its runs in place, or through the cache of its host.
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -25,10 +26,12 @@ from penstock.plan.program import ROW_NUMBER, Feed, Program, Subquery
 from penstock.state.hash_ranges import Hashes, HashRange
 from penstock.state.model import SiteState
 from penstock.state.runs import MOST_SLICES, RunFile, Slice, choose
-from penstock.storage.cache.host import Fetcher, Fetching, HostCache, cache_root
+from penstock.storage.cache.host import Fetcher, Fetching, HostCache
 from penstock.storage.durable import Sync, staged_name, sync_file
 from penstock.storage.run_files import Copy, OpenRuns, corrupt, write_run
 
+EXECUTOR = "executor"  # instead of a folder: a cache in the folder that Spark gives to each executor
+_SPARKS_FOLDERS = "SPARK_LOCAL_DIRS"  # set by Spark for its Python workers: the folders of their executor
 OPEN_RUNS = OpenRuns()  # one per process: a reused worker keeps its runs open
 
 
@@ -128,9 +131,17 @@ class ThroughCache:
 HOSTS: dict[tuple[Path, Path], HostRuns] = {}  # by (cache folder, runs folder); one of each per process
 
 
+def cache_root(setting: str) -> Path | None:
+    """Return the folder that a setting names; None if runs are read from the checkpoint directly."""
+    if setting != EXECUTOR:
+        return Path(setting) if setting else None
+    folders = os.environ.get(_SPARKS_FOLDERS, "")
+    return Path(folders.split(",")[0]) / "penstock-runs" if folders else None
+
+
 def run_access(job: EpochJob, site: str, slices: Sequence[Slice]) -> RunAccess:
     """Return the access for a site that needs these slices, which are fetched in the given order."""
-    root = cache_root(job.cache) if job.cache else None
+    root = cache_root(job.cache)
     if root is None:
         return InPlace(job.runs)
     if (root, job.runs) not in HOSTS:
