@@ -70,6 +70,17 @@ def remaining(ranges: Iterable[HashRange], taken: Iterable[HashRange]) -> list[H
     return left
 
 
+def coalesced(ranges: Iterable[HashRange]) -> list[HashRange]:
+    """Return the hashes of all ranges, which may overlap, as sorted ranges that neither overlap nor touch."""
+    found: list[HashRange] = []
+    for part in sorted(ranges):
+        if found and part.low <= found[-1].high:
+            found[-1] = HashRange(found[-1].low, max(found[-1].high, part.high))
+        else:
+            found.append(part)
+    return found
+
+
 def common(some: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashRange]:
     """Return the intersection of two sets of ranges. Each must be sorted and without overlap."""
     found: list[HashRange] = []

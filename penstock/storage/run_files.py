@@ -1,15 +1,11 @@
-"""Run files: written once, durably, under a name that is never reused, and read through a memory map.
+"""Run files: written once, durably, under a name that is never reused.
 
-The checksum of a run is kept in the manifest. It is compared when a process opens the file for the first time, and
-again if the file has changed since: a map shows whatever is written to its file, and reading a map beyond the end of
-its file kills the process.
-
-A file consists of blocks, each with a checksum: the units in which a host fetches the parts of a run that it needs.
+A file consists of blocks, each with a checksum that is kept in the manifest: the units in which the parts of a run that
+are needed are verified, and fetched to a host.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,18 +16,14 @@ import pyarrow as pa
 import xxhash
 
 from penstock.errors import CorruptCheckpointError
-from penstock.state.runs import HASH, TIME, RunFile, Slice
+from penstock.state.runs import TIME, RunFile
 from penstock.storage.disk_errors import writing
-from penstock.storage.durable import Sync, open_plain, reason, sync_file
+from penstock.storage.durable import Sync, sync_file
 from penstock.storage.faults import FaultPoint, reach
-from penstock.storage.run_content import wrong_content
 
 BLOCK = 1 << 18  # bytes: the shortest length of a block
 MOST_BLOCKS = 1024  # blocks of a large file are longer, so that the manifest does not grow with the bytes of state
 _DIGITS = 16  # length of a checksum
-
-
-_MOST_WRITTEN = 10_000
 
 
 def block_checksums(data: memoryview) -> str:
@@ -131,103 +123,6 @@ def write_all(descriptor: int, data: memoryview) -> None:
     """Write all bytes to a descriptor."""
     while data:
         data = data[os.write(descriptor, data) :]
-
-
-Signature = tuple[int, ...]  # of a file: changes when the file is replaced, written to or truncated
-
-
-@dataclass(frozen=True)
-class OpenRun:
-    """The rows of a run, and the signature of its file when it was compared with the manifest."""
-
-    path: Path
-    table: pa.Table
-    signature: Signature
-
-    @property
-    def is_intact(self) -> bool:
-        """Return whether the file is unchanged since. A removed file counts as unchanged: a map outlives the name of
-        its file."""
-        return signature_of(self.path) in (self.signature, None)
-
-
-class OpenRuns:
-    """The runs that this process has open, by folder and name. Names are never reused, so an entry is never stale.
-
-    Invariant: every table matched its checksum when it was opened. The content of a run that this process wrote is not
-    checked again if the checksum matches.
-    """
-
-    def __init__(self) -> None:
-        self._runs: dict[Path, dict[str, OpenRun]] = {}
-        self._written: dict[Path, str] = {}  # the checksums of runs this process wrote and has not opened yet
-
-    def wrote(self, folder: Path, run: RunFile) -> None:
-        """Record that this process wrote a run."""
-        self._written[folder / run.name] = run.checksum
-        if len(self._written) > _MOST_WRITTEN:
-            self._written.pop(next(iter(self._written)), None)
-
-    def read(self, folder: Path, piece: Slice) -> pa.Table:
-        """Return the rows of a slice without copying. Opens the run if needed; raises CorruptCheckpointError if the
-        file is not the run."""
-        opened, run = self._runs.setdefault(folder, {}), piece.run
-        known = opened.get(run.name)
-        if known is None or not known.is_intact:
-            own = self._written.pop(folder / run.name, None) == run.checksum
-            known = opened[run.name] = open_run(folder / run.name, run, own)
-        return known.table[piece.range.rows(known.table.column(HASH).to_numpy())]
-
-    def keep_only(self, folder: Path, names: Iterable[str]) -> None:
-        """Close the runs of `folder` that are no longer part of its state."""
-        opened = self._runs.get(folder, {})
-        for name in set(opened).difference(names):  # a copy: other sites of this process open runs at the same time
-            opened.pop(name, None)
-        if not opened:
-            self._runs.pop(folder, None)
-
-
-def signature_of(path: Path) -> Signature | None:
-    """Return the signature of a file now; None if it does not exist."""
-    try:
-        return _signature(os.lstat(path))
-    except OSError:
-        return None
-
-
-def _signature(about: os.stat_result) -> Signature:
-    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
-
-
-def open_run(path: Path, run: RunFile, own: bool = False) -> OpenRun:
-    """Map the rows of a run into memory. Raises CorruptCheckpointError if the file is not the run. `own`: this process
-    wrote it, so its content is not checked."""
-    try:
-        content, signature = _mapped(path, run)
-        _verify(path, run, content)
-        table = pa.ipc.open_file(content).read_all()
-    except (OSError, pa.ArrowInvalid) as error:
-        raise corrupt(path, reason(error) if isinstance(error, OSError) else str(error)) from error
-    if not own and (why := wrong_content(run, table)) is not None:
-        raise corrupt(path, why)
-    return OpenRun(path, table, signature)
-
-
-def _mapped(path: Path, run: RunFile) -> tuple[pa.Buffer, Signature]:
-    """Map the file and return its content and signature; its size must match the manifest."""
-    descriptor = open_plain(path)
-    try:
-        about = os.fstat(descriptor)
-        if about.st_size != run.size:
-            raise corrupt(path, f"it has {about.st_size} bytes, but the manifest says {run.size}")
-        return pa.py_buffer(mmap.mmap(descriptor, run.size, mmap.MAP_SHARED, mmap.PROT_READ)), _signature(about)
-    finally:
-        os.close(descriptor)
-
-
-def _verify(path: Path, run: RunFile, content: pa.Buffer) -> None:
-    if (found := xxhash.xxh3_64_hexdigest(content)) != run.checksum:
-        raise corrupt(path, f"its checksum is {found}, but the manifest says {run.checksum}")
 
 
 def corrupt(path: Path, detail: str) -> CorruptCheckpointError:

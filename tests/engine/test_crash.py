@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.engine.task.site.storing import Storage
+from penstock.engine.task.site.compacting import Compaction
 from penstock.storage.faults import FaultPoint, arm
 from penstock.testing.ways import Way
 from tests.support.amounts import random_cases
@@ -82,16 +82,16 @@ def test_death_in_a_compaction(
     point: FaultPoint, random: Random, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario = random_scenario(random, levels=1, size=60)  # rows of many epochs live together
-    rewritten = Storage._rewritten
+    merged = Compaction._merged
 
-    def armed(storage: Storage, *arguments: object) -> object:
+    def armed(compaction: Compaction, *arguments: object) -> object:
         arm(point)
-        return rewritten(storage, *arguments)  # type: ignore[arg-type]
+        return merged(compaction, *arguments)  # type: ignore[arg-type]
 
     way = Way(sites=1)  # one site has all runs, so that there are enough of them
-    monkeypatch.setattr(Storage, "_rewritten", armed)
+    monkeypatch.setattr(Compaction, "_merged", armed)
     assert run_until_death(scenario, place, way, Fault(point, 10**9)) == "epochs"
-    monkeypatch.setattr(Storage, "_rewritten", rewritten)
+    monkeypatch.setattr(Compaction, "_merged", merged)
     finish(scenario, place, another_way(random, way))
     assert_exact(scenario, place)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.engine.task.site.storing import cache_root
+from penstock.engine.task.site.access import cache_root
 from penstock.errors import CorruptCheckpointError, PenstockError
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
 from penstock.state.runs import HASH, TIME, RunFile, Slice
@@ -24,7 +24,8 @@ from penstock.storage.cache import cached_run
 from penstock.storage.cache import host as host_cache
 from penstock.storage.cache.host import Fetching, HostCache
 from penstock.storage.durable import staged_name
-from penstock.storage.run_files import OpenRuns, write_run
+from penstock.storage.open_runs import OpenRuns
+from penstock.storage.run_files import write_run
 
 ROWS = 16_000
 MOST = 1 << 30

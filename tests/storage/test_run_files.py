@@ -13,10 +13,11 @@ import xxhash
 from penstock.errors import CorruptCheckpointError
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
 from penstock.state.runs import HASH, TIME, RunFile, Slice
-from penstock.storage import run_files
+from penstock.storage import blocked_run, open_runs
 from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
+from penstock.storage.open_runs import OpenRuns
 from penstock.storage.run_content import BLOCK, is_sorted
-from penstock.storage.run_files import OpenRuns, write_run
+from penstock.storage.run_files import write_run
 
 
 def _rows(count: int = 50) -> pa.Table:
@@ -155,21 +156,21 @@ def test_what_this_process_has_written_is_looked_at_only_if_it_is_something_else
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = []
-    monkeypatch.setattr(run_files, "wrong_content", lambda run, rows: looked.append(run.checksum))
+    monkeypatch.setattr(blocked_run, "wrong_rows", lambda run, rows: looked.append(run.checksum))
     cache, run = OpenRuns(), write_run(tmp_path, "run", _rows())
     cache.wrote(tmp_path, run)
     cache.read(tmp_path, Slice(run, EVERYTHING))
     assert not looked
     cache.wrote(tmp_path, run)
-    other = _forged(tmp_path / "run", run, _written_as(_rows(49)))
+    other = _forged(tmp_path / "run", run, _written_as(_changed("v", pa.array(["another"] * 50))))
     cache.read(tmp_path, other)
     assert looked == [other.run.checksum]
 
 
 def test_what_was_written_is_not_remembered_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_files, "_MOST_WRITTEN", 2)
+    monkeypatch.setattr(open_runs, "_MOST_WRITTEN", 2)
     looked = []
-    monkeypatch.setattr(run_files, "wrong_content", lambda run, rows: looked.append(run.name))
+    monkeypatch.setattr(blocked_run, "wrong_rows", lambda run, rows: looked.append(run.name))
     cache, runs = OpenRuns(), [write_run(tmp_path, name, _rows()) for name in ("a", "b", "c")]
     for run in runs:
         cache.wrote(tmp_path, run)

@@ -27,7 +27,7 @@ from penstock.checkpoint.store import KEPT_MANIFESTS
 from penstock.connectors.source import BAD_ROWS_SCHEMA
 from penstock.engine.driver.executor import Executor
 from penstock.engine.driver.outputs import late_outputs
-from penstock.engine.task.site.storing import HOSTS, OPEN_RUNS
+from penstock.engine.task.site.access import HOSTS, OPEN_RUNS
 from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.errors import StorageError
 from penstock.operators.arrange import hashes_of

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import penstock as ps
 from penstock.engine.driver.loop import EpochLoop
+from penstock.engine.task.site.compacting import Compaction
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.operators.protocol import Operator
 from penstock.state.model import SiteState, least
@@ -108,7 +109,7 @@ def _looked_through(
     storage: Storage, operator: Operator, state: SiteState, port: int, slices: list[Slice]
 ) -> list[Slice]:
     below = operator.expired_below(port, least(state.marks, operator.tracks))
-    return storage.compacted(slices, port, below, operator.span(port), operator.combine, lambda: True)
+    return Compaction(storage, port, operator.combine, below, operator.span(port), lambda: True).run(slices)
 
 
 if __name__ == "__main__":

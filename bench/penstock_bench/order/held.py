@@ -19,7 +19,7 @@ from penstock.operators.reorder import Reorder
 from penstock.plan.program import Program
 from penstock.state.model import Manifest, SiteState, least
 from penstock.state.runs import Slice
-from penstock.storage.run_files import OpenRuns
+from penstock.storage.open_runs import OpenRuns
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,14 @@ class EpochPlanner:
     def limits(self, idle_seconds: float) -> WorkLimits:
         """Return the bounds on the work of a site in an epoch with so many idle seconds."""
         s = self.settings
-        return WorkLimits(s.item_rows, s.items, s.deadline_seconds, self.flushing, idle_seconds, s.buffer_rows)
+        return WorkLimits(
+            item_rows=s.item_rows,
+            items=s.items,
+            seconds=s.deadline_seconds,
+            flushing=self.flushing,
+            idle_seconds=idle_seconds,
+            buffer_rows=s.buffer_rows,
+        )
 
     def ahead(self, job: EpochJob, intake: Intake) -> EpochJob:
         """Return what routing needs of the epoch after `job`, whose input is `intake`, while `job` is still running."""

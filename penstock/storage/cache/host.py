@@ -19,11 +19,13 @@ from typing import Protocol
 import pyarrow as pa
 import xxhash
 
-from penstock.errors import PenstockError, StorageError
-from penstock.state.runs import HASH, Slice
-from penstock.storage.cache.cached_run import HAVE, SOME, Breathe, CachedRun, PartialRun, WholeRun, cached_run
+from penstock.errors import CorruptCheckpointError, PenstockError, StorageError
+from penstock.state.hash_ranges import Hashes
+from penstock.state.runs import Slice
+from penstock.storage.cache.cached_run import HAVE, SOME, Breathe, CachedRun, PartialRun, cached_run
 from penstock.storage.durable import epoch_of_name, make_private_folder, open_plain
-from penstock.storage.run_files import open_run, write_all
+from penstock.storage.open_runs import MappedRun
+from penstock.storage.run_files import write_all
 
 _NEW = ".new"
 
@@ -50,13 +52,32 @@ class HostCache:
 
     def is_here(self, piece: Slice) -> bool:
         """Return whether the rows of a slice can be read at once."""
-        return not self._cached(piece).wanting(piece.range)
+        return self._present(piece) is not None
 
     def read(self, piece: Slice) -> pa.Table | None:
         """Return the rows of a slice without copying; None if some are not present. A table in use stays valid even if
         its run is evicted."""
+        return None if (run := self._present(piece)) is None else run.rows(piece.range)
+
+    def hashes(self, piece: Slice) -> Hashes | None:
+        """Return the hashes of a slice's rows; None if some rows are not present."""
+        return None if (run := self._present(piece)) is None else run.hashes(piece.range)
+
+    def size(self, piece: Slice) -> int | None:
+        """Return the bytes of a slice's rows; None if some rows are not present."""
+        return None if (run := self._present(piece)) is None else run.size(piece.range)
+
+    def _present(self, piece: Slice) -> CachedRun | None:
+        """Return the open run of a slice if its rows are present. A damaged copy is deleted, to be fetched again."""
         run = self._cached(piece)
-        return None if run.wanting(piece.range) else run.table[piece.range.rows(run.table.column(HASH).to_numpy())]
+        try:
+            return run if run.is_here(piece.range) else None
+        except CorruptCheckpointError:
+            if isinstance(run, PartialRun) or run.path.parent != self._folder:
+                raise
+            run.path.unlink(missing_ok=True)
+            self._runs.pop(piece.run.name, None)
+            return None
 
     def _cached(self, piece: Slice) -> CachedRun:
         """Return the open run of a slice; opens it again if the file was changed."""
@@ -76,7 +97,7 @@ class HostCache:
 
     def _in_place(self, piece: Slice) -> CachedRun:
         """Open the run in the checkpoint."""
-        return WholeRun(open_run(self._origin / piece.run.name, piece.run))
+        return MappedRun(self._origin / piece.run.name, piece.run)
 
     # -- filling -------------------------------------------------------------------------------------------------
 

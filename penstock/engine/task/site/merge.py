@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from penstock.engine.task.exchange.branches import together
+from penstock.engine.task.site.compacting import Compaction
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, branch_name, producers_of
@@ -160,7 +161,7 @@ def release(
         for fresh in tables:
             parts.append(_below(fresh, upto))
             waiting += storage.write(port, _not_below(fresh, upto))
-        held += storage.compacted(waiting, port, _bound(upto), 0, _merged, may)
+        held += Compaction(storage, port, _merged, _bound(upto), 0, may).run(waiting)
         filled = [part for part in parts if part.num_rows]
         through.append((merged(filled, filled[0].schema),) if filled else ())
     return tuple(through), Held(tuple(held), upto)

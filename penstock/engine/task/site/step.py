@@ -14,9 +14,11 @@ import pyarrow as pa
 from penstock.balance.stats import SiteStatistics
 from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
+from penstock.engine.task.site.access import run_access
+from penstock.engine.task.site.compacting import Compaction
 from penstock.engine.task.site.loads import SiteStatisticsCollector
 from penstock.engine.task.site.merge import Arrived, Held, merge, release, site_marks, state_rows
-from penstock.engine.task.site.storing import RunSchemas, Storage, alive, of_port, run_access, spread_anew
+from penstock.engine.task.site.storing import RunSchemas, Storage, alive, of_port, spread_anew
 from penstock.engine.task.site.view import StateView, state_view
 from penstock.engine.task.site.working import AllMarks, Work
 from penstock.engine.wire.blob import Blob, Header
@@ -134,9 +136,8 @@ class _Step:
             new = [alive(rows, expired_below) for rows in new]
         rows = alive(operator.combine(port, new), expired_below)
         slices = of_port(self._state.slices, port) + self._storage.write(port, rows)
-        return self._storage.compacted(
-            slices, port, expired_below, operator.span(port), operator.combine, self._work.deadline.allows
-        )
+        span, may = operator.span(port), self._work.deadline.allows
+        return Compaction(self._storage, port, operator.combine, expired_below, span, may).run(slices)
 
     def _unworked(self, port: int, view: StateView) -> list[Slice]:
         """Return the slices of the rows in ranges that were not worked on: those pending before, and those that have

@@ -1,156 +1,32 @@
-"""Read and write state: read slices, write runs, and keep the number of runs small.
+"""Read and write state: read slices, and write runs.
 
 The query determines the columns that a run must have: those of state rows, or of rows in the form in which they are
 sent.
-
-A site reads its runs in place, or through the cache of its host.
 """
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.engine.task.exchange.branches import travelling
 from penstock.engine.task.exchange.steps import run_steps
-from penstock.engine.wire.job import EpochJob
+from penstock.engine.task.site.access import OPEN_RUNS, InPlace, RunAccess
 from penstock.operators.arrange import hashes_of, times_of
 from penstock.operators.protocol import Gridded, Stored
 from penstock.plan.program import ROW_NUMBER, Feed, Program, Subquery
 from penstock.state.hash_ranges import Hashes, HashRange
 from penstock.state.model import SiteState
-from penstock.state.runs import MOST_SLICES, RunFile, Slice, choose
-from penstock.storage.cache.host import Fetcher, Fetching, HostCache
+from penstock.state.runs import RunFile, Slice
 from penstock.storage.durable import Sync, staged_name, sync_file
-from penstock.storage.run_files import Copy, OpenRuns, corrupt, write_run
+from penstock.storage.run_files import corrupt, write_run
 
-EXECUTOR = "executor"  # instead of a folder: a cache in the folder that Spark gives to each executor
-_SPARKS_FOLDERS = "SPARK_LOCAL_DIRS"  # set by Spark for its Python workers: the folders of their executor
-OPEN_RUNS = OpenRuns()  # one per process: a reused worker keeps its runs open
-
-
-class RunAccess(Protocol):
-    """Access to the runs that one site reads in one epoch."""
-
-    @property
-    def copy(self) -> Copy | None:
-        """Return the function that also gets the content of new runs, if any."""
-        ...
-
-    def is_here(self, piece: Slice) -> bool:
-        """Return whether a slice can be read without waiting."""
-        ...
-
-    def read(self, piece: Slice) -> pa.Table:
-        """Return the rows of a slice without a copy; wait until they are fetched if necessary."""
-        ...
-
-    def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
-        """Wait until the slices are fetched, for at most `seconds` (None: no limit)."""
-        ...
-
-    def brought(self) -> int:
-        """Return the bytes fetched for this site since the last call."""
-        ...
-
-    def keep_only(self, names: Collection[str]) -> None:
-        """Release all runs other than these: no state refers to them any more."""
-        ...
-
-
-@dataclass(frozen=True)
-class InPlace:
-    """Access to runs by mapping the files of the checkpoint into memory."""
-
-    folder: Path
-    copy: None = None
-
-    def is_here(self, piece: Slice) -> bool:
-        return True
-
-    def read(self, piece: Slice) -> pa.Table:
-        return OPEN_RUNS.read(self.folder, piece)
-
-    def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
-        """Return at once: all runs can be read."""
-
-    def brought(self) -> int:
-        return 0
-
-    def keep_only(self, names: Collection[str]) -> None:
-        OPEN_RUNS.keep_only(self.folder, names)
-
-
-@dataclass(frozen=True)
-class HostRuns:
-    """The cache of a host as this process sees it, for one checkpoint."""
-
-    cache: HostCache
-    fetcher: Fetcher
-
-
-class ThroughCache:
-    """Access to runs through the cache of the host. Slices that are not in the cache start being fetched on
-    construction."""
-
-    def __init__(self, host: HostRuns, site: str, epoch: int, slices: Sequence[Slice]) -> None:
-        self._cache, self._fetcher, self._epoch, self._slices = host.cache, host.fetcher, epoch, slices
-        self._cache.needs(site, epoch, slices)
-        self._fetcher.begin([piece for piece in slices if not self._cache.is_here(piece)])
-
-    @property
-    def copy(self) -> Copy:
-        return self._cache.put
-
-    def is_here(self, piece: Slice) -> bool:
-        return self._cache.is_here(piece)
-
-    def read(self, piece: Slice) -> pa.Table:
-        while (rows := self._cache.read(piece)) is None:
-            self._fetcher.begin([piece])
-            self._fetcher.wait([piece], None)
-        return rows
-
-    def wait(self, slices: Collection[Slice], seconds: float | None) -> None:
-        self._fetcher.wait(slices, seconds)
-
-    def brought(self) -> int:
-        return self._fetcher.brought(self._slices)
-
-    def keep_only(self, names: Collection[str]) -> None:
-        self._cache.keep_only(names, self._epoch)
-        self._fetcher.keep_only(names)
-
-
-HOSTS: dict[tuple[Path, Path], HostRuns] = {}  # by (cache folder, runs folder); one of each per process
-
-
-def cache_root(setting: str) -> Path | None:
-    """Return the folder that a setting names; None if runs are read from the checkpoint directly."""
-    if setting != EXECUTOR:
-        return Path(setting) if setting else None
-    folders = os.environ.get(_SPARKS_FOLDERS, "")
-    return Path(folders.split(",")[0]) / "penstock-runs" if folders else None
-
-
-def run_access(job: EpochJob, site: str, slices: Sequence[Slice]) -> RunAccess:
-    """Return the access for a site that needs these slices, which are fetched in the given order."""
-    root = cache_root(job.cache)
-    if root is None:
-        return InPlace(job.runs)
-    if (root, job.runs) not in HOSTS:
-        cache = HostCache(root, job.runs, job.cache_bytes)
-        HOSTS[root, job.runs] = HostRuns(cache, Fetching(cache.fetch))
-    return ThroughCache(HOSTS[root, job.runs], site, job.epoch, slices)
-
-
-Combine = Callable[[int, Sequence[pa.Table]], pa.Table]
+RUN_BYTES = 256 << 20  # the most bytes of a run, unless one row has more
 
 
 class Storage:
@@ -188,19 +64,28 @@ class Storage:
         """Return whether the rows of a slice can be read without waiting for a fetch."""
         return self._access.is_here(piece)
 
-    def rows_of(self, piece: Slice) -> int:
-        """Return the number of rows in a slice; waits for them to be fetched."""
-        return int(self.read(piece).num_rows)
+    def hashes(self, piece: Slice) -> Hashes:
+        """Return the hashes of a slice's rows; waits for them to be fetched."""
+        if (written := self._written.get(piece.run.name)) is not None:
+            return written[piece.range.rows(written)]
+        return self._access.hashes(piece)
 
     def hashes_here(self, piece: Slice) -> Hashes | None:
         """Return the hashes of a slice's rows; None if they have not been fetched yet."""
-        if (written := self._written.get(piece.run.name)) is not None:
-            return written[piece.range.rows(written)]
-        return hashes_of(self.read(piece)) if self.is_here(piece) else None
+        return self.hashes(piece) if piece.run.name in self._written or self.is_here(piece) else None
+
+    def rows_of(self, piece: Slice) -> int:
+        """Return the number of rows in a slice; waits for them to be fetched."""
+        return len(self.hashes(piece))
+
+    def size(self, piece: Slice) -> int:
+        """Return the bytes of a slice's rows; waits for them to be fetched."""
+        return self._access.size(piece)
 
     def may_have_rows(self, piece: Slice) -> bool:
         """Return whether a slice has rows, or has not been fetched yet."""
-        return not self.is_here(piece) or self.read(piece).num_rows > 0
+        hashes = self.hashes_here(piece)
+        return hashes is None or len(hashes) > 0
 
     def wait_for(self, slices: Collection[Slice], seconds: float | None) -> None:
         """Wait until the slices are fetched, for at most `seconds` (None: no limit)."""
@@ -215,39 +100,31 @@ class Storage:
         return Stored(self.read(piece), piece.run.min_time, piece.run.max_time)
 
     def write(self, port: int, rows: pa.Table) -> list[Slice]:
-        """Write sorted rows as a new run and return it as one slice; return nothing if there are no rows."""
-        if not rows.num_rows:
-            return []
+        """Write sorted rows as new runs and return each as one slice; nothing if there are no rows. A run has at most
+        about RUN_BYTES; only runs of one hash overlap."""
+        if rows.nbytes <= RUN_BYTES:
+            return [self._write(port, rows)] if rows.num_rows else []
+        hashes = hashes_of(rows)
+        middle = _border(hashes)
+        return self.write(port, rows[:middle]) + self.write(port, rows[middle:])
+
+    def _write(self, port: int, rows: pa.Table) -> Slice:
         name = staged_name(self._epoch, self._part, uuid.uuid4().hex, "arrow")
         run = write_run(self._folder, name, rows, port, self._access.copy, self._sync)
         OPEN_RUNS.wrote(self._folder, run)
         hashes = self._written[name] = hashes_of(rows)
-        return [Slice(run, HashRange(int(hashes[0]), int(hashes[-1]) + 1))]
-
-    def compacted(
-        self, slices: list[Slice], port: int, expired_below: int, span: int, combine: Combine, may: Callable[[], bool]
-    ) -> list[Slice]:
-        """Return the slices of one port without those that have expired, and with neighbours rewritten as one run.
-
-        Rewrites while `may` returns True, or while there are more than `MOST_SLICES` slices. Slices that have not been
-        fetched yet are not rewritten.
-        """
-        slices = [piece for piece in slices if piece.run.max_time >= expired_below]
-        for group in choose(slices, expired_below, span):
-            if not may() and len(slices) <= MOST_SLICES:
-                break
-            if not all(map(self.is_here, group)):
-                continue
-            rewritten = self._rewritten(group, port, expired_below, combine)
-            slices = [piece for piece in slices if piece not in group] + rewritten
-        return slices
-
-    def _rewritten(self, group: Sequence[Slice], port: int, expired_below: int, combine: Combine) -> list[Slice]:
-        return self.write(port, alive(combine(port, [self.read(piece) for piece in group]), expired_below))
+        return Slice(run, HashRange(int(hashes[0]), int(hashes[-1]) + 1))
 
     def keep_open(self, names: Collection[str]) -> None:
         """Release all runs other than these."""
         self._access.keep_only(names)
+
+
+def _border(hashes: Hashes) -> int:
+    """Return a row to cut sorted rows at, near the middle: one that begins a hash, unless all rows have the same."""
+    middle = len(hashes) // 2
+    first, end = (int(np.searchsorted(hashes, hashes[middle], side)) for side in ("left", "right"))
+    return first or (end if end < len(hashes) else middle)
 
 
 def alive(rows: pa.Table, expired_below: int) -> pa.Table:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.engine.task.site.cutting import PartLimits, SliceRows, SortedRows, TableRows, cut
 from penstock.engine.task.site.storing import Storage, of_port
-from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import Operator, Portion, ProbingOperator, Stored
 from penstock.progress.mark import Marks
 from penstock.state.hash_ranges import Hashes, HashRange
@@ -22,8 +21,7 @@ class StateView(ABC):
     """The state of a site during a step. `fresh[port]` are the state rows that have just arrived, in sorted tables; at
     most one table if the operator probes. What these rows are to the operator, the two kinds of views say.
 
-    Invariant: `_arrived[port]` are these tables with their hashes; `_pending` has the pending slices that have been
-    read so far, each read once.
+    Invariant: `_arrived[port]` are the rows of these tables; `_pending` has those of the pending slices that are here.
     """
 
     def __init__(
@@ -31,8 +29,8 @@ class StateView(ABC):
     ) -> None:
         self._storage, self._operator, self._state = storage, operator, state
         self.fresh = fresh
-        self._arrived = [[(rows, hashes_of(rows)) for rows in tables] for tables in fresh]
-        self._pending: dict[Slice, tuple[pa.Table, Hashes]] = {}
+        self._arrived = [list(map(TableRows, tables)) for tables in fresh]
+        self._pending: dict[Slice, SliceRows] = {}
 
     def least_times(self) -> tuple[int | None, ...]:
         """Return, for each port, the least time of any row that closing work could concern; None if there is no row."""
@@ -60,32 +58,32 @@ class StateView(ABC):
         """Return the slices that have not been fetched yet, pending ones first."""
         return [p for p in (*self._state.pending, *self._state.slices) if not self._storage.is_here(p)]
 
-    def cuts(self, part: HashRange, most_rows: int) -> Iterator[HashRange]:
-        """Yield the range cut into parts of at most `most_rows` rows that work goes through, but never within one
+    def cuts(self, part: HashRange, limits: PartLimits) -> Iterator[HashRange]:
+        """Yield the range cut into parts whose rows that work goes through keep the limits, but never within one
         hash."""
-        return cut(part, [_inside(hashes, part) for hashes in self._all_hashes()], most_rows)
+        return cut(part, self._all_waiting(), limits)
 
     @property
     def has_fresh(self) -> bool:
         """Return whether any rows have just arrived."""
         return any(rows.num_rows for tables in self.fresh for rows in tables)
 
-    def _all_hashes(self) -> Iterator[Hashes]:
-        return (hashes for port in range(self._operator.ports) for _, hashes in self._waiting(port))
+    def _all_waiting(self) -> list[SortedRows]:
+        return [rows for port in range(self._operator.ports) for rows in self._waiting(port)]
 
-    def _waiting(self, port: int) -> Iterator[tuple[pa.Table, Hashes]]:
-        """Yield all tables of rows pending work, with their hashes, except slices that have not been fetched yet."""
+    def _waiting(self, port: int) -> Iterator[SortedRows]:
+        """Yield all rows pending work, except those of slices that have not been fetched yet."""
         for piece in of_port(self._state.pending, port):
             if piece not in self._pending and self._storage.is_here(piece):
-                rows = self._storage.read(piece)
-                self._pending[piece] = (rows, hashes_of(rows))
+                self._pending[piece] = SliceRows(self._storage, piece)
             if piece in self._pending:
                 yield self._pending[piece]
         yield from self._arrived[port]
 
     def hashes_inside(self, ranges: Iterable[HashRange]) -> list[Hashes]:
         """Return the hashes of pending rows in some ranges, as sorted columns."""
-        return [_inside(hashes, part) for part in ranges for hashes in self._all_hashes()]
+        every = [rows.hashes for rows in self._all_waiting()]
+        return [hashes[part.rows(hashes)] for part in ranges for hashes in every]
 
     @abstractmethod
     def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:
@@ -96,12 +94,12 @@ class StateView(ABC):
 
     def unworked(self, port: int, ranges: Iterable[HashRange]) -> list[pa.Table]:
         """Return the rows of some ranges that are pending work, as sorted tables."""
-        tables = list(self._waiting(port))
-        return [rows[part.rows(hashes)] for part in ranges for rows, hashes in tables]
+        waiting = list(self._waiting(port))
+        return [rows.inside(part) for part in ranges for rows in waiting]
 
     def fresh_inside(self, port: int, ranges: Iterable[HashRange]) -> pa.Table:
         """Return the rows of some ranges that have just arrived, in the order of the ranges."""
-        parts = [rows[part.rows(hashes)] for part in ranges for rows, hashes in self._arrived[port]]
+        parts = [rows.inside(part) for part in ranges for rows in self._arrived[port]]
         return pa.concat_tables([self._operator.state_schema(port).empty_table(), *parts])
 
 
@@ -110,13 +108,13 @@ class _ProbingView(StateView):
     through the pending rows and looks up only a few stored ones."""
 
     def has_unworked(self, part: HashRange) -> bool:
-        return any(len(_inside(hashes, part)) for hashes in self._all_hashes()) or any(
+        return any(map(len, self.hashes_inside([part]))) or any(
             not self._storage.is_here(piece) for piece in restrict(self._state.pending, [part])
         )
 
     def unworked_rows(self) -> int:
         away = sum(not self._storage.is_here(piece) for piece in self._state.pending)
-        return sum(map(len, self._all_hashes())) + away
+        return sum(len(rows.hashes) for rows in self._all_waiting()) + away
 
     def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:
         ports = range(self._operator.ports)
@@ -138,10 +136,9 @@ class _ClosingView(StateView):
     def unworked_rows(self) -> int:
         return 0
 
-    def cuts(self, part: HashRange, most_rows: int) -> Iterator[HashRange]:
-        columns = [_inside(hashes, part) for hashes in self._all_hashes()]
-        columns += [hashes_of(self._storage.read(piece)) for piece in restrict(self._state.slices, [part])]
-        return cut(part, columns, most_rows)
+    def cuts(self, part: HashRange, limits: PartLimits) -> Iterator[HashRange]:
+        stored = (SliceRows(self._storage, piece) for piece in restrict(self._state.slices, [part]))
+        return cut(part, [*self._all_waiting(), *stored], limits)
 
     def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:
         ports = range(self._operator.ports)
@@ -161,32 +158,3 @@ def state_view(
 def _as_stored(rows: pa.Table) -> Stored:
     bounds = pc.min_max(rows.column(TIME))
     return Stored(rows, bounds["min"].as_py(), bounds["max"].as_py())
-
-
-def _inside(hashes: Hashes, part: HashRange) -> Hashes:
-    return hashes[part.rows(hashes)]
-
-
-def cut(part: HashRange, columns: Sequence[Hashes], most_rows: int) -> Iterator[HashRange]:
-    """Yield the range in parts: no part is empty unless the whole range is, and none has more than `most_rows` rows
-    unless they have the same hash. `columns` are the hashes of the rows in the range, each sorted."""
-    filled = [hashes for hashes in columns if len(hashes)]
-    if sum(map(len, filled)) <= most_rows:
-        yield part
-        return
-    first, last = min(int(hashes[0]) for hashes in filled), max(int(hashes[-1]) for hashes in filled)
-    if first == last:
-        yield part
-        return
-    border = shortest_prefix(first, last)
-    places = [int(np.searchsorted(hashes, np.uint64(border))) for hashes in filled]
-    below = [hashes[:place] for hashes, place in zip(filled, places, strict=True)]
-    above = [hashes[place:] for hashes, place in zip(filled, places, strict=True)]
-    yield from cut(HashRange(part.low, border), below, most_rows)
-    yield from cut(HashRange(border, part.high), above, most_rows)
-
-
-def shortest_prefix(first: int, last: int) -> int:
-    """Return the number in (first, last] with the most trailing zero bits."""
-    low_bits = (first ^ last).bit_length() - 1
-    return last >> low_bits << low_bits

@@ -3,6 +3,7 @@ before the deadline, and which closings are deferred."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,14 +12,15 @@ import pyarrow as pa
 from penstock.balance.flushing import IDLE_SHARE, LAZY, LEAST_SHARE, Closing, at_least, pressing
 from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
+from penstock.engine.task.site.cutting import PartLimits
 from penstock.engine.task.site.storing import Storage
 from penstock.engine.task.site.view import StateView
 from penstock.engine.wire.job import WorkLimits
 from penstock.operators.protocol import ClosesWindows, Exploding, Explosion, Operator, Portion
 from penstock.progress.mark import Marks
-from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, apart, common, remaining
+from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, apart, coalesced, common, remaining
 from penstock.state.model import RangeMark, behind, moved_to, restricted
-from penstock.state.runs import Slice, restrict, united
+from penstock.state.runs import Slice, restrict
 
 AllMarks = tuple[RangeMark, ...]
 _IDLE_ITEM_ROWS = 32_768  # items for idle time are small: the clock is checked after each
@@ -93,12 +95,14 @@ class Work:
         """Do the work that is due in some sorted ranges, in which no work has been done yet. Return all marks, and the
         ranges that wait for the slices in `coming`."""
         inside = restricted(marks, ranges)
-        work = due_ranges(inside, upto, view, self._operator, united(coming), self._urgent, self.turn)
+        work = due_ranges(
+            inside, upto, view, self._operator, coalesced(piece.range for piece in coming), self._urgent, self.turn
+        )
         marks = moved_to(marks, _nothing_due(inside, work, upto), upto)
         ready = [due for due in work if not due.waits]
         plan = flush(ready, marks, upto, view, self._operator, self._limits)
         self.put_off += [due.range for due in plan.later]
-        marks = self._run_items(items(plan.now, view, self._limits.item_rows), marks, view, upto)
+        marks = self._run_items(items(plan.now, view, _part_limits(self._limits)), marks, view, upto)
         began = self._clock.monotonic()
         marks = self._run_items(_in_idle_time(plan.later, view, self._limits, self._clock), marks, view, upto)
         self.flushed += self._clock.monotonic() - began
@@ -188,7 +192,7 @@ def _in_idle_time(later: Iterable[DueRange], view: StateView, limits: WorkLimits
     if limits.flushing.mode != LAZY:
         return
     stop = clock.monotonic() + limits.idle_seconds
-    for item in items(later, view, min(_IDLE_ITEM_ROWS, limits.item_rows)):
+    for item in items(later, view, _part_limits(limits, _IDLE_ITEM_ROWS)):
         if clock.monotonic() >= stop:
             return
         yield item
@@ -237,10 +241,15 @@ def due_ranges(
     return sorted(work, key=lambda s: (rank.get(s.range.low, len(rank)), s.after, s.range.low < turn, s.range))
 
 
-def items(work: Iterable[DueRange], view: StateView, rows: int) -> Iterator[WorkItem]:
-    """Yield the work in items of at most about `rows` rows. Lazily: with a backlog, most items are not reached."""
+def _part_limits(limits: WorkLimits, most_rows: int = sys.maxsize) -> PartLimits:
+    """Return the limits of one item."""
+    return PartLimits(min(most_rows, limits.item_rows), limits.item_bytes)
+
+
+def items(work: Iterable[DueRange], view: StateView, limits: PartLimits) -> Iterator[WorkItem]:
+    """Yield the work in items within the limits. Lazily: with a backlog, most items are not reached."""
     ready = (due for due in work if not due.waits)
-    return (WorkItem(part, due.after) for due in ready for part in view.cuts(due.range, rows))
+    return (WorkItem(part, due.after) for due in ready for part in view.cuts(due.range, limits))
 
 
 def _nothing_due(marks: Iterable[RangeMark], work: Iterable[DueRange], upto: Marks) -> list[HashRange]:

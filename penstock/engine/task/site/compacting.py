@@ -1,0 +1,92 @@
+"""Compaction of the runs of a site: slices are merged by range of hashes, in pieces of bounded size.
+
+A piece is rewritten as one run. The slices keep the hashes outside of it, so compaction can stop after every piece and
+go on in a later epoch, and it needs no more memory than a piece takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from penstock.engine.task.site.cutting import PartLimits, SliceRows, cut
+from penstock.engine.task.site.storing import Storage, alive
+from penstock.state.compaction import MOST_SLICES, PIECE_BYTES, MergeRange, choose, most_slices
+from penstock.state.hash_ranges import HashRange, remaining
+from penstock.state.runs import Slice, restrict
+
+Combine = Callable[[int, Sequence[pa.Table]], pa.Table]
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """The compaction of one port. Rows with a time below `expired_below` are dropped; `span` is the lifetime of rows,
+    `combine` merges sorted tables of the port. A piece is started only while `may` returns True."""
+
+    storage: Storage
+    port: int
+    combine: Combine
+    expired_below: int
+    span: int
+    may: Callable[[], bool]
+
+    def run(self, slices: Sequence[Slice]) -> list[Slice]:
+        """Return the slices without those that have expired, and with neighbours rewritten as larger runs. Slices that
+        have not been fetched yet are not rewritten."""
+        current = [piece for piece in slices if piece.run.max_time >= self.expired_below]
+        urgent = most_slices(current) > MOST_SLICES  # then one piece is rewritten whatever the time
+        done: dict[Slice, list[HashRange]] = {}
+        written: list[Slice] = []
+        for merge, part in self._pieces(current):
+            if not (urgent or self.may()):
+                break
+            urgent = False
+            written += self._merged(list(restrict(merge.slices, [part])), part)
+            for piece in merge.slices:
+                done.setdefault(piece, []).append(part)
+        return [*self._left(current, done), *written]
+
+    def _pieces(self, slices: Sequence[Slice]) -> Iterator[tuple[MergeRange, HashRange]]:
+        """Yield what to merge, in parts of at most PIECE_BYTES unless all rows of a part have one hash."""
+        here = {piece: self.storage.rows_of(piece) for piece in slices if self.storage.is_here(piece)}
+        for merge in choose(here, self.expired_below, self.span):
+            sources = [SliceRows(self.storage, piece) for piece in merge.slices]
+            yield from ((merge, part) for part in cut(merge.range, sources, PartLimits(bytes=PIECE_BYTES)))
+
+    def _merged(self, pieces: Sequence[Slice], part: HashRange) -> list[Slice]:
+        """Write the rows of some slices as new runs, as slices of the whole part: so neighbours have a border in
+        common."""
+        written: list[Slice] = []
+        for batch in self._batches(pieces):
+            rows = self.combine(self.port, [self.storage.read(piece) for piece in batch])
+            written += self.storage.write(self.port, alive(rows, self.expired_below))
+        return [Slice(piece.run, part) for piece in written]
+
+    def _batches(self, pieces: Sequence[Slice]) -> Iterator[Sequence[Slice]]:
+        """Yield the slices together, or, if they are too large because of one hash, as many at a time as fit into
+        PIECE_BYTES."""
+        if pieces and sum(piece.run.size for piece in pieces) <= PIECE_BYTES:
+            yield pieces
+            return
+        batch, filled = list[Slice](), 0
+        for piece in pieces:
+            size = self.storage.size(piece)
+            if batch and filled + size > PIECE_BYTES:
+                yield batch
+                batch, filled = [], 0
+            batch.append(piece)
+            filled += size
+        if batch:
+            yield batch
+
+    def _left(self, slices: Sequence[Slice], done: Mapping[Slice, Sequence[HashRange]]) -> Iterator[Slice]:
+        """Yield the slices without the ranges in which they were rewritten, and without those that have no rows
+        left."""
+        for piece in slices:
+            if piece not in done:
+                yield piece
+                continue
+            rest = (Slice(piece.run, part) for part in remaining([piece.range], done[piece]))
+            yield from (part for part in rest if self.storage.rows_of(part))
