@@ -112,8 +112,9 @@ class MappedRun:
         """Compare the blocks that are wanting with their checksums, until none is."""
         while blocks := wanting():
             for block in blocks:
+                first, end = self._blocked.blocks.span(block)
+                RESIDENT.read(end - first)
                 if not self._blocked.matches(block):
-                    first, end = self._blocked.blocks.span(block)
                     raise corrupt(self.path, f"the bytes from {first} to {end} do not match their checksum")
                 self._blocked.have[block] = True
 

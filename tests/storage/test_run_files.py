@@ -213,3 +213,68 @@ def test_a_hash_out_of_order_is_seen_wherever_it_is(place: int) -> None:
     assert is_sorted(hashes), "equal hashes are in order"
     hashes[place - 1] += 1
     assert not is_sorted(hashes)
+
+
+def _large(rows: int = 200_000) -> pa.Table:
+    """Rows of several blocks."""
+    return _rows(rows)
+
+
+def _halves() -> tuple[HashRange, HashRange]:
+    return HashRange(0, HASH_END // 4), HashRange(3 * (HASH_END // 4), HASH_END)
+
+
+def test_only_the_blocks_that_are_read_are_verified(tmp_path: Path) -> None:
+    run = write_run(tmp_path, "run", _large())
+    low, high = _halves()
+    table = pa.ipc.open_file(pa.memory_map(str(tmp_path / "run"))).read_all()
+    values = table.column("v").chunk(0).buffers()[2]
+    with (tmp_path / "run").open("r+b") as file:  # damage a text of the rows in the upper half
+        at = (tmp_path / "run").read_bytes().index(bytes(values)[values.size * 9 // 10 :])
+        file.seek(at)
+        file.write(b"?" * 8)
+    cache = OpenRuns()
+    assert cache.read(tmp_path, Slice(run, low)).equals(_large()[low.rows(_large().column(HASH).to_numpy())])
+    assert len(cache.open(tmp_path, run).hashes(high)) > 10_000
+    with pytest.raises(CorruptCheckpointError, match="do not match their checksum"):
+        cache.read(tmp_path, Slice(run, high))
+
+
+def test_the_bytes_of_a_slice_are_known_without_reading_it(tmp_path: Path) -> None:
+    run, cache = write_run(tmp_path, "run", _large()), OpenRuns()
+    for part in (*_halves(), EVERYTHING, HashRange(5, 6)):
+        rows = _large()[part.rows(_large().column(HASH).to_numpy())]
+        assert cache.open(tmp_path, run).size(part) == rows.nbytes
+
+
+def test_pages_that_were_read_are_given_back(tmp_path: Path) -> None:
+    """What a process has read of its runs does not stay in its memory, and can be read again."""
+    rows = _rows(1_000_000)
+    run, cache = write_run(tmp_path, "run", rows), OpenRuns()
+    read = cache.read(tmp_path, Slice(run, EVERYTHING))
+    assert read.equals(rows)
+    assert _resident_of(tmp_path / "run") > run.size // 2
+    open_runs.RESIDENT.give_back()
+    assert _resident_of(tmp_path / "run") < run.size // 10
+    assert read.equals(rows)
+
+
+def test_pages_are_given_back_beyond_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, most = _rows(1_000_000), 0
+    run, cache = write_run(tmp_path, "run", rows), OpenRuns()
+    monkeypatch.setattr(open_runs.RESIDENT, "limit", run.size // 8)
+    parts = [HashRange(n * (HASH_END // 32), (n + 1) * (HASH_END // 32)) for n in range(32)]
+    for part in parts:
+        cache.read(tmp_path, Slice(run, part)).column("v").to_pylist()
+        most = max(most, _resident_of(tmp_path / "run"))
+    assert 0 < most < run.size // 2
+
+
+def _resident_of(path: Path) -> int:
+    """The bytes of a mapped file that are in the memory of this process."""
+    with open("/proc/self/smaps") as maps:
+        lines = iter(maps)
+        for line in lines:
+            if line.rstrip().endswith(str(path)):
+                return next(1024 * int(at.split()[1]) for at in lines if at.startswith("Rss:"))
+    return 0
