@@ -11,6 +11,8 @@ import msgspec
 
 from penstock.errors import ConfigError
 
+BYTES = "bytes"  # in the `extra` of a type's limits: its values are sizes
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -34,6 +36,11 @@ class Setting:
         return self.default is None
 
     @property
+    def is_size(self) -> bool:
+        """Return whether the values are sizes in bytes, which users may write with a unit."""
+        return any(BYTES in (meta.extra or {}) for meta in _metas(_value_type(self.type)))
+
+    @property
     def wanted(self) -> str:
         """Return which values the setting takes, for messages."""
         if get_origin(self.kind) is Literal:
@@ -44,6 +51,8 @@ class Setting:
         least, most = _limits(_value_type(self.type))
         if self.kind is float:
             return f'a span from {"1us" if least else "0s"} to {most / 3600:g}h, as in "2s"'
+        if self.is_size:
+            return f'a size from {least} to {most} bytes, as in "2GB"'
         return f"a whole number from {least} to {most}"
 
     def check(self, value: object) -> None:

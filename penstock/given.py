@@ -18,7 +18,7 @@ from penstock.declared import Setting, declared
 from penstock.errors import ConfigError
 from penstock.option_text import read_settings
 from penstock.settings import Settings, setting_names, unknown_setting
-from penstock.units import span
+from penstock.units import size, span
 
 FILE = Path("penstock.toml")
 PREFIX = "PENSTOCK_"
@@ -88,6 +88,8 @@ def _held(one: Setting, value: object) -> object:
         raise ConfigError(f"the setting `{one.name}` cannot be {value!r}", hint=f"give it {one.wanted}")
     if one.kind is float:
         return span(str(value)) / 1e6
+    if one.is_size and isinstance(value, str):
+        return size(value)
     return span(value) if one.name == "max_lead" and isinstance(value, str) else value
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.declared import Setting, declared
 from penstock.errors import ConfigError, did_you_mean
 from penstock.settings import Settings
-from penstock.units import span
+from penstock.units import size, span
 
 Reader = Callable[[str], Any]
 
@@ -84,6 +84,8 @@ def setting_readers() -> dict[str, Reader]:
 def _setting_reader(one: Setting) -> Reader:
     if one.name == "max_lead":
         return _span_or_number
+    if one.is_size:
+        return size
     readers: dict[Any, Reader] = {int: whole_number, float: checked(time_span)}
     return readers.get(one.kind, str)
 

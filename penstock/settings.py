@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from penstock.declared import declared
+from penstock.declared import BYTES, declared
 from penstock.errors import ConfigError, did_you_mean
 from penstock.paths import local_path
 
@@ -41,7 +41,7 @@ _DAY = 86_400.0  # seconds
 
 _Sites: TypeAlias = Annotated[int, Meta(ge=1, le=MOST_SITES)]
 _Rows: TypeAlias = Annotated[int, Meta(ge=1, le=_MANY_ROWS)]
-_Bytes: TypeAlias = Annotated[int, Meta(ge=1, le=_MANY_BYTES)]
+_Bytes: TypeAlias = Annotated[int, Meta(ge=1, le=_MANY_BYTES, extra={BYTES: True})]
 _Length: TypeAlias = Annotated[float, Meta(ge=1e-6, le=_DAY)]  # seconds; users write a span
 Flush: TypeAlias = Literal["eager", "slow", "lazy"]
 Lateness: TypeAlias = Literal["window", "row"]
@@ -173,6 +173,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     round_seconds: Annotated[
         Annotated[float, Meta(ge=0.0, le=365 * _DAY)], _doc("how long a policy watches before it decides")
     ] = msgspec.field(default=5.0, name="round")
+    memory: Annotated[
+        _Bytes | None,
+        _doc(
+            "how much memory the rows and the state of a site may take, beyond what an idle worker needs; the rest "
+            "stays in files; None: half of the machine's, or of its control group's, for all sites together"
+        ),
+    ] = None
     state_bytes: Annotated[
         _Bytes | None,
         _doc(

@@ -1,4 +1,4 @@
-"""Units of time and spans: text such as "2s" or "1.5 h" to microseconds, and back."""
+"""Units of time and of memory: text such as "2s" or "1.5 h" to microseconds, and back; "2GB" to bytes."""
 
 from __future__ import annotations
 
@@ -58,3 +58,24 @@ def span_text(value: int, is_timestamp: bool) -> str:
         return str(value)
     short, unit = next((short, UNITS[name]) for short, name in _SHOWN if value % UNITS[name] == 0)
     return f"{value // unit}{short}"
+
+
+_SIZES: dict[str, int] = {"": 1, "B": 1}
+_SIZES |= {unit + end: base**n for n, unit in enumerate("KMGT", 1) for end, base in (("B", 1000), ("IB", 1024))}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
+
+
+def size(text: str | int) -> int:
+    """Return a number of bytes: "2GB", "512MiB", "1.5 TB"; a number without a unit counts bytes. Raises ConfigError for
+    other text."""
+    if isinstance(text, int):
+        return text
+    match = _SIZE.fullmatch(text.lower().replace("_", ""))
+    factor = _SIZES.get(match[2].upper()) if match else None
+    if match is None or factor is None:
+        raise ConfigError(
+            f"`{text}` is not a size",
+            detail="a size is a number of bytes, or a number and a unit",
+            hint='write it as "500MB", "2GB" or "1GiB"',
+        )
+    return round(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor

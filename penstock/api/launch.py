@@ -46,7 +46,7 @@ from penstock.plan.options import CompileOptions
 from penstock.scratch import scratch_folder
 from penstock.settings import INLINE, Settings, unknown_setting
 from penstock.storage.disk_errors import using_disks
-from penstock.units import span
+from penstock.units import size, span
 from penstock.user_code import name_of, raising
 
 HANDOFF_PACE = 0.02  # seconds; a source that pushes its rows sets the pace itself, so it is polled often
@@ -175,9 +175,12 @@ def _settings(options: Mapping[str, Any]) -> Settings:
 
 
 def _value(name: str, one: Setting, value: Any) -> Any:
-    """Return the value that the field of a setting holds: seconds for a length, a number for `max_lead`."""
+    """Return the value that the field of a setting holds: seconds for a length, bytes for a size, a number
+    for `max_lead`."""
     if one.kind is float and name != one.field and not (value is None and one.optional):
         return real_length(value, f"the setting `{name}`") / 1e6
+    if one.is_size and isinstance(value, str):
+        return size(value)
     return span(value) if name == "max_lead" and value is not None else value
 
 

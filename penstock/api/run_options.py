@@ -38,13 +38,14 @@ class SettingOptions(TypedDict, total=False):
     exchange: Exchange
     policy: str
     round: str | timedelta
-    state_bytes: int | None
+    memory: str | int | None
+    state_bytes: str | int | None
     least_sites: int
     most_sites: int | None
     hash_bits: int
     attempts_per_epoch: int
     cache: str
-    cache_bytes: int
+    cache_bytes: str | int
 
 
 class RunOptions(SettingOptions, total=False):

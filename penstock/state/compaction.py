@@ -23,7 +23,6 @@ ALIKE = 2  # a run is of similar density if it has at most this many times that 
 LEAST_DENSITY = 2000  # runs with fewer rows are alike: what they cost does not depend on their rows
 MOST_SLICES = 24  # above this number in a range, merge neighbours of any density
 FINEST = 1024  # parts of the hashes: slices whose borders differ by less are treated alike
-PIECE_BYTES = 64 << 20  # state that is merged at once, into one run
 
 
 @dataclass(frozen=True)
@@ -45,17 +44,19 @@ class _Piece:
     broad: bool
 
 
-def choose(rows_of: Mapping[Slice, int], expired_below: int, window: int) -> list[MergeRange]:
+def choose(rows_of: Mapping[Slice, int], expired_below: int, window: int, piece_bytes: int) -> list[MergeRange]:
     """Return what to merge, the ranges with most slices first. No slice is in two merges of one range.
 
     `rows_of` has the slices of a port and their rows. Rows below `expired_below` are dead. `window` is the length of
-    the operator's window, in the unit of the times.
+    the operator's window, in the unit of the times. A merge is rewritten as runs of about `piece_bytes` each.
     """
     if not rows_of:
         return []
     alive_span = max(s.run.max_time for s in rows_of) - expired_below
     limit, width = max(window, alive_span) // 2, _width(rows_of)
-    pieces = [_piece(s, rows, width, expired_below, limit) for s, rows in rows_of.items() if not _is_full(s)]
+    pieces = [
+        _piece(s, rows, width, expired_below, limit) for s, rows in rows_of.items() if not _is_full(s, piece_bytes)
+    ]
     merges = [merge for column in _columns(pieces) for merge in _of_column(column, limit)]
     chosen = sorted(_joined(merges), key=lambda merge: -len(merge.slices))
     taken = {s for merge in chosen for s in merge.slices}
@@ -78,9 +79,9 @@ def _width(slices: Iterable[Slice]) -> int:
     return sum(part.high - part.low for part in coalesced(s.range for s in slices))
 
 
-def _is_full(piece: Slice) -> bool:
+def _is_full(piece: Slice, piece_bytes: int) -> bool:
     """Return whether a slice has one hash only, and so many bytes that merging it would not make fewer runs."""
-    return piece.range.high - piece.range.low == 1 and piece.run.size >= PIECE_BYTES // 2
+    return piece.range.high - piece.range.low == 1 and piece.run.size >= piece_bytes // 2
 
 
 def _piece(piece: Slice, rows: int, width: int, expired_below: int, limit: int) -> _Piece:

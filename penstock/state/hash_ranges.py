@@ -81,6 +81,11 @@ def coalesced(ranges: Iterable[HashRange]) -> list[HashRange]:
     return found
 
 
+def hull(ranges: Sequence[HashRange]) -> HashRange:
+    """Return the shortest range that contains all of these; all hashes if there are none."""
+    return HashRange(min(part.low for part in ranges), max(part.high for part in ranges)) if ranges else EVERYTHING
+
+
 def common(some: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashRange]:
     """Return the intersection of two sets of ranges. Each must be sorted and without overlap."""
     found: list[HashRange] = []

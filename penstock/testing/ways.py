@@ -19,6 +19,7 @@ class Way:
     hash_bits: int = 64
     flush: str = "eager"
     max_delay: int = 1
+    memory: int | None = None
 
     def settings(self) -> dict[str, Any]:
         """Return the settings as options of `start`."""
@@ -43,4 +44,5 @@ def random_way(random: Random) -> Way:
         hash_bits=random.choice([64, 64, 8, 0]),
         flush=random.choice([*["eager"] * 4, "slow", "lazy"]),  # the other two make small queries three times as slow
         max_delay=random.choice([1, 2, 5]),
+        memory=random.choice([None, None, 1, 2_000, 50_000]),
     )

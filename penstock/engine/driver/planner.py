@@ -86,6 +86,7 @@ class EpochPlanner:
             flushing=self.flushing,
             idle_seconds=idle_seconds,
             buffer_rows=s.buffer_rows,
+            memory=s.memory or 0,
         )
 
     def ahead(self, job: EpochJob, intake: Intake) -> EpochJob:

@@ -34,19 +34,19 @@ class Output:
 class WorkLimits:
     """Bounds on the work of a site in an epoch.
 
-    A site runs items of at most `item_rows` rows and `item_bytes` bytes until `seconds` have passed or `items` are
-    done, whichever comes first (None: no such limit), but at least one item. Of the work that `flushing` allows to
-    defer, a lazy site does as much as fits into `idle_seconds`. A site never leaves more than `buffer_rows` rows
-    pending, whatever the other limits (None: no bound).
+    A site uses at most `memory` bytes (0: a share of its machine's). It runs items of at most `item_rows` rows until
+    `seconds` have passed or `items` are done, whichever comes first (None: no such limit), but at least one item. Of
+    the work that `flushing` allows to defer, a lazy site does as much as fits into `idle_seconds`. A site never leaves
+    more than `buffer_rows` rows pending, whatever the other limits (None: no bound).
     """
 
     item_rows: int = 1_000_000
-    item_bytes: int = 256 << 20
     items: int | None = None
     seconds: float | None = None
     flushing: Flushing = EAGERLY
     idle_seconds: float = 0.0
     buffer_rows: int | None = None
+    memory: int = 0
 
 
 @dataclass(frozen=True)

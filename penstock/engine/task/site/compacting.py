@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.engine.task.site.cutting import PartLimits, SliceRows, cut
+from penstock.engine.task.site.cutting import PartLimits, SliceRows, batches, cut
 from penstock.engine.task.site.storing import Storage, alive
-from penstock.state.compaction import MOST_SLICES, PIECE_BYTES, MergeRange, choose, most_slices
+from penstock.state.compaction import MOST_SLICES, MergeRange, choose, most_slices
 from penstock.state.hash_ranges import HashRange, remaining
 from penstock.state.runs import Slice, restrict
 
@@ -49,37 +49,21 @@ class Compaction:
         return [*self._left(current, done), *written]
 
     def _pieces(self, slices: Sequence[Slice]) -> Iterator[tuple[MergeRange, HashRange]]:
-        """Yield what to merge, in parts of at most PIECE_BYTES unless all rows of a part have one hash."""
+        """Yield what to merge, in parts of a piece's size unless all rows of a part have one hash."""
         here = {piece: self.storage.rows_of(piece) for piece in slices if self.storage.is_here(piece)}
-        for merge in choose(here, self.expired_below, self.span):
+        for merge in choose(here, self.expired_below, self.span, self.storage.budget.piece):
             sources = [SliceRows(self.storage, piece) for piece in merge.slices]
-            yield from ((merge, part) for part in cut(merge.range, sources, PartLimits(bytes=PIECE_BYTES)))
+            yield from (
+                (merge, part) for part in cut(merge.range, sources, PartLimits(bytes=self.storage.budget.piece))
+            )
 
     def _merged(self, pieces: Sequence[Slice], part: HashRange) -> list[Slice]:
-        """Write the rows of some slices as new runs, as slices of the whole part: so neighbours have a border in
-        common."""
+        """Write the rows of some slices, which are in a part of the hashes, as new runs."""
         written: list[Slice] = []
-        for batch in self._batches(pieces):
+        for batch in batches(pieces, [self.storage.size(piece) for piece in pieces], self.storage.budget.piece):
             rows = self.combine(self.port, [self.storage.read(piece) for piece in batch])
-            written += self.storage.write(self.port, alive(rows, self.expired_below))
-        return [Slice(piece.run, part) for piece in written]
-
-    def _batches(self, pieces: Sequence[Slice]) -> Iterator[Sequence[Slice]]:
-        """Yield the slices together, or, if they are too large because of one hash, as many at a time as fit into
-        PIECE_BYTES."""
-        if pieces and sum(piece.run.size for piece in pieces) <= PIECE_BYTES:
-            yield pieces
-            return
-        batch, filled = list[Slice](), 0
-        for piece in pieces:
-            size = self.storage.size(piece)
-            if batch and filled + size > PIECE_BYTES:
-                yield batch
-                batch, filled = [], 0
-            batch.append(piece)
-            filled += size
-        if batch:
-            yield batch
+            written += self.storage.write(self.port, alive(rows, self.expired_below), part)
+        return written
 
     def _left(self, slices: Sequence[Slice], done: Mapping[Slice, Sequence[HashRange]]) -> Iterator[Slice]:
         """Yield the slices without the ranges in which they were rewritten, and without those that have no rows

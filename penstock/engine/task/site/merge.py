@@ -4,20 +4,22 @@ holds rows back and releases them in time order, up to the low-water mark."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from penstock.engine.task.exchange.branches import together
 from penstock.engine.task.site.compacting import Compaction
+from penstock.engine.task.site.cutting import PartLimits, TableRows, batches, cut
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, branch_name, producers_of
 from penstock.operators.arrange import merged, times_of
-from penstock.operators.protocol import Copying, KeepsTimesApart
+from penstock.operators.protocol import Copying, KeepsTimesApart, Operator, ProbingOperator
 from penstock.plan.program import Feed, Subquery
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, Marks, advance, at, low_water_mark, stream_mark
 from penstock.state.directory import Directory
+from penstock.state.hash_ranges import EVERYTHING
 from penstock.state.model import SiteState
 from penstock.state.runs import Slice
 
@@ -27,6 +29,8 @@ class Arrived:
     """The blobs of an epoch, merged at a site. `rows[port]` are tables in the form in which rows are sent, each sorted;
     at most one table, unless the operator keeps times apart.
 
+    Of a port with more rows than fit into memory, all rows are in the slices `written` instead, as state rows.
+
     `read` maps each branch of a producer to the attempt that was read, or to several, joined by a plus sign, if blobs
     of more than one attempt arrived; the driver does not commit such an epoch.
     """
@@ -34,10 +38,11 @@ class Arrived:
     read: dict[str, str]
     rows: tuple[tuple[pa.Table, ...], ...]
     headers: tuple[Header, ...]
+    written: tuple[Slice, ...] = ()
 
 
-def merge(job: EpochJob, subquery: Subquery, site: int, blobs: Iterable[Blob]) -> Arrived:
-    """Merge the blobs of a site into one set of tables per port."""
+def merge(job: EpochJob, subquery: Subquery, site: int, blobs: Iterable[Blob], storage: Storage) -> Arrived:
+    """Merge the blobs of a site into one set of tables per port; write the rows of a port that has too many."""
     # Sorted, so that the result does not depend on the order of arrival.
     ordered = sorted(blobs, key=lambda blob: (blob.header.producer, blob.header.branch))
     read: dict[str, str] = {}
@@ -46,9 +51,39 @@ def merge(job: EpochJob, subquery: Subquery, site: int, blobs: Iterable[Blob]) -
         read[name] = f"{read[name]}+{attempt}" if name in read else attempt
     headers = tuple(blob.header for blob in ordered)
     tables = _tables_by_port(job, subquery, ordered, headers)
-    directory = job.directories[subquery.number]
+    directory, written = job.directories[subquery.number], list[Slice]()
+    for port, part in enumerate(tables):
+        if _may_overflow(subquery) and sum(table.nbytes for table in part) > storage.budget.arrivals:
+            written += _overflow(subquery, port, part, storage)
+            tables[port] = []
     rows = tuple(_received(subquery, port, part, directory, site) for port, part in enumerate(tables))
-    return Arrived(read, rows, headers)
+    return Arrived(read, rows, headers, tuple(written))
+
+
+def _may_overflow(subquery: Subquery) -> bool:
+    """Return whether rows can be written before they are worked on. The ordered merger writes what it holds itself; a
+    copying operator must see all rows."""
+    return not subquery.ordered and not isinstance(subquery.operator, Copying)
+
+
+def _overflow(subquery: Subquery, port: int, tables: Sequence[pa.Table], storage: Storage) -> list[Slice]:
+    """Write the rows of a port as state rows, in pieces that need little memory."""
+    sources = [TableRows(table) for table in tables if table.num_rows]
+    written: list[Slice] = []
+    for part in cut(EVERYTHING, sources, PartLimits(bytes=storage.budget.piece)):
+        inside = [rows for source in sources if (rows := source.inside(part)).num_rows]
+        for batch in batches(inside, [rows.nbytes for rows in inside], storage.budget.piece):
+            for rows in state_rows(subquery, port, [together(subquery, port, batch)]):
+                written += storage.write(port, rows)
+    return written
+
+
+def with_overflow(state: SiteState, operator: Operator, written: Sequence[Slice]) -> SiteState:
+    """Return the state with rows that were written on arrival: pending rows of an operator that probes, and otherwise
+    state at once."""
+    if isinstance(operator, ProbingOperator):
+        return replace(state, pending=(*state.pending, *written))
+    return replace(state, slices=(*state.slices, *written))
 
 
 def _received(

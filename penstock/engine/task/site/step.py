@@ -15,9 +15,11 @@ from penstock.balance.stats import SiteStatistics
 from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
 from penstock.engine.task.site.access import run_access
+from penstock.engine.task.site.budgets import budget_of, within_budget
 from penstock.engine.task.site.compacting import Compaction
+from penstock.engine.task.site.cutting import PartLimits
 from penstock.engine.task.site.loads import SiteStatisticsCollector
-from penstock.engine.task.site.merge import Arrived, Held, merge, release, site_marks, state_rows
+from penstock.engine.task.site.merge import Arrived, Held, merge, release, site_marks, state_rows, with_overflow
 from penstock.engine.task.site.storing import RunSchemas, Storage, alive, of_port, spread_anew
 from penstock.engine.task.site.view import StateView, state_view
 from penstock.engine.task.site.working import AllMarks, Work
@@ -26,7 +28,8 @@ from penstock.engine.wire.job import EpochJob, SiteReport, SiteResult, site_prod
 from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import Gridded, KeepsTimesApart, ProbingOperator
 from penstock.progress.mark import Marks, low_water_mark
-from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, remaining
+from penstock.state.compaction import most_slices
+from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, hull, remaining
 from penstock.state.model import SiteState, least
 from penstock.state.runs import Slice, about, restrict
 from penstock.storage.durable import BackgroundSync
@@ -53,7 +56,8 @@ class _Step:
         part = f"q{subquery}-s{site}"
         access = run_access(job, part, self._state.needed_slices())
         schemas = RunSchemas(job.program, self._subquery, self._state)
-        self._storage = Storage(job.runs, job.epoch, part, access, self._syncing.later, schemas.of)
+        budget, home = budget_of(job), hull(self._directory.ranges_of(site))
+        self._storage = Storage(job.runs, job.epoch, part, access, self._syncing.later, schemas.of, budget, home)
         self._watch = Stopwatch(clock)
         if subquery in job.regridded and isinstance(self._operator, Gridded):
             self._state = spread_anew(self._storage, self._operator, self._state, self._directory.ranges_of(site))
@@ -66,12 +70,14 @@ class _Step:
     def run(self, blobs: Iterable[Blob]) -> SiteResult:
         """Run the step. It does not wait until its files are durable."""
         watch = self._watch
-        arrived = merge(self._job, self._subquery, self._site, blobs)
+        arrived = merge(self._job, self._subquery, self._site, blobs, self._storage)
         upto = site_marks(self._job, self._subquery, arrived.headers)
         reach(FaultPoint.SITE_MERGED)
         rows, held = self._let_through(arrived, upto)
         watch.lap("merge")
         fresh = [state_rows(self._subquery, port, part) for port, part in enumerate(rows)]
+        backlog_before, overflow = self._rows_of(self._state.pending), self._rows_of(arrived.written)
+        self._state = with_overflow(self._state, self._operator, arrived.written)
         view = state_view(self._storage, self._operator, self._state, fresh)
         marks = self._work.run(view, self._state.marks, upto)
         staged = self._branches.staged()
@@ -81,7 +87,8 @@ class _Step:
         watch.lap("keep")
         reach(FaultPoint.SITE_DONE)
         reached = least(marks, self._operator.tracks)
-        rows_in, backlog = sum(t.num_rows for tables in fresh for t in tables), self._rows_of(state.pending)
+        rows_in = overflow + sum(t.num_rows for tables in fresh for t in tables)
+        backlog = self._rows_of(state.pending)
         header = Header(self._producer, self._attempt, marks=self._operator.output_marks(reached))
         messages = tuple(self._branches.messages(header))
         watch.lap("exchange")
@@ -94,7 +101,7 @@ class _Step:
             state=state,
             staged=staged,
             rows_in=rows_in,
-            rows_done=self._rows_of(self._state.pending) + rows_in - backlog,
+            rows_done=backlog_before + rows_in - backlog,
             rows_out=self._branches.rows_out,
             items=self._work.deadline.done,
             pending=bool(self._work.left(marks, upto) or state.pending),
@@ -105,6 +112,7 @@ class _Step:
             flushed=self._work.flushed,
             explosions=tuple(self._work.explosions),
         )
+        within_budget(self._job, self._storage.budget)
         return SiteResult(messages, report, self._syncing.durable())
 
     def _let_through(self, arrived: Arrived, upto: Marks) -> tuple[Sequence[Sequence[pa.Table]], Held]:
@@ -135,22 +143,24 @@ class _Step:
         if isinstance(operator, KeepsTimesApart):
             new = [alive(rows, expired_below) for rows in new]
         rows = alive(operator.combine(port, new), expired_below)
-        slices = of_port(self._state.slices, port) + self._storage.write(port, rows)
+        slices = [*of_port(self._state.slices, port), *self._work.written[port], *self._storage.write(port, rows)]
         span, may = operator.span(port), self._work.deadline.allows
         return Compaction(self._storage, port, operator.combine, expired_below, span, may).run(slices)
 
     def _unworked(self, port: int, view: StateView) -> list[Slice]:
         """Return the slices of the rows in ranges that were not worked on: those pending before, and those that have
-        just arrived. Rewrites them as one run if there are too many slices."""
+        just arrived. Rewrites them if there are too many slices."""
         if not isinstance(self._operator, ProbingOperator):
             return []
         cells = self._directory.cells_of(self._site)
         undone = apart(remaining([EVERYTHING], self._work.done), cells)
         slices = of_port(self._state.pending, port)
         old = [piece for piece in restrict(slices, undone) if self._storage.may_have_rows(piece)]
-        if len(old) < MOST_PENDING + 2 * len(cells) or not all(map(self._storage.is_here, old)):
+        if most_slices(old) < MOST_PENDING + 2 * len(cells) or not all(map(self._storage.is_here, old)):
             return [*old, *self._written_apart(port, view.fresh_inside(port, undone), cells)]
-        return self._written_apart(port, self._operator.combine(port, view.unworked(port, undone)), cells)
+        parts = (part for one in undone for part in view.cuts(one, PartLimits(bytes=self._storage.budget.piece)))
+        tables = (self._operator.combine(port, view.unworked(port, [part])) for part in parts)
+        return [piece for rows in tables for piece in self._written_apart(port, rows, cells)]
 
     def _written_apart(self, port: int, rows: pa.Table, cells: Sequence[HashRange]) -> list[Slice]:
         """Write pending rows as a new run, in one slice per cell and per range between cells, without empty slices: the

@@ -20,18 +20,18 @@ from penstock.engine.task.site.access import OPEN_RUNS, InPlace, RunAccess
 from penstock.operators.arrange import hashes_of, times_of
 from penstock.operators.protocol import Gridded, Stored
 from penstock.plan.program import ROW_NUMBER, Feed, Program, Subquery
-from penstock.state.hash_ranges import Hashes, HashRange
+from penstock.state.budget import USUAL, Budget
+from penstock.state.hash_ranges import EVERYTHING, Hashes, HashRange, point
 from penstock.state.model import SiteState
 from penstock.state.runs import RunFile, Slice
 from penstock.storage.durable import Sync, staged_name, sync_file
 from penstock.storage.run_files import corrupt, write_run
 
-RUN_BYTES = 256 << 20  # the most bytes of a run, unless one row has more
-
 
 class Storage:
     """The runs of one site in one epoch. `part` makes the names of new runs unique among the sites of an epoch; `sync`
-    makes the runs durable; `schema_of` returns the columns that a run must have, if known."""
+    makes the runs durable; `schema_of` returns the columns that a run must have, if known. `budget` bounds the size of
+    runs. A new run is a slice of the range `home`, whichever of its hashes have rows: so slices have few borders."""
 
     def __init__(
         self,
@@ -41,7 +41,10 @@ class Storage:
         access: RunAccess | None = None,
         sync: Sync = sync_file,
         schema_of: Callable[[RunFile], pa.Schema | None] = lambda run: None,
+        budget: Budget = Budget(USUAL),  # noqa: B008 - a frozen value
+        home: HashRange = EVERYTHING,
     ) -> None:
+        self.budget, self._home = budget, home
         self._folder, self._epoch, self._part, self._sync = folder, epoch, part, sync
         self._access = access or InPlace(folder)
         self._schema_of, self._checked = schema_of, set[str]()
@@ -99,21 +102,26 @@ class Storage:
         """Return the rows of a slice with the bounds of their times."""
         return Stored(self.read(piece), piece.run.min_time, piece.run.max_time)
 
-    def write(self, port: int, rows: pa.Table) -> list[Slice]:
-        """Write sorted rows as new runs and return each as one slice; nothing if there are no rows. A run has at most
-        about RUN_BYTES; only runs of one hash overlap."""
-        if rows.nbytes <= RUN_BYTES:
-            return [self._write(port, rows)] if rows.num_rows else []
+    def write(self, port: int, rows: pa.Table, within: HashRange | None = None) -> list[Slice]:
+        """Write sorted rows as new runs, and return slices that together cover the range `within` (None: the home of
+        the site); nothing if there are no rows. A run is not larger than the budget allows; only runs of one hash
+        overlap."""
+        if not rows.num_rows:
+            return []
         hashes = hashes_of(rows)
-        middle = _border(hashes)
-        return self.write(port, rows[:middle]) + self.write(port, rows[middle:])
+        within = _covering(within or self._home, hashes)
+        if rows.num_rows == 1 or rows.nbytes <= self.budget.run:
+            return [self._write(port, rows, hashes, within)]
+        border = _border(hashes)
+        below, above = _parts(within, hashes, border)
+        return self.write(port, rows[:border], below) + self.write(port, rows[border:], above)
 
-    def _write(self, port: int, rows: pa.Table) -> Slice:
+    def _write(self, port: int, rows: pa.Table, hashes: Hashes, within: HashRange) -> Slice:
         name = staged_name(self._epoch, self._part, uuid.uuid4().hex, "arrow")
         run = write_run(self._folder, name, rows, port, self._access.copy, self._sync)
         OPEN_RUNS.wrote(self._folder, run)
-        hashes = self._written[name] = hashes_of(rows)
-        return Slice(run, HashRange(int(hashes[0]), int(hashes[-1]) + 1))
+        self._written[name] = hashes
+        return Slice(run, within)
 
     def keep_open(self, names: Collection[str]) -> None:
         """Release all runs other than these."""
@@ -125,6 +133,19 @@ def _border(hashes: Hashes) -> int:
     middle = len(hashes) // 2
     first, end = (int(np.searchsorted(hashes, hashes[middle], side)) for side in ("left", "right"))
     return first or (end if end < len(hashes) else middle)
+
+
+def _parts(within: HashRange, hashes: Hashes, border: int) -> tuple[HashRange, HashRange]:
+    """Return a range cut in two before the row `border`; twice the range of its hash if that has rows on both sides."""
+    at = int(hashes[border])
+    if at == int(hashes[border - 1]):
+        return point(at), point(at)
+    return HashRange(within.low, at), HashRange(at, within.high)
+
+
+def _covering(part: HashRange, hashes: Hashes) -> HashRange:
+    """Return the range, extended if rows lie outside of it."""
+    return HashRange(min(part.low, int(hashes[0])), max(part.high, int(hashes[-1]) + 1))
 
 
 def alive(rows: pa.Table, expired_below: int) -> pa.Table:

@@ -38,12 +38,13 @@ class Worked:
 class Work:
     """The work of a site in one epoch.
 
-    Invariant: `done` are the ranges of the items that were done, `worked` has the cost of each, and `kept[port]` the
-    state rows to keep from them. `put_off` are the ranges that were deferred on purpose, `flushed` is the seconds spent
-    on work that could have been deferred. `urgent` ranges come first. Of all other ranges with equal marks, those from
-    the hash `turn` on come first: it is the end of the last item, so that every range gets its turn even if marks do
-    not advance. `explosions` are keys found to have very many result rows: each waits for one epoch, so that it is
-    reported before it is worked on. `_unworked` is how many rows are pending work.
+    Invariant: `done` are the ranges of the items that were done, `worked` has the cost of each, and `kept[port]` and
+    the slices in `written[port]` have the state rows to keep from them. `put_off` are the ranges that were deferred on
+    purpose, `flushed` is the seconds spent on work that could have been deferred. `urgent` ranges come first. Of all
+    other ranges with equal marks, those from the hash `turn` on come first: it is the end of the last item, so that
+    every range gets its turn even if marks do not advance. `explosions` are keys found to have very many result rows:
+    each waits for one epoch, so that it is reported before it is worked on. `_unworked` is how many rows are pending
+    work.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ class Work:
         self.done: list[HashRange] = []
         self.worked: list[Worked] = []
         self.kept: list[list[pa.Table]] = [[] for _ in range(operator.ports)]
+        self.written: list[list[Slice]] = [[] for _ in range(operator.ports)]
+        self._kept_bytes = [0] * operator.ports
         self.put_off: list[HashRange] = []
         self.explosions: list[Explosion] = []
         self._told_keys, self._unworked = told_keys, 0
@@ -102,9 +105,10 @@ class Work:
         ready = [due for due in work if not due.waits]
         plan = flush(ready, marks, upto, view, self._operator, self._limits)
         self.put_off += [due.range for due in plan.later]
-        marks = self._run_items(items(plan.now, view, _part_limits(self._limits)), marks, view, upto)
+        marks = self._run_items(items(plan.now, view, self._item_limits()), marks, view, upto)
         began = self._clock.monotonic()
-        marks = self._run_items(_in_idle_time(plan.later, view, self._limits, self._clock), marks, view, upto)
+        idle = items(plan.later, view, self._item_limits(_IDLE_ITEM_ROWS))
+        marks = self._run_items(_in_idle_time(idle, self._limits, self._clock), marks, view, upto)
         self.flushed += self._clock.monotonic() - began
         self._watch.lap("work")
         return marks, sorted(due.range for due in work if due.waits)
@@ -122,6 +126,9 @@ class Work:
             done.append(item.range)
             self.deadline.done += 1
         return moved_to(marks, done, upto)
+
+    def _item_limits(self, most_rows: int = sys.maxsize) -> PartLimits:
+        return PartLimits(min(most_rows, self._limits.item_rows), self._storage.budget.item)
 
     @property
     def _overfull(self) -> bool:
@@ -148,12 +155,20 @@ class Work:
             output += results.num_rows
             self._branches.take(results)
             self._watch.lap("emit")
-        for kept, rows in zip(self.kept, done.keep, strict=True):
-            kept.append(rows)
+        for port, rows in enumerate(done.keep):
+            self._keep(port, rows)
         self.done.append(item.range)
         if item.range not in self._urgent:  # urgent items are out of turn: they must not move it
             self.turn = item.range.high % HASH_END
         self.worked.append(Worked(item.range, self._clock.monotonic() - began, output))
+
+    def _keep(self, port: int, rows: pa.Table) -> None:
+        """Keep state rows for the end of the step, or write all that are kept if they take too much memory."""
+        self.kept[port].append(rows)
+        self._kept_bytes[port] += rows.nbytes
+        if self._kept_bytes[port] > self._storage.budget.arrivals:
+            self.written[port] += self._storage.write(port, self._operator.combine(port, self.kept[port]))
+            self.kept[port], self._kept_bytes[port] = [], 0
 
 
 @dataclass(frozen=True)
@@ -187,12 +202,12 @@ def flush(
     )
 
 
-def _in_idle_time(later: Iterable[DueRange], view: StateView, limits: WorkLimits, clock: Clock) -> Iterator[WorkItem]:
-    """Yield deferred work in small items until the idle seconds have passed; nothing unless the site is lazy."""
+def _in_idle_time(later: Iterable[WorkItem], limits: WorkLimits, clock: Clock) -> Iterator[WorkItem]:
+    """Yield deferred work, in small items, until the idle seconds have passed; nothing unless the site is lazy."""
     if limits.flushing.mode != LAZY:
         return
     stop = clock.monotonic() + limits.idle_seconds
-    for item in items(later, view, _part_limits(limits, _IDLE_ITEM_ROWS)):
+    for item in later:
         if clock.monotonic() >= stop:
             return
         yield item
@@ -239,11 +254,6 @@ def due_ranges(
         found += [DueRange(part, m.marks, due, waits=True) for part in common(parts, away)]
     work = (s for s in found if s.due or view.has_unworked(s.range))
     return sorted(work, key=lambda s: (rank.get(s.range.low, len(rank)), s.after, s.range.low < turn, s.range))
-
-
-def _part_limits(limits: WorkLimits, most_rows: int = sys.maxsize) -> PartLimits:
-    """Return the limits of one item."""
-    return PartLimits(min(most_rows, limits.item_rows), limits.item_bytes)
 
 
 def items(work: Iterable[DueRange], view: StateView, limits: PartLimits) -> Iterator[WorkItem]:

@@ -1,0 +1,32 @@
+"""The memory of this process while its sites run: the budget of each, and pages that are given back beyond it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from penstock.engine.wire.job import EpochJob
+from penstock.state.budget import MEGABYTE, Budget, share_of
+from penstock.storage.memory import memory_limit, resident_bytes
+from penstock.storage.open_runs import RESIDENT
+
+BASE = 300 * MEGABYTE  # about what a worker takes without any rows
+
+
+def budget_of(job: EpochJob) -> Budget:
+    """Return the budget of a site, and let the mapped state of this process take what its sites may together."""
+    budget = Budget(job.limits.memory) if job.limits.memory else share_of(memory_limit(), job.width)
+    RESIDENT.limit = budget.pages * _sites_here(job)
+    return budget
+
+
+def within_budget(job: EpochJob, budget: Budget) -> None:
+    """Give freed memory and pages of mapped files back to the system if this process has more than its sites may use.
+    An allocator keeps freed memory for its next arrays, which is faster as long as there is enough."""
+    if resident_bytes() > BASE + budget.total * _sites_here(job):
+        RESIDENT.give_back()
+        pa.default_memory_pool().release_unused()
+
+
+def _sites_here(job: EpochJob) -> int:
+    """Return how many sites of one level run in this process; levels run one after another."""
+    return max((sum(state is not None for state in sites) for sites in job.sites), default=1)
