@@ -53,6 +53,16 @@ class Split(Protocol):
         ...
 
 
+@runtime_checkable
+class SizedSplit(Protocol):
+    """A split that knows how much memory its rows take."""
+
+    @property
+    def size(self) -> int:
+        """Return about how many bytes the rows take in memory, with all of their columns; 0 if it is not known."""
+        ...
+
+
 @dataclass(frozen=True)
 class Offer:
     """The splits that a source offers for an epoch.

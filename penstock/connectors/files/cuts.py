@@ -52,15 +52,16 @@ class FileCuts:
             if rows > room and (taken or not must):
                 break
             if rows > 0:  # skip an empty row group
-                taken.append(self._split(file, at, to, rows))
+                taken.append(self._split(file, at, to, rows, layout.size(at, to)))
             at, room = to, room - rows
         return taken, at
 
-    def _split(self, file: FileId, start: int, end: int, rows: int) -> FileSplit:
+    def _split(self, file: FileId, start: int, end: int, rows: int, size: int) -> FileSplit:
         format_ = self._format_of(file.path)
         if isinstance(format_, CsvFormat):
             format_ = format_.named(self._schema)
-        return FileSplit(FilePart(file, start, end), format_, self._schema, self._time, rows, self._substream_of(file))
+        part, substream = FilePart(file, start, end), self._substream_of(file)
+        return FileSplit(part, format_, self._schema, self._time, rows, substream, size)
 
     def layout(self, file: FileId) -> Layout:
         """Return the layout of the file; on first use its schema is checked."""

@@ -26,6 +26,10 @@ class Layout(Protocol):
         """Return the number of rows in the range; an estimate for text."""
         ...
 
+    def size(self, start: int, end: int) -> int:
+        """Return about how many bytes the rows of the range take in memory."""
+        ...
+
     @property
     def sequential(self) -> bool:
         """Return whether the file can only be read from its start, so that parallel splits do not pay off."""
@@ -34,9 +38,11 @@ class Layout(Protocol):
 
 @dataclass(frozen=True)
 class UnitLayout:
-    """A file of indivisible units (row groups, record batches) of known sizes. A position is the index of a unit."""
+    """A file of indivisible units (row groups, record batches) of known sizes. A position is the index of a unit.
+    `counts` are the rows of the units, `bytes_per_row` is the mean over the file."""
 
     counts: tuple[int, ...]
+    bytes_per_row: float = 0.0
 
     @property
     def sequential(self) -> bool:
@@ -58,6 +64,9 @@ class UnitLayout:
 
     def rows(self, start: int, end: int) -> int:
         return sum(self.counts[start:end])
+
+    def size(self, start: int, end: int) -> int:
+        return round(self.rows(start, end) * self.bytes_per_row)
 
 
 @dataclass(frozen=True)
@@ -81,3 +90,6 @@ class ByteLayout:
 
     def rows(self, start: int, end: int) -> int:
         return 0 if end <= start else max(1, round((end - start) / self.bytes_per_row))
+
+    def size(self, start: int, end: int) -> int:
+        return end - start

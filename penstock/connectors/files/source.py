@@ -215,7 +215,9 @@ class ParquetFormat:
 
     def layout(self, file: FileId) -> UnitLayout:
         footer = pq.read_metadata(arrow_file(file.path))
-        return UnitLayout(tuple(footer.row_group(i).num_rows for i in range(footer.num_row_groups)))
+        groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+        size = sum(group.total_byte_size for group in groups)
+        return UnitLayout(tuple(group.num_rows for group in groups), size / max(1, footer.num_rows))
 
     def read(self, part: FilePart, schema: pa.Schema, time: str) -> ReadResult:
         path = part.file.path
@@ -270,8 +272,9 @@ class ArrowFormat:
 
     def layout(self, file: FileId) -> UnitLayout:
         if _is_stream(file.path):
-            return UnitLayout((max(1, file.size // _STREAM_BYTES_PER_ROW),))
-        return UnitLayout(_batch_sizes(file.path))
+            return UnitLayout((max(1, file.size // _STREAM_BYTES_PER_ROW),), _STREAM_BYTES_PER_ROW)
+        rows = _batch_sizes(file.path)
+        return UnitLayout(rows, file.size / max(1, sum(rows)))
 
     def read(self, part: FilePart, schema: pa.Schema, time: str) -> ReadResult:
         path = part.file.path

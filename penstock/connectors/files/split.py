@@ -17,7 +17,8 @@ _PIECE = 16 << 20
 
 @dataclass(frozen=True)
 class FileSplit:
-    """A range of a file. Reading raises an error if the file has changed since it was listed."""
+    """A range of a file, whose rows take about `size` bytes. Reading raises an error if the file has changed since it
+    was listed."""
 
     part: FilePart
     format: FileFormat
@@ -25,6 +26,7 @@ class FileSplit:
     time: str
     rows: int
     substream: str
+    size: int = 0
 
     @property
     def where(self) -> str:

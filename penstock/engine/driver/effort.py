@@ -48,6 +48,12 @@ def _levels(reports: Reports) -> Iterable[list[SiteReport]]:
     return levels.values()
 
 
+def bytes_per_row(reports: Reports) -> float:
+    """Return the mean bytes of the rows that were read; 0 if there were none."""
+    routes = [report for report in reports if isinstance(report, RouteReport)]
+    return sum(route.bytes_read for route in routes) / max(1, sum(route.rows_read for route in routes))
+
+
 def largest_backlog(reports: Reports) -> int:
     """Return the number of pending rows at the site that has most of them."""
     return max((report.backlog for report in reports if isinstance(report, SiteReport)), default=0)

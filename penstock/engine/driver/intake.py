@@ -9,16 +9,20 @@ from dataclasses import dataclass, replace
 from penstock.balance.intake.admission import EPOCH_SECONDS, Admission, FixedAdmission
 from penstock.balance.intake.lead import LeadOfSource, SourceLead, lowest_marks, shares, substream_shares
 from penstock.clock import Clock
-from penstock.connectors.source import AcknowledgingReader, Offer, Reader, SubstreamReader
+from penstock.connectors.source import AcknowledgingReader, Offer, Reader, SizedSplit, SubstreamReader
 from penstock.engine.driver.commit import source_marks
-from penstock.engine.driver.effort import Reports, fastest_seconds, held_seconds, largest_backlog
+from penstock.engine.driver.effort import Reports, bytes_per_row, fastest_seconds, held_seconds, largest_backlog
 from penstock.engine.wire.job import RouteTask
 from penstock.plan.logical import Source
 from penstock.progress.idle import active_after, begun, floors, lull_mark
 from penstock.progress.mark import FINISHED, Mark, Slack
 from penstock.settings import Settings
+from penstock.state.budget import Budget, share_of
 from penstock.state.directory import Directory
 from penstock.state.model import SourceState
+from penstock.storage.memory import memory_limit
+
+_ASKED_AT_MOST = 3  # times in an epoch, if a source offers more bytes than fit into memory
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class SourceIntake:
         fixed = settings.rows_per_epoch
         self._admission = FixedAdmission(fixed) if fixed else Admission(settings.epoch_seconds or EPOCH_SECONDS)
         self._activity = begun(len(sources), clock.monotonic())
-        self._backlog = 0
+        self._backlog, self._bytes_per_row = 0, 0.0
         self.leads = tuple(
             LeadOfSource(mark, state.ended, clock=clock)
             for mark, state, clock in zip(source_marks(states), states, self._clocks, strict=True)
@@ -85,9 +89,14 @@ class SourceIntake:
         buffers."""
         marks, asked_at, system_time = source_marks(states), self._clock.monotonic(), int(self._clock.time() * 1e6)
         now = [self._reached(n, leads[n], marks[n], state) for n, state in enumerate(states)]
-        parts = shares(self._admissible(directories, on_the_way), now, self._settings.max_lead)
-        most = [self._shares_within(standing, part, now) for standing, part in zip(now, parts, strict=True)]
-        offers = tuple(map(_offer, self._readers, states, now, parts, most))
+        rows, room = self._admissible(directories, on_the_way), self._room(directories)
+        for _ in range(_ASKED_AT_MOST):
+            parts = shares(rows, now, self._settings.max_lead)
+            most = [self._shares_within(standing, part, now) for standing, part in zip(now, parts, strict=True)]
+            offers = tuple(map(_offer, self._readers, states, now, parts, most))
+            if rows == 1 or (size := _size(offers)) <= room:
+                break
+            rows = max(1, rows * room // size)
         splits = [(index, split) for index, offer in enumerate(offers) for split in offer.splits]
         return Intake(
             offers,
@@ -139,10 +148,19 @@ class SourceIntake:
     def _admissible(self, directories: Sequence[Directory], on_the_way: int) -> int:
         """Return how many rows the sources may give together so that they fit into the buffers of the sites."""
         capacity = self._settings.buffer_rows
+        fitting = max(1, int(self._room(directories) / max(1.0, self._bytes_per_row)))
         if not capacity:
-            return self._admission.rows
-        sites = min((directory.sites for directory in directories), default=1)
-        return self._admission.slowed((self._backlog + on_the_way / sites) / capacity, sites * capacity)
+            return min(fitting, self._admission.rows)
+        sites = _fewest_sites(directories)
+        slowed = self._admission.slowed((self._backlog + on_the_way / sites) / capacity, sites * capacity)
+        return min(fitting, slowed)
+
+    def _room(self, directories: Sequence[Directory]) -> int:
+        """Return how many bytes of rows an epoch may take in."""
+        widest = max((directory.sites for directory in directories), default=1)
+        memory = self._settings.memory
+        budget = Budget(memory) if memory else share_of(memory_limit(), widest)
+        return budget.arrivals * _fewest_sites(directories)
 
     def concluded(self, rows_in: int, seconds: float, reports: Reports) -> None:
         """Adapt the admission to the measurements of an epoch. If sites have buffers, a slow site does not slow down
@@ -151,12 +169,23 @@ class SourceIntake:
         cost = fastest_seconds(reports) if buffered else held
         self._admission = self._admission.after(rows_in, seconds, held, cost)
         self._backlog = largest_backlog(reports)
+        self._bytes_per_row = bytes_per_row(reports) or self._bytes_per_row
 
     def committed(self, states: Sequence[SourceState]) -> None:
         """Acknowledge the committed progress to the readers that want it."""
         for reader, state in zip(self._readers, states, strict=True):
             if isinstance(reader, AcknowledgingReader) and state.progress is not None:
                 reader.committed(state.progress)
+
+
+def _fewest_sites(directories: Sequence[Directory]) -> int:
+    return min((directory.sites for directory in directories), default=1)
+
+
+def _size(offers: Sequence[Offer]) -> int:
+    """Return the bytes of the offered rows, as far as sources know them."""
+    splits = (split for offer in offers for split in offer.splits)
+    return sum(split.size for split in splits if isinstance(split, SizedSplit))
 
 
 def _offer(reader: Reader, state: SourceState, standing: LeadOfSource, rows: int, most: Mapping[str, int]) -> Offer:

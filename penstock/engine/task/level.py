@@ -135,6 +135,7 @@ def route(job: EpochJob, task: RouteTask, clock: Clock) -> Iterator[Message]:
         numbered=reading.numbered,
         staged=staged,
         time=watch.task_time(),
+        bytes_read=reading.bytes,
     )
     yield Message(TO_DRIVER, report)
 
@@ -162,7 +163,7 @@ class SplitReading:
         self._producer = route_producer(task.ordinal)
         self._bad = writer_for(job, "bad", self._producer, BAD_ROWS_SCHEMA)
         self._seen = Seen(task.split.substream, task.ordinal, None, None)
-        self.rows = self.bad = self.numbered = self.places = 0
+        self.rows = self.bad = self.numbered = self.places = self.bytes = 0
 
     @property
     def seen(self) -> Seen:
@@ -173,6 +174,7 @@ class SplitReading:
         """Yield the rows of the split, table by table; bad rows are staged or raise an error."""
         for result in self._task.split.read(self._input.columns):
             self.rows += result.rows.num_rows
+            self.bytes += result.rows.nbytes
             if result.bad is not None:
                 self.rows += result.bad.num_rows
                 self._set_aside_bad(result.bad)

@@ -159,8 +159,8 @@ class EpochJob:
 
 @dataclass(frozen=True)
 class RouteReport:
-    """The result of reading a split. `rows_out` counts the rows written to the sink, `numbered` the row numbers
-    used."""
+    """The result of reading a split. `rows_out` counts the rows written to the sink, `numbered` the row numbers used;
+    the rows that were read took `bytes_read` bytes in memory."""
 
     producer: str
     attempt: str
@@ -173,6 +173,7 @@ class RouteReport:
     numbered: int
     staged: tuple[Staged, ...]
     time: TaskTime
+    bytes_read: int = 0
 
 
 @dataclass(frozen=True)
