@@ -107,6 +107,13 @@ class _ProbingView(StateView):
     """The view of an operator that probes: rows that have arrived, and those of earlier epochs, are pending. Work goes
     through the pending rows and looks up only a few stored ones."""
 
+    def cuts(self, part: HashRange, limits: PartLimits) -> Iterator[HashRange]:
+        """Yield parts that keep the limits, and whose stored rows fit into memory: work may look up any of them."""
+        pages = PartLimits(bytes=self._storage.budget.pages)
+        for within in super().cuts(part, limits):
+            stored = [SliceRows(self._storage, piece) for piece in restrict(self._state.slices, [within])]
+            yield from cut(within, stored, pages)
+
     def has_unworked(self, part: HashRange) -> bool:
         return any(map(len, self.hashes_inside([part]))) or any(
             not self._storage.is_here(piece) for piece in restrict(self._state.pending, [part])
