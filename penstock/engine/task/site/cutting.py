@@ -16,7 +16,7 @@ from penstock.state.hash_ranges import Hashes, HashRange
 from penstock.state.runs import Slice, restrict
 
 
-class SortedRows(Protocol):
+class RowsByHash(Protocol):
     """Rows sorted by hash, in memory or in a run."""
 
     @property
@@ -91,7 +91,7 @@ class PartLimits:
     bytes: int | None = None
 
 
-def cut(part: HashRange, sources: Sequence[SortedRows], limits: PartLimits) -> Iterator[HashRange]:
+def cut(part: HashRange, sources: Sequence[RowsByHash], limits: PartLimits) -> Iterator[HashRange]:
     """Yield the range in parts: no part is empty unless the whole range is, and none exceeds the limits unless its rows
     have the same hash."""
     if limits.bytes is not None and sum(source.most_bytes for source in sources) <= limits.bytes:
@@ -99,7 +99,7 @@ def cut(part: HashRange, sources: Sequence[SortedRows], limits: PartLimits) -> I
     return _cut(part, [(source, source.hashes[part.rows(source.hashes)]) for source in sources], limits)
 
 
-def _cut(part: HashRange, columns: Sequence[tuple[SortedRows, Hashes]], limits: PartLimits) -> Iterator[HashRange]:
+def _cut(part: HashRange, columns: Sequence[tuple[RowsByHash, Hashes]], limits: PartLimits) -> Iterator[HashRange]:
     filled = [(source, hashes) for source, hashes in columns if len(hashes)]
     if _fits(part, filled, limits):
         yield part
@@ -116,7 +116,7 @@ def _cut(part: HashRange, columns: Sequence[tuple[SortedRows, Hashes]], limits: 
     yield from _cut(HashRange(border, part.high), above, limits)
 
 
-def _fits(part: HashRange, columns: Sequence[tuple[SortedRows, Hashes]], limits: PartLimits) -> bool:
+def _fits(part: HashRange, columns: Sequence[tuple[RowsByHash, Hashes]], limits: PartLimits) -> bool:
     if limits.rows is not None and sum(len(hashes) for _, hashes in columns) > limits.rows:
         return False
     return limits.bytes is None or sum(source.size(part) for source, _ in columns) <= limits.bytes

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.task.site.cutting import PartLimits, SliceRows, SortedRows, TableRows, cut
+from penstock.engine.task.site.cutting import PartLimits, RowsByHash, SliceRows, TableRows, cut
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.operators.protocol import Operator, Portion, ProbingOperator, Stored
 from penstock.progress.mark import Marks
@@ -68,10 +68,10 @@ class StateView(ABC):
         """Return whether any rows have just arrived."""
         return any(rows.num_rows for tables in self.fresh for rows in tables)
 
-    def _all_waiting(self) -> list[SortedRows]:
+    def _all_waiting(self) -> list[RowsByHash]:
         return [rows for port in range(self._operator.ports) for rows in self._waiting(port)]
 
-    def _waiting(self, port: int) -> Iterator[SortedRows]:
+    def _waiting(self, port: int) -> Iterator[RowsByHash]:
         """Yield all rows pending work, except those of slices that have not been fetched yet."""
         for piece in of_port(self._state.pending, port):
             if piece not in self._pending and self._storage.is_here(piece):
