@@ -37,7 +37,7 @@ from tests.support.looping import looping
 from tests.support.queries.data import SECOND
 from tests.support.queries.operators import operator_queries
 from tests.support.schedules import random_change
-from tests.support.skew import random_change_of_keys, skewed_scenario
+from tests.support.skew import HOT, random_change_of_keys, skewed_scenario
 
 QUERIES = operator_queries(SECOND)
 
@@ -104,7 +104,7 @@ def test_output_is_counted_where_it_comes_from(name: str, counted: list[int], ra
 def change_something(loop: EpochLoop, random: Random, way: Way) -> None:
     number = random.randrange(len(loop.directories))
     directory, ports = loop.directories[number], loop.query.program.subqueries[number].operator.ports
-    of_keys = random_change_of_keys(random, directory, ports, random.randrange(10), way.hash_bits)
+    of_keys = random_change_of_keys(random, directory, ports, random.choice([HOT, HOT, 1]), way.hash_bits)
     loop.change(number, random.choice([of_keys, random_change(random, directory)]))
 
 

@@ -59,7 +59,7 @@ def rows_of(random: Random, rows: int, span: int = 40, nulls: bool = False) -> p
 
 def some_groups(random: Random) -> Directory:
     """One site with groups of any size."""
-    directory = uniform(1, 1)
+    directory = uniform(1, 4)
     for _ in range(random.choice([0, 3, 12])):
         directory = directory.split(random.choice([group for group in directory.groups if group.depth < 9]))
     return directory
