@@ -112,12 +112,11 @@ class SiteBorders:
         """Add to `total`, which has an entry for each group and then one for each cell, how many of the hashes
         `hashes[rows]` (None: `hashes`) each of them has. Both arrays must be ascending, and without hashes of other
         sites. So a group has all hashes up to the next group, except those of cells."""
-        if not len(hashes):
+        if not len(hashes if rows is None else rows):
             return
-        near = slice(
-            max(0, int(np.searchsorted(self.groups.first, hashes[0], side="right")) - 1),
-            int(np.searchsorted(self.groups.first, hashes[-1], side="right")),
-        )
+        ends = hashes[[0, -1]] if rows is None else hashes[rows[[0, -1]]]
+        places = np.searchsorted(self.groups.first, ends, side="right")
+        near = slice(max(0, int(places[0]) - 1), int(places[1]))  # all others have none
         begins = _places(np.searchsorted(hashes, self.groups.first[near]), rows)
         total[near] += np.diff(begins, append=len(hashes) if rows is None else len(rows))
         if len(self.cells):
