@@ -35,7 +35,8 @@ def figures_of(
     worked = counts / (1000 * speed[homes])
     busy = np.bincount(homes, weights=worked, minlength=directory.sites)
     waiting = _counts(pending, len(counts))
-    loads = Loads(
+    loads = replace(
+        Loads.none(len(counts)),
         rows=counts,
         heaviest=counts // 100 if heaviest is None else np.asarray(heaviest, np.int64),
         seconds=worked,
@@ -44,7 +45,7 @@ def figures_of(
         pending=waiting,
         last_used=np.where(counts > 0, 1, 0),
         done=counts,
-        output=counts * 1.0,
+        output=counts,
     )
     backlog = np.bincount(homes, weights=waiting, minlength=directory.sites)
     share = np.full(directory.sites, busy.max())

@@ -41,7 +41,7 @@ def epoch(
     count = len(directory.groups)
     usual = {"rows": 100, "heaviest": 1, "state_rows": 1000, "state_bytes": MEGABYTE, "pending": 0, "last_used": 1}
     columns = {name: np.asarray(stats.get(name, [value] * count), np.int64) for name, value in usual.items()}
-    loads = Loads(**columns, seconds=np.full(count, 0.1), done=columns["rows"], output=np.zeros(count))
+    loads = replace(Loads.none(count), **columns, seconds=np.full(count, 0.1), done=columns["rows"])
     sites = np.ones(directory.sites)
     return RoundStats(directory, 1, seconds, loads, sites * busy, sites, sites * 0)
 
@@ -96,10 +96,10 @@ def test_a_round_begins_anew_under_another_directory() -> None:
 
 
 def test_backlog_is_an_average_and_the_last_use_the_latest() -> None:
-    first, second = epoch(rows=[1, 0, 0, 5]), replace(epoch(rows=[1, 1, 0, 0]), backlog=np.array([6.0, 0.0]))
-    both = first.then(second).then(epoch(rows=[0, 0, 0, 0]))
+    first, second = epoch(last_used=[7, 0, 0, 7]), epoch(last_used=[8, 8, 0, 0])
+    both = first.then(replace(second, backlog=np.array([6.0, 0.0]))).then(epoch(last_used=[0, 0, 0, 0]))
     assert both.backlog.tolist() == [2.0, 0.0]
-    assert both.loads.last_used.tolist() == [2, 2, 1, 1]
+    assert both.loads.last_used.tolist() == [8, 8, 0, 7]
 
 
 def test_later_decisions_may_rely_on_earlier_ones() -> None:

@@ -96,10 +96,10 @@ class Subquery:
 
         return RoundStats(
             directory, 1, 1.0,
-            Loads(
-                rows=counts(came), heaviest=counts(came) // 50, seconds=groups(worked), state_rows=counts(came),
-                state_bytes=counts(came) * 64, pending=counts(self.pending), last_used=np.minimum(counts(came), 1),
-                done=counts(done), output=groups(done),
+            replace(
+                Loads.none(len(borders)), rows=counts(came), heaviest=counts(came) // 50, seconds=groups(worked), 
+                state_rows=counts(came), state_bytes=counts(came) * 64, pending=counts(self.pending),
+                last_used=np.minimum(counts(came), 1), done=counts(done), output=counts(done),
             ),
             np.minimum(busy, 1.0), np.ones(sites), np.bincount(homes, weights=self.pending, minlength=sites),
             capacity=self._capacity(),

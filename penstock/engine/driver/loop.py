@@ -173,7 +173,8 @@ class EpochLoop:
         if not job.collect_statistics:
             return self._adaptation.skip(passed)
         every, memory, rest = range(len(job.directories)), self._settings.state_bytes or 0, self.last.rest
-        self.stats = tuple(round_of(job, n, reports, passed, self.capacity(n), memory, rest) for n in every)
+        stats = tuple(round_of(job, n, reports, passed, self.capacity(n), memory, rest) for n in every)
+        self.stats = tuple(map(RoundStats.remembering, stats, self.stats)) if self.stats else stats
         self.watched, self.stats_epoch = False, job.epoch
         self._adaptation.observe(job.epoch, self.stats)
 

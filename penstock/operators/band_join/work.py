@@ -15,7 +15,7 @@ from penstock.operators.arrange import gathered, in_blocks, merged
 from penstock.operators.band_join.lifetimes import PRESERVED, Lifetimes
 from penstock.operators.band_join.match import Matcher
 from penstock.operators.band_join.pieces import Piece, fresh_piece, pieces_of, with_keys, without_keys
-from penstock.operators.protocol import Portion, WorkResult
+from penstock.operators.protocol import OutputCounts, Portion, WorkResult
 from penstock.progress.mark import MIN_TIME
 
 _ROWS = 1 << 18  # state rows scanned or gathered at a time
@@ -23,8 +23,8 @@ _ROWS = 1 << 18  # state rows scanned or gathered at a time
 
 @dataclass(frozen=True)
 class JoinWork:
-    """A join and one portion of its work. `schema` is that of the results; `payload[port]` are the result columns of a
-    port."""
+    """A join and one portion of its work. `schema` is that of the results, which are counted in `counts`;
+    `payload[port]` are the result columns of a port."""
 
     kind: str
     matcher: Matcher
@@ -32,6 +32,7 @@ class JoinWork:
     schema: pa.Schema
     payload: tuple[tuple[str, ...], ...]
     portion: Portion
+    counts: OutputCounts
 
     def done(self) -> WorkResult:
         """Return the results, computed lazily, and the fresh rows to keep."""
@@ -73,7 +74,9 @@ class JoinWork:
         ports before it, but only with the stored rows of the ports after it."""
         for port, piece in enumerate(self._fresh):
             others = [self._all(j) if j < port else self._stored[j] for j in range(len(self._fresh))]
-            for columns in self.matcher.combinations(port, piece, others):
+            for found in self.matcher.combinations(port, piece, others):
+                self.counts.add(found.block.hashes, found.positions)
+                columns = found.columns()
                 yield pa.table([columns[name] for name in self.schema.names], schema=self.schema)
 
     def _semi(self) -> Iterator[pa.Table]:
@@ -93,6 +96,7 @@ class JoinWork:
 
     def _table(self, port: int, piece: Piece) -> pa.Table:
         """Return state rows of one port as results, with nulls in the columns of the other port."""
+        self.counts.add(piece.hashes)
         given = {name: self.matcher.ports[port].column(piece, name) for name in self.payload[port]}
         columns = [given[f.name] if f.name in given else pa.nulls(len(piece), f.type) for f in self.schema]
         return pa.table(columns, schema=self.schema)
