@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +26,7 @@ ROW_BYTES = 80
 SLOWED = 0.43  # the speed that is left beside a process which takes 100 of every 150 microseconds
 EPOCH = 0.5  # seconds that an epoch aims at
 MB = 1_000_000
+CALM = 6  # rounds without a change in a row, after which a policy has settled
 Counts = npt.NDArray[np.int64]
 
 
@@ -41,11 +44,10 @@ class Cluster:
     fetch: float = 0.0
     noise: float = 0.01
 
-    @property
+    @cached_property
     def throughput(self) -> float:
         """Rows in a second, while nothing moves."""
-        work = self._of_sites(self.weights) * ROW_SECONDS / self.speeds
-        return float(1 / work.max())
+        return float(1 / (self._of_sites(self._shares) * ROW_SECONDS / self.speeds).max())
 
     @property
     def efficiency(self) -> float:
@@ -55,35 +57,49 @@ class Cluster:
     @property
     def held(self) -> FloatArray:
         """Bytes of state at each site."""
-        return self._of_sites(self.state)
+        return self._of_sites(self._state_of_groups)
 
-    def epoch(self, rng: np.random.Generator, before: Directory) -> RoundStats:
-        """One epoch, as the sites report it, the first one after `before` was the directory."""
-        shares = self._of_groups(self.weights)
-        rows = rng.poisson(shares * self.throughput * EPOCH)
-        homes, speeds = self.directory.home_of, self.speeds * rng.normal(1.0, self.noise, len(self.speeds))
-        seconds = rows * ROW_SECONDS / speeds[homes]
-        busy = np.bincount(homes, weights=seconds, minlength=len(speeds))
-        times = busy + self.fetched_after(before) * self.fetch
-        state = self._of_groups(self.state).astype(np.int64)
-        nothing = np.zeros(len(rows), np.int64)
+    @property
+    def possible(self) -> float:
+        """The part of what the sites could do that is possible where none may hold more than its memory. Every byte of
+        state has the same work."""
+        most = self.memory / float(self.state.sum()) if self.memory else 1.0
+        times = np.linspace(0.0, 1.0, 10_001) / self.speeds.min()  # the work of all sites is 1
+        done = np.minimum(np.outer(times, self.speeds), most).sum(axis=1)
+        return float(1 / (times[np.argmax(done >= 1 - 1e-9)] * self.speeds.sum()))
+
+    def epoch(self, rng: np.random.Generator, fetched: FloatArray) -> RoundStats:
+        """One epoch, as the driver passes it on, in which each site has `fetched` so many bytes."""
+        mean = self._shares * self.throughput * EPOCH
+        rows = np.rint(np.maximum(rng.normal(mean, np.sqrt(mean)), 0.0)).astype(np.int64)
+        speeds = self.speeds * rng.normal(1.0, self.noise, SITES)
+        seconds = rows * ROW_SECONDS / speeds[self.directory.home_of]
+        busy, state, none = self._of_sites(seconds), self._state_of_groups, np.zeros(len(rows), np.int64)
+        length = float((busy + fetched * self.fetch).max())
         loads = Loads(
-            rows=rows, heaviest=np.minimum(rows, rows // self._keys_of_groups() + 1), seconds=seconds,
-            state_rows=state // ROW_BYTES, state_bytes=state, pending=nothing, last_used=np.minimum(rows, 1), done=rows,
+            rows=rows, heaviest=np.minimum(rows, rows // self._keys_of_groups + 1), seconds=seconds,
+            state_rows=state // ROW_BYTES, state_bytes=state, pending=none, last_used=np.minimum(rows, 1), done=rows,
             output=rows * 1.0,
         )  # fmt: skip
-        share = np.full(len(busy), times.max())
-        return RoundStats(
-            self.directory, 1, float(times.max()), loads, busy, share, np.zeros(len(busy)), memory=self.memory
-        )
+        share = np.full(SITES, length)
+        return RoundStats(self.directory, 1, length, loads, busy, share, np.zeros(SITES), memory=self.memory)
 
     def fetched_after(self, before: Directory) -> FloatArray:
-        """The bytes that each site has to fetch because groups have moved."""
-        if before is self.directory:
-            return np.zeros(len(self.speeds))
+        """The bytes that each site has to fetch because groups have moved; none where they are read in place."""
+        if before is self.directory or not self.fetch:
+            return np.zeros(SITES)
         now, was = (_homes_of_keys(directory) for directory in (self.directory, before))
-        return np.bincount(now, weights=np.where(now != was, self.state, 0.0), minlength=len(self.speeds))
+        return np.bincount(now, weights=np.where(now != was, self.state, 0.0), minlength=SITES)
 
+    @cached_property
+    def _shares(self) -> FloatArray:
+        return self._of_groups(self.weights)
+
+    @cached_property
+    def _state_of_groups(self) -> Counts:
+        return np.rint(self._of_groups(self.state)).astype(np.int64)
+
+    @cached_property
     def _keys_of_groups(self) -> Counts:
         return np.asarray(1 << (KEY_BITS - self.directory.depths))
 
@@ -91,10 +107,8 @@ class Cluster:
         firsts = self.directory.lows >> np.uint64(64 - KEY_BITS)
         return np.asarray(np.add.reduceat(of_keys, firsts.astype(np.int64)))
 
-    def _of_sites(self, of_keys: FloatArray) -> FloatArray:
-        return np.bincount(
-            self.directory.home_of, weights=self._of_groups(of_keys), minlength=len(self.speeds)
-        ).astype(np.float64)
+    def _of_sites(self, of_groups: FloatArray | Counts) -> FloatArray:
+        return np.bincount(self.directory.home_of, weights=of_groups, minlength=SITES).astype(np.float64)
 
 
 def _homes_of_keys(directory: Directory) -> Counts:
@@ -121,15 +135,34 @@ def rounds(cluster: Cluster, settings: Settings, seed: int = 0) -> Iterator[Roun
     (controller,) = controllers(settings, 1)
     fetching = FetchTimes.assumed() if cluster.fetch else FetchTimes()
     while True:
-        stats = replace(cluster.epoch(rng, before), seconds_per_byte=fetching.seconds_per_byte)
-        fetched = float(cluster.fetched_after(before).sum())
-        fetching = fetching.after(fetched * cluster.fetch, int(fetched) if cluster.fetch else 0)
-        rows, seconds, before = rows + stats.rows_in, seconds + stats.seconds, cluster.directory
+        fetched, before = cluster.fetched_after(before), cluster.directory
+        stats = replace(cluster.epoch(rng, fetched), seconds_per_byte=fetching.seconds_per_byte)
+        fetching = fetching.after(float(fetched.sum()) * cluster.fetch, int(fetched.sum()))
+        rows, seconds = rows + stats.rows_in, seconds + stats.seconds
         controller = controller.observe(stats) if controller.wants_statistics else controller.skip(stats.seconds)
         if controller.due:
             controller, outcome = controller.decide()
             cluster = replace(cluster, directory=outcome.directory)
             yield Round(cluster, outcome, rows, seconds)
+
+
+def rate_without(cluster: Cluster, seconds: float, seed: int = 0) -> float:
+    """Rows per second if nothing moves for so long."""
+    rng, rows, passed = np.random.default_rng(seed), 0, 0.0
+    while passed < seconds:
+        stats = cluster.epoch(rng, np.zeros(SITES))
+        rows, passed = rows + stats.rows_in, passed + stats.seconds
+    return rows / passed
+
+
+def settled(cluster: Cluster, settings: Settings, most: int = 100, calm: int = CALM) -> list[Round]:
+    """The rounds until so many came in a row without a change; fails if that is not so after `most` rounds."""
+    found: list[Round] = []
+    for one in islice(rounds(cluster, settings), most):
+        found.append(one)
+        if len(found) >= calm and not any(known.outcome.accepted for known in found[-calm:]):
+            return found
+    raise AssertionError(f"still changing after {most} rounds")
 
 
 def flux_cluster(slowed: int, group_bytes: int = 800_000, groups_per_site: int = 64) -> Cluster:
@@ -140,5 +173,12 @@ def flux_cluster(slowed: int, group_bytes: int = 800_000, groups_per_site: int =
     return Cluster(directory, speeds, np.full(keys, 1 / keys), state)
 
 
-def settings_for(policy: str, **more: object) -> Settings:
+def crowded(cluster: Cluster, sites: int) -> Cluster:
+    """Half of the groups of some sites are at as many others, the first ones."""
+    old = cluster.directory
+    homes = (home - sites if sites <= home < 2 * sites and n % 2 else home for n, home in enumerate(old.homes))
+    return replace(cluster, directory=replace(old, homes=tuple(homes)))
+
+
+def under(policy: str, **more: object) -> Settings:
     return Settings(policy=policy, sites=SITES, **more)  # type: ignore[arg-type]
