@@ -111,8 +111,8 @@ class PlanLimits:
 class Leveller:
     """A greedy plan under construction. Invariant: `load` is the work of each site, of its pieces plus the `fixed` work
     passed in; `_state` and `_pending` are the bytes and pending rows of its pieces; `steps` lead from the initial
-    pieces to `pieces`; `_moves` of them are moves, which bring `_received` bytes to each site. `_free` caches, per donor
-    since the last split, the places of the groups it may give, most work first."""
+    pieces to `pieces`; `_moves` of them are moves, which bring `_received` bytes to each site. `_free` caches, per
+    donor since the last split, the places of the groups it may give, most work first."""
 
     def __init__(
         self, pieces: Pieces, speeds: FloatArray, prices: MoveCosts, limits: PlanLimits, fixed: FloatArray
@@ -205,8 +205,8 @@ class Leveller:
 
     def _give_fitting(self, donor: int, mine: IntArray, excess: float, least: float) -> bool:
         """Move the group that relieves the donor most after the cost of the move. Only groups with more work than
-        `least` that leave the receiver close to the ideal are considered. Whether its cost pays is not judged here: that
-        depends on the other moves of the plan. Returns False if there is none."""
+        `least` that leave the receiver close to the ideal are considered. Whether the cost pays is not judged here:
+        that depends on the other moves of the plan. Returns False if there is none."""
         work, room = self.pieces.work[mine], self._room
         mine = mine[(work > least) & (work <= room.max())]
         if not len(mine):

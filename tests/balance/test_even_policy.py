@@ -93,14 +93,10 @@ def test_a_group_whose_state_is_read_in_place_moves_however_much_it_is() -> None
     assert any(isinstance(decision.change, Move) for decision in made)
 
 
-def test_moves_to_many_sites_cost_no_more_than_those_to_one_of_them() -> None:
-    """Each of three sites would wait for ten seconds, at the same time; one of them for three times as long."""
-    rows, state = [4000] * 4 + [1000] * 12, [10**9] * 16
-    stats = figures_of(uniform(4, 4), rows, state_bytes=state, bytes_per_second=1e8)
-    assert sum(isinstance(decision.change, Move) for decision in EVEN.decide(stats)) >= 2
-    (bytes_of_one, of_three) = (np.asarray([0.0, *received]) for received in ((3e9, 0.0, 0.0), (1e9, 1e9, 1e9)))
-    costs = MoveCosts(rounds=1, seconds_per_move=0.0, seconds_per_byte=1e-8)
-    assert (costs.of_plan(3, bytes_of_one), costs.of_plan(3, of_three)) == (30.0, 10.0)
+def test_sites_that_fetch_at_the_same_time_wait_no_longer_than_one() -> None:
+    costs = MoveCosts(rounds=1, seconds_per_move=0.5, seconds_per_byte=1e-8)
+    assert costs.of_plan(3, np.asarray([0.0, 3e9, 0.0, 0.0])) == 31.5
+    assert costs.of_plan(3, np.asarray([0.0, 1e9, 1e9, 1e9])) == 11.5
 
 
 def test_of_groups_with_equal_work_the_one_with_least_state_moves() -> None:

@@ -156,9 +156,7 @@ def test_a_full_site_gives_also_if_that_saves_no_time() -> None:
 
 @pytest.mark.parametrize(("slowed", "memory"), [(4, 1000), (16, 1000), (24, 1000), (16, 820)])
 @pytest.mark.parametrize(("policy", "least"), [("even", 0.94), ("hybrid", 0.87)])
-def test_slow_sites_are_relieved_as_far_as_memory_has_room(
-    policy: str, least: float, slowed: int, memory: int
-) -> None:
+def test_slow_sites_are_relieved_as_far_as_memory_has_room(policy: str, least: float, slowed: int, memory: int) -> None:
     start = bounded(slowed, memory)
     found = settled(start, under(policy), most=150)
     end = found[-1].cluster

@@ -4,8 +4,8 @@ From one round it estimates the work of every group and the speed of every site,
 slowest site close to the ideal. It applies only what pays: the time saved over some rounds must exceed the time to move
 state, and the gain must exceed the noise of the measurement, so that groups do not move back and forth. A plan that is
 too long for one round is judged as a whole. A site that exceeds its memory gives state away whether that saves time or
-not. Hot keys are acted on at once. A slow site is acted on gradually: a disturbance may be over before a move helps, and buffers absorb
-it. A key that is too much for any one site is spread over several while it is that hot.
+not. Hot keys are acted on at once. A slow site is acted on gradually: a disturbance may be over before a move helps,
+and buffers absorb it. A key that is too much for any one site is spread over several while it is that hot.
 """
 
 from __future__ import annotations

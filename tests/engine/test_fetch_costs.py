@@ -9,7 +9,7 @@ import pytest
 
 from penstock.balance.stats import Loads, RoundStats
 from penstock.clock import TaskTime
-from penstock.engine.driver.fetching import Fetching
+from penstock.engine.driver.fetch_costs import FetchCosts
 from penstock.engine.wire.job import SiteReport
 from penstock.settings import Settings
 from penstock.state.directory import uniform
@@ -41,26 +41,26 @@ def stats(busy: list[float]) -> RoundStats:
     ],
 )
 def test_where_there_is_nothing_to_fetch_a_move_costs_nothing_by_the_byte(settings: Settings) -> None:
-    fetching = Fetching(settings)
-    assert fetching.seconds_per_byte == 0.0
-    fetching.observe([site(0, 1.0, 100 * MB)])  # the first copies of a cache that was empty
-    assert fetching.seconds_per_byte == 0.0
+    costs = FetchCosts(settings)
+    assert costs.seconds_per_byte == 0.0
+    costs.observe([site(0, 1.0, 100 * MB)])  # the first copies of a cache that was empty
+    assert costs.seconds_per_byte == 0.0
 
 
 @pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "local-cluster[2,1,1024]"])
 def test_what_is_assumed_at_first_gives_way_to_what_is_measured(master: str) -> None:
-    fetching = Fetching(Settings(master=master, cache="executor"))
-    assert fetching.seconds_per_byte == pytest.approx(1 / (100 * MB))
+    costs = FetchCosts(Settings(master=master, cache="executor"))
+    assert costs.seconds_per_byte == pytest.approx(1 / (100 * MB))
     for _ in range(60):
-        fetching.observe([site(0, 1.0, 10 * MB), site(1, 0.0, 10 * MB), site(2)])
-    assert fetching.seconds_per_byte == pytest.approx(1 / (20 * MB), rel=0.02)
-    fetching.observe([site(0), site(1)])
-    assert fetching.seconds_per_byte == pytest.approx(1 / (20 * MB), rel=0.02)
+        costs.observe([site(0, 1.0, 10 * MB), site(1, 0.0, 10 * MB), site(2)])
+    assert costs.seconds_per_byte == pytest.approx(1 / (20 * MB), rel=0.02)
+    costs.observe([site(0), site(1)])
+    assert costs.seconds_per_byte == pytest.approx(1 / (20 * MB), rel=0.02)
 
 
 def test_a_site_that_waits_for_state_is_not_busy() -> None:
     reports = [site(1, waited=1.5), site(0), site(0, waited=1.0, subquery=1)]
-    noted = Fetching(Settings(master="yarn", cache="executor")).noted(stats([2.0, 2.0]), 0, reports)
+    noted = FetchCosts(Settings(master="yarn", cache="executor")).noted(stats([2.0, 2.0]), 0, reports)
     assert noted.busy.tolist() == [2.0, 0.5]
     assert noted.share.tolist() == [2.0, 2.0]
     assert noted.seconds_per_byte == pytest.approx(1 / (100 * MB))

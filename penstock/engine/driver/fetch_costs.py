@@ -15,7 +15,7 @@ from penstock.settings import INLINE, Settings
 FETCH = "fetch"  # the step of a site in which it waits for state to be fetched
 
 
-class Fetching:
+class FetchCosts:
     """Measures how long sites wait for state that is fetched. Invariant: `_times` is None if nothing has to be fetched
     after a move: hosts have no caches, or there is one host only, whose sites share one."""
 
