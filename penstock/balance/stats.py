@@ -88,15 +88,18 @@ class SiteStatistics:
 
 @dataclass(frozen=True, eq=False)
 class RoundStats:
-    """The statistics of one subquery over `epochs` epochs that took `seconds` in total.
+    """The statistics of one subquery over `epochs` epochs that took `seconds` in total. The round had `rested` seconds
+    more, without statistics.
 
     Invariant: `loads` has one entry per group of the directory, the arrays below it one per site. `busy` is the seconds
     that a site worked, `share` the seconds that it could have worked: the time its level took in each epoch, until the
     last site was done or the deadline came, and the pauses between epochs. `backlog` is the mean number of pending rows
-    at the end of an epoch and `capacity` its limit; `memory` is the limit of a site's bytes of state, `most_sites` that
-    of the number of sites (0: unlimited). `in_cooldown` is a mask of the groups in cooldown (None: none is). `may_cut`
-    are the ports whose rows may be distributed among sites. `keys` are the heaviest keys of groups, `cells` the
-    statistics of spread hashes. `site_memory` is the memory of each site at the end of the round (empty: unknown).
+    at the end of an epoch and `capacity` its limit; `memory` is the limit of a site's bytes of state, `least_sites` and
+    `most_sites` are those of the number of sites, `budget` that of the bytes of state that may move at the end of the
+    round (0: unlimited). `seconds_per_byte` is how long a site waits for each byte of state that moves to it (0: state
+    is read in place). `in_cooldown` is a mask of the groups in cooldown (None: none is). `may_cut` are the ports whose
+    rows may be distributed among sites. `keys` are the heaviest keys of groups, `cells` the statistics of spread
+    hashes. `site_memory` is the memory of each site at the end of the round (empty: unknown).
     """
 
     directory: Directory
@@ -108,7 +111,11 @@ class RoundStats:
     backlog: FloatArray
     capacity: int = 0
     memory: int = 0
+    least_sites: int = 1
     most_sites: int = 0
+    budget: int = 0
+    seconds_per_byte: float = 0.0
+    rested: float = 0.0
     in_cooldown: BoolArray | None = None
     may_cut: tuple[int, ...] = ()
     keys: tuple[KeyLoad, ...] = ()

@@ -198,6 +198,20 @@ def test_where_all_buffers_are_too_full_the_fuller_site_gives() -> None:
     assert [refusal.rule for refusal in outcome.refused] == ["the buffer of site 1 would overflow"]
 
 
+def test_where_all_memories_are_too_full_the_fuller_site_gives() -> None:
+    """As long as the receiver ends with less than the giver had."""
+    move, small = Move(FIRST, 0, 1), MEGABYTE // 8
+    for sizes, rules in (
+        ([2, 4, 2, 1], []),
+        ([3, 4, 2, 1], []),  # the giver ends with less than the receiver, but the two are closer together
+        ([3, 3, 2, 1], ["the memory of site 1 would overflow"]),  # they would swap
+        ([1, 3, 2, 2], ["the memory of site 1 would overflow"]),
+    ):
+        full = replace(epoch(state_bytes=[size * small for size in sizes]), memory=small)
+        _, outcome = controller(move).observe(full).decide()
+        assert [refusal.rule for refusal in outcome.refused] == rules, sizes
+
+
 def test_what_is_known_of_groups_that_are_new() -> None:
     """A half counts for half of what was split, a merged group for both of its halves."""
     moves = (SplitGroup(FIRST), Move(FIRST.halves[0], 0, 1))
