@@ -76,10 +76,11 @@ class Cluster:
         seconds = rows * ROW_SECONDS / speeds[self.directory.home_of]
         busy, state, none = self._of_sites(seconds), self._state_of_groups, np.zeros(len(rows), np.int64)
         length = float((busy + fetched * self.fetch).max())
-        loads = Loads(
+        loads = replace(
+            Loads.none(len(rows)),
             rows=rows, heaviest=np.minimum(rows, rows // self._keys_of_groups + 1), seconds=seconds,
             state_rows=state // ROW_BYTES, state_bytes=state, pending=none, last_used=np.minimum(rows, 1), done=rows,
-            output=rows * 1.0,
+            output=rows,
         )  # fmt: skip
         share = np.full(SITES, length)
         return RoundStats(self.directory, 1, length, loads, busy, share, np.zeros(SITES), memory=self.memory)

@@ -25,8 +25,7 @@ def site(number: int, waited: float = 0.0, fetched: int = 0, subquery: int = 0) 
 
 
 def stats(busy: list[float]) -> RoundStats:
-    none = np.zeros(4, np.int64)
-    loads = Loads(none, none, none * 1.0, none, none, none, none, none, none * 1.0)
+    loads = Loads.none(4)
     sites = np.asarray(busy)
     return RoundStats(uniform(2, 2), 1, 2.0, loads, sites, np.full(2, sites.max()), np.zeros(2))
 
