@@ -83,13 +83,13 @@ def _texts(
 
 @contextmanager
 def worker_memory() -> Iterator[dict[int, list[int]]]:
-    """Sample the resident memory of all Python processes below this one: [first, largest] by process."""
+    """Sample the resident memory of this process and all Python processes below it: [first, largest] by process."""
     seen: dict[int, list[int]] = {}
     stop = threading.Event()
 
     def sample() -> None:
         while not stop.wait(PERIOD):
-            for process in psutil.Process().children(recursive=True):
+            for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
                 try:
                     if "python" in process.name():
                         about = process.memory_info()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.task.site.cutting import PartLimits, RowsByHash, SliceRows, TableRows, cut
+from penstock.engine.task.site.cutting import EstimatedRows, PartLimits, RowsByHash, SliceRows, TableRows, cut
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.operators.protocol import Operator, Portion, ProbingOperator, Stored
 from penstock.progress.mark import Marks
@@ -111,7 +111,7 @@ class _ProbingView(StateView):
         """Yield parts that keep the limits, and whose stored rows fit into memory: work may look up any of them."""
         pages = PartLimits(bytes=self._storage.budget.pages)
         for within in super().cuts(part, limits):
-            stored = [SliceRows(self._storage, piece) for piece in restrict(self._state.slices, [within])]
+            stored = [EstimatedRows(self._storage, piece) for piece in restrict(self._state.slices, [within])]
             yield from cut(within, stored, pages)
 
     def has_unworked(self, part: HashRange) -> bool:
