@@ -8,19 +8,15 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-import linecache
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast
 
 import pyarrow as pa
 
 from penstock.api.connectors import sources
+from penstock.api.keywords import argument_error, checked_keywords, user_line
 from penstock.api.lengths import Length, real_length
 from penstock.api.progress import RuleSpec, idle_span, ordered, rule_over
 from penstock.api.streams import Stream
@@ -29,7 +25,7 @@ from penstock.connectors.files.source import FilesConnector, Missing, SourceForm
 from penstock.connectors.generator.calls import CallsConnector
 from penstock.connectors.memory import MemoryConnector
 from penstock.connectors.source import SourceConnector
-from penstock.errors import ConfigError, QueryError, did_you_mean
+from penstock.errors import QueryError
 from penstock.option_text import point_in_time
 from penstock.plan.logical import Source
 from penstock.progress.allowed import allowing
@@ -42,8 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Rows: TypeAlias = "pa.Table | pd.DataFrame | Sequence[dict[str, Any]]"
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
 class FilesOptions(TypedDict, total=False):
@@ -87,53 +81,7 @@ class CallsOptions(_PlainCallsOptions, total=False):
     start: str | int | datetime | None
 
 
-_PACKAGE = str(Path(__file__).parent.parent)
-
-
-def _checked_keywords(name: str, options: Iterable[str] = ()) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Check the arguments of a function that users call as `name`; `options` are the names its `**options` may hold."""
-    extra = tuple(options)
-
-    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
-        parameters = inspect.signature(function).parameters.values()
-        by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        named = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
-        needed = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.default is p.empty]
-
-        @functools.wraps(function)
-        def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            if len(args) > len(by_place):
-                hint = f"write them with their names, as in {named[len(by_place)]}=..." if named != by_place else ""
-                raise _error(f"{name} takes {len(by_place)} arguments without a name, not {len(args)}", hint)
-            for given in kwargs:
-                if given not in named and given not in extra:
-                    raise _error(f"{name} has no argument `{given}`", did_you_mean(given, [*named, *extra]))
-            for wanted in needed:
-                if wanted not in kwargs and wanted not in by_place[: len(args)]:
-                    raise _error(f"{name} needs the argument `{wanted}`", f"write {name}(..., {wanted}=...)")
-            return function(*args, **kwargs)
-
-        return checked
-
-    return decorate
-
-
-def _error(what: str, hint: str) -> ConfigError:
-    return ConfigError(what, detail=_user_line(), hint=hint)
-
-
-def _user_line() -> str:
-    """Return file, line number and text of the user's line that made the call; empty if there is none."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back  # type: ignore[assignment]
-    if frame is None:
-        return ""
-    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-    return f"{frame.f_code.co_filename}, line {frame.f_lineno}{': ' if line else ''}{line}"
-
-
-@_checked_keywords("ps.read.files", [field.name for field in fields(FilesConnector)])
+@checked_keywords("ps.read.files", [field.name for field in fields(FilesConnector)])
 def files(
     path: str,
     *,
@@ -154,7 +102,7 @@ def files(
     return _stream(FilesConnector(str(path), **options), name or "files", progressing, schema)
 
 
-@_checked_keywords("ps.read.table")
+@checked_keywords("ps.read.table")
 def table(
     rows: Rows,
     *,
@@ -167,7 +115,7 @@ def table(
     return batches([rows], time=time, progress=progress, name=name, allowed_lateness=allowed_lateness)
 
 
-@_checked_keywords("ps.read.batches", [field.name for field in fields(MemoryConnector)])
+@checked_keywords("ps.read.batches", [field.name for field in fields(MemoryConnector)])
 def batches(
     parts: Iterable[Rows],
     *,
@@ -185,7 +133,7 @@ def batches(
     return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness))
 
 
-@_checked_keywords("ps.read.calls", [field.name for field in fields(CallsConnector)])
+@checked_keywords("ps.read.calls", [field.name for field in fields(CallsConnector)])
 def calls(
     *,
     progress: RuleSpec | None = None,
@@ -207,7 +155,7 @@ def calls(
     return _stream(connector, name, Progressing("ts", rule, idle, idle_advances, allowed_lateness))
 
 
-@_checked_keywords("ps.read.spark")
+@checked_keywords("ps.read.spark")
 def spark(
     frame: DataFrame,
     *,
@@ -244,7 +192,9 @@ def source(
     if isinstance(connector, str):
         connector = sources.build(connector, options)
     elif options:
-        raise _error("ps.read.source takes options only with the name of a connector", "give them to the connector")
+        raise argument_error(
+            "ps.read.source takes options only with the name of a connector", "give them to the connector"
+        )
     return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness), schema)
 
 
@@ -275,7 +225,7 @@ def _check_one_column(time: object, name: str) -> None:
     if not isinstance(time, str):
         raise QueryError(
             f"the time of source `{name}` is one column, not {time!r}",
-            detail=_user_line(),
+            detail=user_line(),
             hint='name only the column by which the stream progresses, as in time="ts"',
         )
 
