@@ -1,4 +1,5 @@
-"""Create streams: `ps.read.files(...)`, `ps.read.table(...)`, `ps.read.batches(...)`, `ps.read.calls(...)`.
+"""Create streams: `ps.read.files(...)`, `ps.read.table(...)`, `ps.read.batches(...)`, `ps.read.calls(...)`,
+`ps.read.joinable(...)`.
 
 `progress` is how rows tell how far event time has advanced (`ordered()`, `slack("2s")`, `punctuated(...)`).
 `idle="10s"`: once a stream, or a substream of it, has had no rows for that long, others no longer wait for it.
@@ -23,6 +24,7 @@ from penstock.api.streams import Stream
 from penstock.arrow import type_in
 from penstock.connectors.files.source import FilesConnector, Missing, SourceFormat, Substreams
 from penstock.connectors.generator.calls import CallsConnector
+from penstock.connectors.generator.joinable import JoinableConnector
 from penstock.connectors.memory import MemoryConnector
 from penstock.connectors.source import SourceConnector
 from penstock.errors import QueryError
@@ -32,6 +34,7 @@ from penstock.progress.allowed import allowing
 from penstock.progress.mark import Slack
 from penstock.type_names import arrow_type, sql_type
 from penstock.types import is_time_type, normalise, require_column
+from penstock.units import size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,6 +80,29 @@ class _PlainCallsOptions(TypedDict, total=False):
 class CallsOptions(_PlainCallsOptions, total=False):
     """The options of `ps.read.calls` beside its arguments (`CallsConnector`)."""
 
+    disorder: Length
+    start: str | int | datetime | None
+
+
+class _PlainJoinableOptions(TypedDict, total=False):
+    """The options of `ps.read.joinable` that the connector takes as they are."""
+
+    rows: int | None
+    rate: float
+    realtime: bool
+    tuple_range: int
+    partitions: int
+    skew: float
+    seed: int
+    split_rows: int | None
+
+
+class JoinableOptions(_PlainJoinableOptions, total=False):
+    """The options of `ps.read.joinable` beside its arguments (`JoinableConnector`)."""
+
+    ratios: int | Sequence[int]
+    alternate: Length | Sequence[Length]
+    payload: int | str
     disorder: Length
     start: str | int | datetime | None
 
@@ -155,6 +181,26 @@ def calls(
     return _stream(connector, name, Progressing("ts", rule, idle, idle_advances, allowed_lateness))
 
 
+@checked_keywords("ps.read.joinable", [field.name for field in fields(JoinableConnector)])
+def joinable(
+    stream: int = 0,
+    *,
+    progress: RuleSpec | None = None,
+    name: str | None = None,
+    idle: Length | None = None,
+    idle_advances: bool = False,
+    allowed_lateness: Length | None = None,
+    **options: Unpack[JoinableOptions],
+) -> Stream:
+    """Generate one of several streams that join with each other on `key`, with a known number of results: stream 0, 1,
+    2 and so on, which are otherwise read with equal options. `ratios=[4, 2, 1]` gives a join ratio to each third of
+    the partitions, `alternate=["5m", "10m"]` are the turns of a `skew`. Progress and times are as for `calls`."""
+    connector = JoinableConnector(stream, **_joinable_options(options))
+    rule = progress or Slack(connector.disorder)
+    given = Progressing("ts", rule, idle, idle_advances, allowed_lateness)
+    return _stream(connector, name or f"joinable_{stream}", given)
+
+
 @checked_keywords("ps.read.spark")
 def spark(
     frame: DataFrame,
@@ -196,6 +242,23 @@ def source(
             "ps.read.source takes options only with the name of a connector", "give them to the connector"
         )
     return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness), schema)
+
+
+def _joinable_options(options: JoinableOptions) -> dict[str, Any]:
+    """Return the options of a joinable stream as the connector takes them."""
+    read: dict[str, Any] = dict(options)
+    read["ratios"] = _one_or_more(read.get("ratios", 1))
+    if "alternate" in read:
+        read["alternate"] = tuple(real_length(one, "a turn of `alternate`") for one in _one_or_more(read["alternate"]))
+    if read.get("start") is not None:
+        read["start"] = point_in_time(str(read["start"]))
+    disorder = real_length(read.get("disorder", "0s"), "the disorder of joinable rows")
+    return read | {"disorder": disorder, "payload": size(read.get("payload", 32))}
+
+
+def _one_or_more(given: object) -> tuple[Any, ...]:
+    """Return a list or a tuple as a tuple, and anything else as the only part of one."""
+    return tuple(given) if isinstance(given, list | tuple) else (given,)
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,10 @@ class CallsConnector:
     def row_bytes(self) -> int:
         return _ROW_BYTES
 
+    @property
+    def rows_per_split(self) -> int:
+        return self.split_rows
+
     def starting(self, start: int) -> Self:
         return replace(self, start=start)
 

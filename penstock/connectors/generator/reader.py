@@ -48,7 +48,7 @@ class Generator(Protocol):
     def start(self) -> int | None: ...
 
     @property
-    def split_rows(self) -> int: ...
+    def rows_per_split(self) -> int: ...
 
     @property
     def row_bytes(self) -> int:
@@ -112,13 +112,13 @@ class GeneratorReader:
         self._generator, self._schema = generator, schema
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
-        """Return the next range of rows, cut into splits of `split_rows`."""
+        """Return the next range of rows, cut into splits of `rows_per_split`."""
         known = _Recorded(0) if progress is None else recorded(progress, _Recorded)
         first, began = known.rows, clock.time_ns() if known.began_ns is None else known.began_ns
         if self._generator.rows is not None and first > self._generator.rows:
             raise unusable(f"{first} rows are read, and there are {self._generator.rows}")
         due = self._due(began)
-        step = self._generator.split_rows
+        step = self._generator.rows_per_split
         last = max(first, min(due, first + max(max_rows, 1)))
         begun = self._begun(began)
         splits = tuple(GeneratedSplit(begun, at, min(at + step, last), self._schema) for at in range(first, last, step))
