@@ -24,6 +24,7 @@ from penstock.storage.faults import FaultPoint, reach
 BLOCK = 1 << 18  # bytes: the shortest length of a block
 MOST_BLOCKS = 1024  # blocks of a large file are longer, so that the manifest does not grow with the bytes of state
 _DIGITS = 16  # length of a checksum
+_WRITTEN_AT_ONCE = 1 << 17  # bytes
 
 
 def block_checksums(data: memoryview) -> str:
@@ -120,9 +121,10 @@ def _write(path: Path, data: memoryview) -> None:
 
 
 def write_all(descriptor: int, data: memoryview) -> None:
-    """Write all bytes to a descriptor."""
+    """Write all bytes to a descriptor, in small steps: the system keeps what is written at once in one large piece of
+    its page cache, and maps all of it into memory when a byte of it is read."""
     while data:
-        data = data[os.write(descriptor, data) :]
+        data = data[os.write(descriptor, data[:_WRITTEN_AT_ONCE]) :]
 
 
 def corrupt(path: Path, detail: str) -> CorruptCheckpointError:
