@@ -32,8 +32,11 @@ class ParkingSite(Site):
             self.advance_apart()
         else:
             super().advance(upto)
-        for step in self.random.choices((self.park, lambda: self.clean_up(upto), lambda: None), k=2):
-            step()
+        match self.random.choice(("park", "park", "clean up", None, None)):
+            case "park":
+                self.park()
+            case "clean up":
+                self.clean_up(upto)
 
     def advance_apart(self) -> None:
         ports = range(self.join.ports)
@@ -45,7 +48,7 @@ class ParkingSite(Site):
             self.parked[0][port] = [s for s in (self.aged(s, port) for s in self.parked[0][port]) if s.rows.num_rows]
 
     def park(self) -> None:
-        if len(self.parked) < 5:
+        if len(self.parked) < 5 and any(self.stored):
             self.parked.append(self.stored)
             self.stored = [[] for _ in self.join.schemas]
 
