@@ -70,6 +70,11 @@ def point_in_time(text: str) -> int:
     return (at - _EPOCH) // timedelta(microseconds=1)
 
 
+def list_of(reader: Reader) -> Reader:
+    """Return a reader of texts with commas between them, each of which `reader` parses."""
+    return lambda text: tuple(reader(part.strip()) for part in text.split(","))
+
+
 def read_settings(options: Mapping[str, str], readers: Mapping[str, Reader] | None = None) -> dict[str, Any]:
     """Parse settings, and options that other `readers` parse."""
     return read_options(options, {**setting_readers(), **(readers or {})}, "a run")

@@ -183,8 +183,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     state_bytes: Annotated[
         _Bytes | None,
         _doc(
-            "a policy gives no site more state of a subquery than this, and `hybrid` evens out state while a site "
-            "holds more; None: no limit"
+            "a policy gives no site more state of a subquery than this, unless another holds even more; sites that "
+            "hold more give some away under `even`, `memory` and `hybrid`; None: no limit"
         ),
     ] = None
     least_sites: Annotated[_Sites, _doc("how many sites a policy keeps at least")] = 1

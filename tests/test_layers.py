@@ -128,6 +128,7 @@ BENCH_ROOMS: dict[str, set[str]] = {
     "flink": {"rows", "system", "workload", "workloads"},
     "systems": {"check", "profile", "rows", "system", "workload"},
     "run": {"check", "profile", "public", "rows", "system", "workload", "workloads"},
+    "large_state": set(),
     "soak": {"run"},
     "report": {"flink", "profile", "run", "workloads"},
     "order": {"report", "rows"},

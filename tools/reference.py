@@ -26,6 +26,7 @@ from penstock.balance import decisions
 from penstock.cli.main import app
 from penstock.connectors.files.source import EXTENSIONS, FilesConnector
 from penstock.connectors.generator.calls import CallsConnector
+from penstock.connectors.generator.joinable import JoinableConnector
 from penstock.connectors.sinks.files import FilesSink
 from penstock.connectors.sinks.terminal import TerminalSink
 from penstock.expr.functions import ALIASES, FUNCTIONS, REFUSED, Function
@@ -211,6 +212,8 @@ def _connectors() -> str:
             "Formats by extension: " + ", ".join(f"`{e}` {f}" for e, f in EXTENSIONS.items()) + ".",
             f"### Source `calls`\n\n{_description(CallsConnector)}",
             _options(CallsConnector, [f.name for f in fields(CallsConnector)]),
+            f"### Source `joinable`\n\n{_description(JoinableConnector)}",
+            _options(JoinableConnector, [f.name for f in fields(JoinableConnector)]),
             f"### Sink `files`\n\n{_module(FilesSink)} {_description(FilesSink)}",
             _options(FilesSink, ["path"]),
             f"### Sink `terminal`\n\n{_description(TerminalSink)}",

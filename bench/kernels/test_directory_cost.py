@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 
@@ -76,7 +77,8 @@ def a_round(load: Load, directory: Directory, bounded: bool) -> RoundStats:
     """Of eight epochs that took two seconds in all; `bounded`: there is not much room for pending rows and state."""
     rows, speeds = load(np.random.default_rng(2), directory)
     seconds = rows / (200_000 * speeds[directory.home_of])
-    loads = Loads(
+    loads = replace(
+        Loads.none(len(rows)),
         rows=rows,
         heaviest=rows // 50,
         seconds=seconds,
@@ -85,7 +87,7 @@ def a_round(load: Load, directory: Directory, bounded: bool) -> RoundStats:
         pending=rows // 100,
         last_used=np.ones(len(rows), np.int64),
         done=rows,
-        output=rows * 1.0,
+        output=rows,
     )
     busy, backlog, held = (
         np.bincount(directory.home_of, weights=stats, minlength=directory.sites)

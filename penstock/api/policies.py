@@ -11,12 +11,12 @@ from penstock.balance.policies.flux import Flux
 from penstock.balance.policies.hybrid import Hybrid
 from penstock.balance.policies.memory import Memory
 from penstock.balance.policy import Learning, Paced, Policy
-from penstock.balance.stats import Loads, RoundStats
+from penstock.balance.stats import Loads, MemoryUse, RoundStats
 from penstock.errors import ConfigError
 
 __all__ = [
-    "Decision", "Diffusion", "Even", "Flux", "Gather", "Hybrid", "Learning", "Loads", "Memory", "Merge", "Move",
-    "Paced", "Policy", "RoundStats", "Scale", "SplitGroup", "Spread",
+    "Decision", "Diffusion", "Even", "Flux", "Gather", "Hybrid", "Learning", "Loads", "Memory", "MemoryUse",
+    "Merge", "Move", "Paced", "Policy", "RoundStats", "Scale", "SplitGroup", "Spread",
 ]  # fmt: skip
 
 

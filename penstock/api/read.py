@@ -1,4 +1,5 @@
-"""Create streams: `ps.read.files(...)`, `ps.read.table(...)`, `ps.read.batches(...)`, `ps.read.calls(...)`.
+"""Create streams: `ps.read.files(...)`, `ps.read.table(...)`, `ps.read.batches(...)`, `ps.read.calls(...)`,
+`ps.read.joinable(...)`.
 
 `progress` is how rows tell how far event time has advanced (`ordered()`, `slack("2s")`, `punctuated(...)`).
 `idle="10s"`: once a stream, or a substream of it, has had no rows for that long, others no longer wait for it.
@@ -8,42 +9,38 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-import linecache
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, cast
 
 import pyarrow as pa
 
 from penstock.api.connectors import sources
+from penstock.api.keywords import argument_error, checked_keywords, user_line
 from penstock.api.lengths import Length, real_length
 from penstock.api.progress import RuleSpec, idle_span, ordered, rule_over
 from penstock.api.streams import Stream
 from penstock.arrow import type_in
 from penstock.connectors.files.source import FilesConnector, Missing, SourceFormat, Substreams
 from penstock.connectors.generator.calls import CallsConnector
+from penstock.connectors.generator.joinable import JoinableConnector
 from penstock.connectors.memory import MemoryConnector
 from penstock.connectors.source import SourceConnector
-from penstock.errors import ConfigError, QueryError, did_you_mean
+from penstock.errors import QueryError
 from penstock.option_text import point_in_time
 from penstock.plan.logical import Source
 from penstock.progress.allowed import allowing
 from penstock.progress.mark import Slack
 from penstock.type_names import arrow_type, sql_type
 from penstock.types import is_time_type, normalise, require_column
+from penstock.units import size
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
 Rows: TypeAlias = "pa.Table | pd.DataFrame | Sequence[dict[str, Any]]"
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
 class FilesOptions(TypedDict, total=False):
@@ -87,53 +84,30 @@ class CallsOptions(_PlainCallsOptions, total=False):
     start: str | int | datetime | None
 
 
-_PACKAGE = str(Path(__file__).parent.parent)
+class _PlainJoinableOptions(TypedDict, total=False):
+    """The options of `ps.read.joinable` that the connector takes as they are."""
+
+    rows: int | None
+    rate: float
+    realtime: bool
+    tuple_range: int
+    partitions: int
+    skew: float
+    seed: int
+    split_rows: int | None
 
 
-def _checked_keywords(name: str, options: Iterable[str] = ()) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Check the arguments of a function that users call as `name`; `options` are the names its `**options` may hold."""
-    extra = tuple(options)
+class JoinableOptions(_PlainJoinableOptions, total=False):
+    """The options of `ps.read.joinable` beside its arguments (`JoinableConnector`)."""
 
-    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
-        parameters = inspect.signature(function).parameters.values()
-        by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        named = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
-        needed = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.default is p.empty]
-
-        @functools.wraps(function)
-        def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            if len(args) > len(by_place):
-                hint = f"write them with their names, as in {named[len(by_place)]}=..." if named != by_place else ""
-                raise _error(f"{name} takes {len(by_place)} arguments without a name, not {len(args)}", hint)
-            for given in kwargs:
-                if given not in named and given not in extra:
-                    raise _error(f"{name} has no argument `{given}`", did_you_mean(given, [*named, *extra]))
-            for wanted in needed:
-                if wanted not in kwargs and wanted not in by_place[: len(args)]:
-                    raise _error(f"{name} needs the argument `{wanted}`", f"write {name}(..., {wanted}=...)")
-            return function(*args, **kwargs)
-
-        return checked
-
-    return decorate
+    ratios: int | Sequence[int]
+    alternate: Length | Sequence[Length]
+    payload: int | str
+    disorder: Length
+    start: str | int | datetime | None
 
 
-def _error(what: str, hint: str) -> ConfigError:
-    return ConfigError(what, detail=_user_line(), hint=hint)
-
-
-def _user_line() -> str:
-    """Return file, line number and text of the user's line that made the call; empty if there is none."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back  # type: ignore[assignment]
-    if frame is None:
-        return ""
-    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-    return f"{frame.f_code.co_filename}, line {frame.f_lineno}{': ' if line else ''}{line}"
-
-
-@_checked_keywords("ps.read.files", [field.name for field in fields(FilesConnector)])
+@checked_keywords("ps.read.files", [field.name for field in fields(FilesConnector)])
 def files(
     path: str,
     *,
@@ -154,7 +128,7 @@ def files(
     return _stream(FilesConnector(str(path), **options), name or "files", progressing, schema)
 
 
-@_checked_keywords("ps.read.table")
+@checked_keywords("ps.read.table")
 def table(
     rows: Rows,
     *,
@@ -167,7 +141,7 @@ def table(
     return batches([rows], time=time, progress=progress, name=name, allowed_lateness=allowed_lateness)
 
 
-@_checked_keywords("ps.read.batches", [field.name for field in fields(MemoryConnector)])
+@checked_keywords("ps.read.batches", [field.name for field in fields(MemoryConnector)])
 def batches(
     parts: Iterable[Rows],
     *,
@@ -185,7 +159,7 @@ def batches(
     return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness))
 
 
-@_checked_keywords("ps.read.calls", [field.name for field in fields(CallsConnector)])
+@checked_keywords("ps.read.calls", [field.name for field in fields(CallsConnector)])
 def calls(
     *,
     progress: RuleSpec | None = None,
@@ -207,7 +181,27 @@ def calls(
     return _stream(connector, name, Progressing("ts", rule, idle, idle_advances, allowed_lateness))
 
 
-@_checked_keywords("ps.read.spark")
+@checked_keywords("ps.read.joinable", [field.name for field in fields(JoinableConnector)])
+def joinable(
+    stream: int = 0,
+    *,
+    progress: RuleSpec | None = None,
+    name: str | None = None,
+    idle: Length | None = None,
+    idle_advances: bool = False,
+    allowed_lateness: Length | None = None,
+    **options: Unpack[JoinableOptions],
+) -> Stream:
+    """Generate one of several streams that join with each other on `key`, with a known number of results: stream 0, 1,
+    2 and so on, which are otherwise read with equal options. `ratios=[4, 2, 1]` gives a join ratio to each third of
+    the partitions, `alternate=["5m", "10m"]` are the turns of a `skew`. Progress and times are as for `calls`."""
+    connector = JoinableConnector(stream, **_joinable_options(options))
+    rule = progress or Slack(connector.disorder)
+    given = Progressing("ts", rule, idle, idle_advances, allowed_lateness)
+    return _stream(connector, name or f"joinable_{stream}", given)
+
+
+@checked_keywords("ps.read.spark")
 def spark(
     frame: DataFrame,
     *,
@@ -244,8 +238,27 @@ def source(
     if isinstance(connector, str):
         connector = sources.build(connector, options)
     elif options:
-        raise _error("ps.read.source takes options only with the name of a connector", "give them to the connector")
+        raise argument_error(
+            "ps.read.source takes options only with the name of a connector", "give them to the connector"
+        )
     return _stream(connector, name, Progressing(time, progress, idle, idle_advances, allowed_lateness), schema)
+
+
+def _joinable_options(options: JoinableOptions) -> dict[str, Any]:
+    """Return the options of a joinable stream as the connector takes them."""
+    read: dict[str, Any] = dict(options)
+    read["ratios"] = _one_or_more(read.get("ratios", 1))
+    if "alternate" in read:
+        read["alternate"] = tuple(real_length(one, "a turn of `alternate`") for one in _one_or_more(read["alternate"]))
+    if read.get("start") is not None:
+        read["start"] = point_in_time(str(read["start"]))
+    disorder = real_length(read.get("disorder", "0s"), "the disorder of joinable rows")
+    return read | {"disorder": disorder, "payload": size(read.get("payload", 32))}
+
+
+def _one_or_more(given: object) -> tuple[Any, ...]:
+    """Return a list or a tuple as a tuple, and anything else as the only part of one."""
+    return tuple(given) if isinstance(given, list | tuple) else (given,)
 
 
 @dataclass(frozen=True)
@@ -275,7 +288,7 @@ def _check_one_column(time: object, name: str) -> None:
     if not isinstance(time, str):
         raise QueryError(
             f"the time of source `{name}` is one column, not {time!r}",
-            detail=_user_line(),
+            detail=user_line(),
             hint='name only the column by which the stream progresses, as in time="ts"',
         )
 

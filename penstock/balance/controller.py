@@ -99,8 +99,8 @@ class Controller:
         stats, measured = self.stats, self._measured(self.stats)
         single = self.single | _single_keys(stats)
         begin = standing(stats, self.number, self.cooldown_until, single)
-        in_cooldown = _places(stats.directory, begin.cooldown_until)
-        wanted = self.policy.decide(replace(stats, in_cooldown=in_cooldown, most_sites=self.rules.most_sites))
+        limited = _with_limits(stats, self.rules, begin.cooldown_until)
+        wanted = self.policy.decide(replace(limited, rested=self.rested))
         at, accepted, refused = carried_out(self.rules, begin, wanted)
         return self._next(at, accepted, measured), RoundOutcome(at.directory, accepted, refused, measured)
 
@@ -150,6 +150,13 @@ def carried_out(
             at = at.after(rules, decision.change)
             accepted.append(decision)
     return at, tuple(accepted), tuple(refused)
+
+
+def _with_limits(stats: RoundStats, rules: Rules, in_cooldown: Iterable[Group]) -> RoundStats:
+    """Return the statistics with what the rules allow, so that a policy does not ask for anything else."""
+    stays = _places(stats.directory, in_cooldown)
+    least, most = rules.least_sites, rules.most_sites
+    return replace(stats, in_cooldown=stays, least_sites=least, most_sites=most, budget=rules.budget)
 
 
 def _places(directory: Directory, groups: Iterable[Group]) -> BoolArray:

@@ -130,12 +130,18 @@ def _costs(stats: RoundStats, worked: FloatArray) -> FloatArray:
     done, sites = stats.loads.done, stats.directory.sites
     whole = _ratio(stats.of_sites(worked), stats.of_sites(done))
     costs, sure = _ratio(worked, done), done >= NOISE_ROWS
-    medians = np.asarray([_median(costs[sure & (stats.homes == site)]) for site in range(sites)])
+    medians = _medians(costs[sure], stats.homes[sure], sites)
     return np.where(np.abs(whole - medians) > MOST_SPREAD * medians, np.where(medians > 0, medians, whole), whole)
 
 
-def _median(costs: FloatArray) -> float:
-    return float(np.median(costs)) if len(costs) else 0.0
+def _medians(costs: FloatArray, homes: IntArray, sites: int) -> FloatArray:
+    """Return the median of the costs at each site; 0 for a site without any."""
+    ordered, count = costs[np.lexsort((costs, homes))], np.bincount(homes, minlength=sites)
+    first, known = np.cumsum(count) - count, count > 0
+    middle = (first + (count - 1) // 2)[known], (first + count // 2)[known]
+    medians = np.zeros(sites)
+    medians[known] = (ordered[middle[0]] + ordered[middle[1]]) / 2
+    return medians
 
 
 def _ratio(above: FloatArray, below: FloatArray | IntArray) -> FloatArray:

@@ -47,7 +47,7 @@ class CellLoads:
     copied: npt.NDArray[np.int64]
     done: npt.NDArray[np.int64]
     seconds: npt.NDArray[np.float64]
-    output: npt.NDArray[np.float64]
+    output: npt.NDArray[np.int64]
 
     def then(self, later: CellLoads) -> CellLoads:
         """Add the statistics of a later epoch, under the same directory."""
@@ -71,4 +71,4 @@ class CellLoads:
 
 _FIGURES = tuple(field.name for field in fields(CellLoads))
 _NONE = np.zeros((0, 1), np.int64)
-NO_CELLS = CellLoads(_NONE, _NONE, _NONE, np.zeros((0, 1)), np.zeros((0, 1)))
+NO_CELLS = CellLoads(_NONE, _NONE, _NONE, np.zeros((0, 1)), _NONE)

@@ -2,7 +2,7 @@
 
 Greedy: in each step the slowest site gives a group to the site with the most room. The group is the one that brings the
 donor closest to the ideal without making the receiver slower than the ideal. If all groups are too large for that, one
-is split.
+is split. Sites that hold more state than their memory give first, whatever that costs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.balance.decisions import Move, SplitGroup
+from penstock.balance.move_costs import MoveCosts
 from penstock.balance.rules import MOST_DEPTH
 from penstock.balance.stats import FloatArray, IntArray
 from penstock.state.directory import Group
@@ -24,20 +25,7 @@ LIGHT_KEY = 0.1  # part of the ideal: a key with less work does not matter, whic
 MOST_CHOICE = 2048  # groups of a donor that are considered, those with most work
 FEW_MOVES = 32  # moves that should be enough to relieve a site: rather split a group than move many small ones
 LEAST_PIECE = 0.01  # part of the ideal: smaller pieces are not split off
-
-
-@dataclass(frozen=True)
-class MoveCosts:
-    """The cost of a step, in seconds per round: moving state costs time once, and the gain lasts for `rounds`
-    rounds."""
-
-    rounds: float = 6.0
-    bytes_per_second: float = 100e6
-    seconds_per_move: float = 0.001
-
-    def of(self, state: npt.NDArray[np.float64] | float) -> FloatArray:
-        """Return the cost of moving `state` bytes, in seconds per round."""
-        return np.asarray((self.seconds_per_move + state / self.bytes_per_second) / self.rounds)
+FULLER = 1.1  # factor: if all sites exceed their memory, a site gives to one that holds less by at least this
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +81,10 @@ def _shared(stats: npt.NDArray[_Entries], place: int, each: float) -> npt.NDArra
 
 @dataclass(frozen=True)
 class Step:
-    """A planned change. `slowest` is the time of the slowest site after it. It costs `price`, in seconds per round, and
-    moves `state` bytes. `donor` took `before` seconds per round until then, `relief` of them for the group of the
-    change."""
+    """A planned change. `slowest` is the time of the slowest site after it. It adds `price` to the cost of the plan, in
+    seconds per round, and moves `state` bytes. `donor` took `before` seconds per round until then, `relief` of them for
+    the group of the change. If the donor exceeds its memory and gives for that reason, `held` is the bytes that it
+    held."""
 
     change: Move | SplitGroup
     slowest: float
@@ -104,6 +93,7 @@ class Step:
     donor: int
     before: float
     relief: float
+    held: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -121,8 +111,8 @@ class PlanLimits:
 class Leveller:
     """A greedy plan under construction. Invariant: `load` is the work of each site, of its pieces plus the `fixed` work
     passed in; `_state` and `_pending` are the bytes and pending rows of its pieces; `steps` lead from the initial
-    pieces to `pieces`. `_free` caches, per donor since the last split, the places of the groups it may give, most work
-    first."""
+    pieces to `pieces`; `_moves` of them are moves, which bring `_received` bytes to each site. `_free` caches, per
+    donor since the last split, the places of the groups it may give, most work first."""
 
     def __init__(
         self, pieces: Pieces, speeds: FloatArray, prices: MoveCosts, limits: PlanLimits, fixed: FloatArray
@@ -137,6 +127,7 @@ class Leveller:
         )
         self.load: FloatArray = work + fixed
         self.ideal = float(self.load.sum() / speeds.sum())
+        self._received, self._moves = np.zeros(len(speeds)), 0
 
     @property
     def times(self) -> FloatArray:
@@ -149,16 +140,49 @@ class Leveller:
         return float(self.times.max())
 
     @property
+    def excess(self) -> float:
+        """Return the work of all sites beyond the ideal, in seconds of a site of speed 1."""
+        return float(np.maximum(self.load - self.ideal * self.speeds, 0.0).sum())
+
+    @property
     def unfinished(self) -> bool:
         """Return whether the limit of steps was reached: the next round continues."""
         return len(self.steps) >= self.limits.steps
 
     def run(self) -> list[Step]:
-        """Add steps until the slowest site is close to the ideal, or no step helps, or the limit is reached."""
-        goal = self.limits.close * self.ideal
+        """Add steps until the slowest site is close to the ideal, or no step helps, or the limit is reached. Return
+        them."""
+        goal, first = self.limits.close * self.ideal, len(self.steps)
         while self.slowest > goal and not self.unfinished and self._step(int(self.times.argmax())):
             pass
-        return self.steps
+        return self.steps[first:]
+
+    def shed(self) -> list[Step]:
+        """Add moves until no site holds more than its memory, or no move helps, or the limit is reached. Return
+        them."""
+        first = len(self.steps)
+        while self.limits.memory and not self.unfinished and self._shed_from(int(self._state.argmax())):
+            pass
+        return self.steps[first:]
+
+    def _shed_from(self, donor: int) -> bool:
+        """Move a group away from a site that exceeds its memory: the largest up to the excess, and of equals the one
+        with the least work. The receiver is the fastest site with room for it; if all are full, one that holds less.
+        Returns False if there is none."""
+        held, memory = float(self._state[donor]), self.limits.memory
+        mine = np.flatnonzero((self.pieces.homes == donor) & ~self.pieces.fixed & (self.pieces.state > 0))
+        if held <= memory or not len(mine):
+            return False
+        state, excess = self.pieces.state[mine], held - memory
+        relief = np.minimum(state, excess) - 1e-3 * np.maximum(state - excess, 0)
+        mine = mine[np.lexsort((self.pieces.work[mine], -relief))]
+        most = max(memory, held / FULLER)
+        full = self._state + state.min() > memory
+        for target in np.lexsort((np.where(full, self._state, self.times), full)):
+            fits = self._has_space(target, mine) & (self._state[target] + self.pieces.state[mine] <= most)
+            if target != donor and fits.any():
+                return self._move(int(mine[fits.argmax()]), donor, int(target), held)
+        return False
 
     def _step(self, donor: int) -> bool:
         """Add one step that relieves the slowest site; return False if there is none."""
@@ -181,7 +205,8 @@ class Leveller:
 
     def _give_fitting(self, donor: int, mine: IntArray, excess: float, least: float) -> bool:
         """Move the group that relieves the donor most after the cost of the move. Only groups with more work than
-        `least` that leave the receiver close to the ideal are considered. Returns False if there is none."""
+        `least` that leave the receiver close to the ideal are considered. Whether the cost pays is not judged here:
+        that depends on the other moves of the plan. Returns False if there is none."""
         work, room = self.pieces.work[mine], self._room
         mine = mine[(work > least) & (work <= room.max())]
         if not len(mine):
@@ -190,31 +215,33 @@ class Leveller:
         relief = (np.minimum(work, excess) - 1e-3 * np.maximum(work - excess, 0)) / self.speeds[donor]
         worth = relief - self._prices.of(self.pieces.state[mine])
         for target in (int(site) for site in np.argsort(-room, kind="stable") if room[site] > 0 and site != donor):
-            worths = np.where((work <= room[target]) & self._has_space(target, mine), worth, 0.0)
-            if worths[best := int(worths.argmax())] > 0:
+            worths = np.where((work <= room[target]) & self._has_space(target, mine), worth, -np.inf)
+            if np.isfinite(worths[best := int(worths.argmax())]):
                 return self._move(int(mine[best]), donor, target)
         return False
 
     def _give_any(self, donor: int, mine: IntArray) -> bool:
         """Move the group after which the slower of donor and receiver is fastest. Returns False if that would not be
         faster than the donor was."""
-        others = np.where(np.arange(len(self.speeds)) == donor, np.inf, self.times)
-        target = int(others.argmin())
-        if target == donor or not len(mine):
-            return False
-        work, price = self.pieces.work[mine], self._prices.of(self.pieces.state[mine])
-        slower = np.maximum(self.times[donor] - work / self.speeds[donor], others[target] + work / self.speeds[target])
-        slower = np.where(self._has_space(target, mine), slower + price, np.inf)
-        return bool(slower.min() < self.times[donor]) and self._move(int(mine[slower.argmin()]), donor, target)
+        times, work, price = self.times, self.pieces.work[mine], self._prices.of(self.pieces.state[mine])
+        given = times[donor] - work / self.speeds[donor]
+        for target in (int(site) for site in np.argsort(times, kind="stable") if times[site] < times[donor]):
+            slower = np.maximum(given, times[target] + work / self.speeds[target]) + price
+            slower = np.where(self._has_space(target, mine), slower, np.inf)
+            if slower.min(initial=np.inf) < times[donor]:
+                return self._move(int(mine[slower.argmin()]), donor, target)
+        return False
 
     def _has_space(self, site: int, places: IntArray) -> npt.NDArray[np.bool_]:
-        """Return a mask of the groups that fit the memory and the buffer of `site`. If all buffers are too full, a
-        fuller site may give to it."""
+        """Return a mask of the groups that fit the memory and the buffer of `site`. If all are too full, a fuller site
+        may give to it."""
         state, pending, space = self.pieces.state[places], self.pieces.pending[places], np.ones(len(places), np.bool_)
+        homes = self.pieces.homes[places]
         if self.limits.memory:
-            space &= (state == 0) | (self._state[site] + state <= self.limits.memory)
+            after = self._state[site] + state
+            space &= (state == 0) | (after <= self.limits.memory) | (after < self._state[homes])
         if self.limits.capacity:
-            most = np.maximum(self.limits.capacity, self._pending[self.pieces.homes[places]] - pending)
+            most = np.maximum(self.limits.capacity, self._pending[homes] - pending)
             space &= (pending == 0) | (self._pending[site] + pending <= most)
         return space
 
@@ -239,17 +266,25 @@ class Leveller:
         self.pieces, self._free = self.pieces.halved(place, fixed=False), {}
         self.steps.append(Step(change, self.slowest, 0.0, 0, donor, before, relief))
 
-    def _move(self, place: int, donor: int, target: int) -> bool:
+    def _move(self, place: int, donor: int, target: int, held: float = 0.0) -> bool:
         before, work, state = float(self.times[donor]), self.pieces.work[place], self.pieces.state[place]
         for at_sites, amount in ((self.load, work), (self._state, state), (self._pending, self.pieces.pending[place])):
             at_sites[donor] -= amount
             at_sites[target] += amount
-        change, price = Move(self.pieces.groups[place], donor, target), float(self._prices.of(state))
+        change, price = Move(self.pieces.groups[place], donor, target), self._price_of_move(target, state)
         self.pieces = self.pieces.at(place, target)
-        self._free[donor] = self._free[donor][self._free[donor] != place]
+        if donor in self._free:
+            self._free[donor] = self._free[donor][self._free[donor] != place]
         relief = float(work / self.speeds[donor])
-        self.steps.append(Step(change, self.slowest, price, int(state), donor, before, relief))
+        self.steps.append(Step(change, self.slowest, price, int(state), donor, before, relief, held))
         return True
+
+    def _price_of_move(self, target: int, state: float) -> float:
+        """Count a move of `state` bytes, and return what it adds to the cost of the plan."""
+        before = self._prices.of_plan(self._moves, self._received)
+        self._moves += 1
+        self._received[target] += state
+        return self._prices.of_plan(self._moves, self._received) - before
 
 
 def worthwhile(steps: Sequence[Step], slowest: float) -> list[Step]:
@@ -258,3 +293,19 @@ def worthwhile(steps: Sequence[Step], slowest: float) -> list[Step]:
     gained = slowest - np.asarray([slowest, *(step.slowest for step in steps)])
     paid = np.cumsum([0.0, *(step.price for step in steps)])
     return list(steps[: int(np.argmax(gained - paid))])
+
+
+def begun(steps: Sequence[Step], done: float, gain: float) -> list[Step]:
+    """Return the steps of a plan that is not finished if the whole plan pays: `done` is the part of it that the steps
+    are, `gain` the seconds per round that it will save in the end. Several slow sites hold the others back until the
+    last of them is relieved, so the first steps alone may gain nothing."""
+    paid = sum(step.price for step in steps)
+    return list(steps) if done > 0 and paid < done * gain else []
+
+
+def within(steps: Sequence[Step], budget: int) -> list[Step]:
+    """Return the first steps, up to those that move `budget` bytes of state in total (0: all). One move is always
+    among them."""
+    moved = np.cumsum([step.state for step in steps])
+    first = int(np.argmax(moved > 0)) + 1 if len(steps) else 0
+    return list(steps[: max(first, int((moved <= budget).sum()))]) if budget else list(steps)

@@ -201,12 +201,18 @@ def _against_receiving(rules: Rules, at: DraftDirectory, move: Move) -> str | No
     stats, (state, pending) = at.stats, at.burden(move.group)
     if at.moved and at.moved + state > rules.budget:  # the first group may always move, or a large one never could
         return f"more than {rules.budget // MEGABYTE} MB of state would move in one round"
-    if stats.memory and state and at.held[move.target] + state > stats.memory:
+    if stats.memory and state and _overflows(stats.memory, at.held[move.target] + state, at.held[move.source]):
         return f"the memory of site {move.target} would overflow"
     most = max(stats.capacity, at.waiting[move.source] - pending)  # if all are too full, the fuller may give
     if stats.capacity and pending and at.waiting[move.target] + pending > most:
         return f"the buffer of site {move.target} would overflow"
     return None
+
+
+def _overflows(memory: int, received: float, giver: float) -> bool:
+    """Return whether a receiver that would hold `received` bytes has too many. It may exceed its memory if the giver
+    exceeds it more: if all sites are full, such a move brings the two closer together."""
+    return memory < received and giver <= received
 
 
 def _against_scaling(before: DraftDirectory, after: DraftDirectory) -> str | None:

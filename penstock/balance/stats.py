@@ -5,7 +5,7 @@ A policy reads one `RoundStats` and nothing else, so its decisions can be tested
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,11 +25,12 @@ class Loads:
     group, in directory order.
 
     `rows` arrived, `heaviest` of them with the group's heaviest key. `done` rows were processed, including rows that
-    arrived earlier; they and the closing of windows took `seconds`. `state_rows` and `state_bytes` are the group's
-    state and `pending` its unprocessed rows, at the end of the round. `last_used` is the last epoch of the round in
-    which a row arrived, counted from 1 (0: none). `output` is the rows that the operator produced, before the stateless
-    steps behind it; it is divided among the groups of a work item in proportion to their seconds, so it may be
-    fractional.
+    arrived earlier; they and the closing of windows took `seconds`, an estimate: the time of a work item is divided
+    among its groups by their rows. `output` is the rows that the operator produced, before the stateless steps behind
+    it, each counted at the group of its hash. `state_rows` and `state_bytes` are the group's state, `pending` and
+    `pending_bytes` its unprocessed rows, `held_bytes` the rows that an ordered merger holds back, all at the end of the
+    round; the bytes are those of the files, with rows that have expired since they were written. `last_used` is the
+    last epoch that had statistics and in which a row of the group arrived (0: none since the run started).
     """
 
     rows: IntArray
@@ -40,10 +41,18 @@ class Loads:
     pending: IntArray
     last_used: IntArray
     done: IntArray
-    output: FloatArray
+    output: IntArray
+    pending_bytes: IntArray
+    held_bytes: IntArray
 
-    def then(self, later: Loads, epoch: int) -> Loads:
-        """Add the statistics of the next epoch, which is number `epoch` of the round."""
+    @staticmethod
+    def none(groups: int) -> Loads:
+        """Return the statistics of groups without rows, from which others can be made by `dataclasses.replace`."""
+        zeros = {field.name: np.zeros(groups, np.int64) for field in fields(Loads) if field.name != "seconds"}
+        return Loads(**zeros, seconds=np.zeros(groups))
+
+    def then(self, later: Loads) -> Loads:
+        """Add the statistics of the next epoch."""
         return replace(
             later,
             rows=self.rows + later.rows,
@@ -51,31 +60,46 @@ class Loads:
             seconds=self.seconds + later.seconds,
             done=self.done + later.done,
             output=self.output + later.output,
-            last_used=np.where(later.rows > 0, epoch, self.last_used),
+            last_used=np.maximum(self.last_used, later.last_used),
         )
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """The memory of a site in bytes. `used` is what the site holds: state, pending and held rows, as in their files.
+    `resident` is what its worker has in memory, for all of its sites and with the parts of files that are mapped,
+    `limit` what the worker may use, by its machine or control group (0: unknown)."""
+
+    used: int
+    resident: int = 0
+    limit: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class SiteStatistics:
     """The statistics that one site reports after an epoch: its groups in directory order, the heaviest keys in them,
-    and its cells."""
+    its cells, and its memory."""
 
     load: Loads
     keys: tuple[KeyLoad, ...]
     cells: CellLoads
+    memory: MemoryUse
 
 
 @dataclass(frozen=True, eq=False)
 class RoundStats:
-    """The statistics of one subquery over `epochs` epochs that took `seconds` in total.
+    """The statistics of one subquery over `epochs` epochs that took `seconds` in total. The round had `rested` seconds
+    more, without statistics.
 
     Invariant: `loads` has one entry per group of the directory, the arrays below it one per site. `busy` is the seconds
     that a site worked, `share` the seconds that it could have worked: the time its level took in each epoch, until the
     last site was done or the deadline came, and the pauses between epochs. `backlog` is the mean number of pending rows
-    at the end of an epoch and `capacity` its limit; `memory` is the limit of a site's bytes of state, `most_sites` that
-    of the number of sites (0: unlimited). `in_cooldown` is a mask of the groups in cooldown (None: none is). `may_cut`
-    are the ports whose rows may be distributed among sites. `keys` are the heaviest keys of groups, `cells` the
-    statistics of spread hashes.
+    at the end of an epoch and `capacity` its limit; `memory` is the limit of a site's bytes of state, `least_sites` and
+    `most_sites` are those of the number of sites, `budget` that of the bytes of state that may move at the end of the
+    round (0: unlimited). `seconds_per_byte` is how long a site waits for each byte of state that moves to it (0: state
+    is read in place). `in_cooldown` is a mask of the groups in cooldown (None: none is). `may_cut` are the ports whose
+    rows may be distributed among sites. `keys` are the heaviest keys of groups, `cells` the statistics of spread
+    hashes. `site_memory` is the memory of each site at the end of the round (empty: unknown).
     """
 
     directory: Directory
@@ -87,11 +111,16 @@ class RoundStats:
     backlog: FloatArray
     capacity: int = 0
     memory: int = 0
+    least_sites: int = 1
     most_sites: int = 0
+    budget: int = 0
+    seconds_per_byte: float = 0.0
+    rested: float = 0.0
     in_cooldown: BoolArray | None = None
     may_cut: tuple[int, ...] = ()
     keys: tuple[KeyLoad, ...] = ()
     cells: CellLoads = NO_CELLS
+    site_memory: tuple[MemoryUse, ...] = ()
 
     def then(self, later: RoundStats) -> RoundStats:
         """Add one more epoch, under the same directory."""
@@ -100,13 +129,23 @@ class RoundStats:
             later,
             epochs=epochs,
             seconds=self.seconds + later.seconds,
-            loads=self.loads.then(later.loads, epochs),
+            loads=self.loads.then(later.loads),
             busy=self.busy + later.busy,
             share=self.share + later.share,
             backlog=(self.backlog * self.epochs + later.backlog * later.epochs) / epochs,
             keys=heaviest((*self.keys, *later.keys)),
             cells=self.cells.then(later.cells),
         )
+
+    def remembering(self, earlier: RoundStats) -> RoundStats:
+        """Return these statistics with what is known from earlier ones: the last use of groups that were not used
+        since. The directory may have changed: both halves of a group inherit its last use, and a merged group has the
+        later one of its halves."""
+        places = np.searchsorted(earlier.directory.lows, self.directory.lows, side="right") - 1
+        # Groups are prefixes, so an earlier group is split, is merged, or is the same. Of a split group all places are
+        # equal, and reduceat then takes the one value.
+        known = np.maximum.reduceat(earlier.loads.last_used, places)
+        return replace(self, loads=replace(self.loads, last_used=np.maximum(self.loads.last_used, known)))
 
     @cached_property
     def homes(self) -> npt.NDArray[np.int64]:

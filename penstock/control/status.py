@@ -11,7 +11,8 @@ from penstock.control.folder import CONTROL_FORMAT
 @dataclass(frozen=True)
 class SiteStatus:
     """The status of a site. `utilisation` is the fraction of its share of time that the site is busy, `backlog` its
-    pending rows, `delay` the seconds that a row waits until it is processed."""
+    pending rows, `delay` the seconds that a row waits until it is processed. `used_bytes` is state, pending and held
+    rows; `resident_bytes` is what its worker has in memory, of `memory_limit` that it may use (0: unknown)."""
 
     rows_per_second: float
     utilisation: float
@@ -20,11 +21,15 @@ class SiteStatus:
     groups: int
     output_per_second: float = 0.0
     delay: float = 0.0
+    used_bytes: int = 0
+    resident_bytes: int = 0
+    memory_limit: int = 0
 
 
 @dataclass(frozen=True)
 class GroupStatus:
-    """The status of a group, given as its bits. `utilisation` is its part of its site's utilisation."""
+    """The status of a group, given as its bits. `utilisation` is its part of its site's utilisation, `last_used` the
+    last epoch in which rows of it were seen to arrive (0: none since the run started)."""
 
     group: str
     site: int
@@ -32,6 +37,10 @@ class GroupStatus:
     utilisation: float
     pending: int
     state_bytes: int
+    output_per_second: float = 0.0
+    pending_bytes: int = 0
+    held_bytes: int = 0
+    last_used: int = 0
 
 
 @dataclass(frozen=True)

@@ -227,3 +227,16 @@ def mix(words: Words) -> Words:
         np.right_shift(block, np.uint64(31), out=other)
         np.bitwise_xor(block, other, out=block)
     return words
+
+
+def bigints_of(hashes: Words) -> npt.NDArray[np.int64]:
+    """Return the BIGINT that has each hash as the only column of a key; there is exactly one."""
+    words = hashes.copy()
+    for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9)):
+        words = _unshifted(words, shift) * np.uint64(pow(factor, -1, 2**64))
+    return (_unshifted(words, 30) ^ _SEED).view(np.int64)
+
+
+def _unshifted(words: Words, shift: int) -> Words:
+    """Return the words from which `w ^ (w >> shift)` makes these, for a shift of at least 22 bits."""
+    return np.asarray(words ^ (words >> np.uint64(shift)) ^ (words >> np.uint64(2 * shift)), dtype=np.uint64)

@@ -14,7 +14,7 @@ from penstock.kernels.hash import canonical_keys, check_key_type, hash_columns, 
 from penstock.kernels.order import group_by_pane
 from penstock.kernels.segments import Segments
 from penstock.operators.arrange import arranged, hashes_of, merged, times_of
-from penstock.operators.protocol import Portion, ProbingOperator, Stored, WorkResult
+from penstock.operators.protocol import UNCOUNTED, OutputCounts, Portion, ProbingOperator, Stored, WorkResult
 from penstock.operators.row_layout import WholeRows
 from penstock.progress.mark import Mark, Marks
 from penstock.types import time_values
@@ -58,8 +58,9 @@ class DistinctRows(WholeRows, ProbingOperator):
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         return False
 
-    def work(self, portion: Portion) -> WorkResult:
+    def work(self, portion: Portion, counts: OutputCounts = UNCOUNTED) -> WorkResult:
         new = self._new(portion.stored[0], portion.fresh[0])
+        counts.add(hashes_of(new))
         results = (self._layout.restored(new),) if new.num_rows else ()
         return WorkResult(results, (_remembered(new, portion.upto[0]),))
 

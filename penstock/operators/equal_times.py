@@ -26,7 +26,7 @@ from penstock.operators.aggregates.measures import (
     words_of,
 )
 from penstock.operators.arrange import arranged, hashes_of, times_of
-from penstock.operators.protocol import ClosingOperator, Portion, Stored, WorkResult
+from penstock.operators.protocol import UNCOUNTED, ClosingOperator, OutputCounts, Portion, Stored, WorkResult
 from penstock.progress.mark import BEGIN, END, Mark, Marks
 from penstock.state.runs import HASH, TIME
 from penstock.types import as_array, time_array, time_values
@@ -119,10 +119,11 @@ class EqualTimesAggregate(ClosingOperator):
             return False
         return upto[0].is_beyond(max(least[0], self.expired_below(0, after)))
 
-    def work(self, portion: Portion) -> WorkResult:
+    def work(self, portion: Portion, counts: OutputCounts = UNCOUNTED) -> WorkResult:
         """Emit the groups that are complete at `upto` but were not at `after`."""
         after, upto = portion.after, portion.upto
         groups = self.combine(0, [self._completed(part, after, upto) for part in portion.stored[0]])
+        counts.add(hashes_of(groups))
         return WorkResult([self._results(groups)], (self.state_schema(0).empty_table(),))
 
     def expired_below(self, port: int, marks: Marks) -> int:

@@ -16,6 +16,7 @@ from typing import Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
+from penstock.kernels.arrays import Indices, Words
 from penstock.progress.mark import Mark, Marks
 from penstock.state.grid import Grid
 from penstock.state.hash_ranges import HashRange, Order
@@ -72,6 +73,32 @@ class WorkResult:
 
     results: Iterable[pa.Table]
     keep: tuple[pa.Table, ...]
+
+
+class OutputCounts(Protocol):
+    """A count of result rows by hash. A result row belongs to the hash of the state rows that it comes from."""
+
+    def add(self, hashes: Words, rows: Indices | None = None) -> None:
+        """Count result rows whose hashes are `hashes[rows]` (None: `hashes`). Both arrays must be ascending, so that
+        nothing needs to be gathered: only borders of groups are looked up in them."""
+        ...
+
+    def add_of_hash(self, hash_: int, rows: int) -> None:
+        """Count result rows that all belong to one hash."""
+        ...
+
+
+class _NoCounts:
+    """Counts nothing."""
+
+    def add(self, hashes: Words, rows: Indices | None = None) -> None:
+        pass
+
+    def add_of_hash(self, hash_: int, rows: int) -> None:
+        pass
+
+
+UNCOUNTED: OutputCounts = _NoCounts()
 
 
 class ProbingOperator:
@@ -271,8 +298,9 @@ class Operator(Protocol):
         If there is no work, the engine advances the marks without calling `work`."""
         ...
 
-    def work(self, portion: Portion) -> WorkResult:
-        """Do all work of a portion up to its `upto`; return the results and the state rows to keep."""
+    def work(self, portion: Portion, counts: OutputCounts = UNCOUNTED) -> WorkResult:
+        """Do all work of a portion up to its `upto`; return the results and the state rows to keep. Once all results
+        are computed, each of their rows is counted once in `counts`."""
         ...
 
     def expired_below(self, port: int, marks: Marks) -> int:

@@ -12,7 +12,7 @@ from penstock.kernels.arrays import Indices, Times, Words
 from penstock.kernels.hash import check_key_type, hash_columns
 from penstock.operators.arrange import hashes_of, merged, sorted_with, times_of
 from penstock.operators.completed import completed, completes
-from penstock.operators.protocol import ClosingOperator, Portion, WorkResult
+from penstock.operators.protocol import UNCOUNTED, ClosingOperator, OutputCounts, Portion, WorkResult
 from penstock.operators.row_layout import WholeRows
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
 from penstock.progress.mark import Marks
@@ -54,9 +54,9 @@ class Reorder(WholeRows, ClosingOperator):
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         return completes(after[0], upto[0], least[0])
 
-    def work(self, portion: Portion) -> WorkResult:
+    def work(self, portion: Portion, counts: OutputCounts = UNCOUNTED) -> WorkResult:
         rows = completed(portion.stored[0], portion.after[0], portion.upto[0])
-        return WorkResult(self._in_order(rows), (self._layout.state_schema.empty_table(),))
+        return WorkResult(self._in_order(rows, counts), (self._layout.state_schema.empty_table(),))
 
     def _hashes(self, rows: pa.Table) -> Words:
         """Return the hash of each row's keys; zero for all rows without keys."""
@@ -64,9 +64,10 @@ class Reorder(WholeRows, ClosingOperator):
             return np.zeros(rows.num_rows, dtype=np.uint64)
         return hash_columns([as_array(rows.column(key)) for key in self.keys], self.hash_bits, length=rows.num_rows)
 
-    def _in_order(self, tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
+    def _in_order(self, tables: Sequence[pa.Table], counts: OutputCounts) -> Iterator[pa.Table]:
         """Yield the rows in order of time, in tables of bounded size."""
         held = merged(tables, self._layout.state_schema)
+        counts.add(hashes_of(held))
         order = _ties_by_value(hashes_of(held), times_of(held), self._layout.restored(held))
         for start in range(0, held.num_rows, _PIECE):
             piece = slice(start, start + _PIECE)

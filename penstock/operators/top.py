@@ -16,7 +16,7 @@ from penstock.kernels.order import group_by_pane
 from penstock.kernels.segments import Segments
 from penstock.operators.arrange import hashes_of, sorted_with, times_of
 from penstock.operators.completed import completed, completed_below, completes
-from penstock.operators.protocol import ClosingOperator, OnePort, Portion, WorkResult
+from penstock.operators.protocol import UNCOUNTED, ClosingOperator, OnePort, OutputCounts, Portion, WorkResult
 from penstock.operators.row_layout import RowLayout
 from penstock.operators.sort_words import is_sortable, order_by_words, sort_words
 from penstock.progress.mark import BEGIN, END, Marks
@@ -100,11 +100,12 @@ class TopRows(OnePort, ClosingOperator):
         complete = self.time is not None or upto[0].ended
         return complete and completes(after[0], upto[0], least[0])
 
-    def work(self, portion: Portion) -> WorkResult:
+    def work(self, portion: Portion, counts: OutputCounts = UNCOUNTED) -> WorkResult:
         """Emit the top rows of the times that are complete at `upto` but were not at `after`; without a time, at the
         end."""
         after, upto = (self._on_time(marks)[0] for marks in (portion.after, portion.upto))
         held = self.combine(0, completed(portion.stored[0], after, upto))
+        counts.add(hashes_of(held))
         results = (self._numbered(held),) if held.num_rows else ()
         return WorkResult(results, (held.slice(0, 0),))
 

@@ -23,7 +23,7 @@ class Budget:
     @property
     def pages(self) -> int:
         """Return the bytes of state that may be resident because they were read."""
-        return max(1, self.total // 4)
+        return max(1, self.total // 8)
 
     @property
     def arrivals(self) -> int:

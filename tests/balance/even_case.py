@@ -28,14 +28,17 @@ def figures_of(
     seconds: float = 10.0,
     capacity: int = 0,
     memory: int = 0,
+    bytes_per_second: float = 0.0,
 ) -> RoundStats:
-    """A round of one epoch. Sites of speed 1 work through a thousand rows in a second."""
+    """A round of one epoch. Sites of speed 1 work through a thousand rows in a second. State that moves is fetched with
+    `bytes_per_second` (0: it is read in place)."""
     counts, homes = np.asarray(rows, np.int64), np.asarray(directory.homes)
     speed = np.asarray(speeds if speeds is not None else np.ones(directory.sites), np.float64)
     worked = counts / (1000 * speed[homes])
     busy = np.bincount(homes, weights=worked, minlength=directory.sites)
     waiting = _counts(pending, len(counts))
-    loads = Loads(
+    loads = replace(
+        Loads.none(len(counts)),
         rows=counts,
         heaviest=counts // 100 if heaviest is None else np.asarray(heaviest, np.int64),
         seconds=worked,
@@ -44,11 +47,12 @@ def figures_of(
         pending=waiting,
         last_used=np.where(counts > 0, 1, 0),
         done=counts,
-        output=counts * 1.0,
+        output=counts,
     )
     backlog = np.bincount(homes, weights=waiting, minlength=directory.sites)
     share = np.full(directory.sites, busy.max())
-    return RoundStats(directory, 10, seconds, loads, busy, share, backlog, capacity, memory)
+    stats = RoundStats(directory, 10, seconds, loads, busy, share, backlog, capacity, memory)
+    return replace(stats, seconds_per_byte=1 / bytes_per_second) if bytes_per_second else stats
 
 
 def _counts(given: Sequence[int] | None, length: int) -> npt.NDArray[np.int64]:

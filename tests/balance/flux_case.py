@@ -27,9 +27,9 @@ def round_of(
     memory: int = 0,
 ) -> RoundStats:
     """`rows` came to each group, and each site works through so many in a second."""
-    none = np.zeros(len(rows), np.int64)
-    held = none if state is None else np.asarray(state)
-    loads = Loads(np.asarray(rows), none, none * 1.0, none, held, none, none, np.asarray(rows), none * 1.0)
+    counts = np.asarray(rows)
+    loads = replace(Loads.none(len(counts)), rows=counts, done=counts)
+    loads = loads if state is None else replace(loads, state_bytes=np.asarray(state))
     sites = np.zeros(directory.sites)
     stats = RoundStats(directory, 1, 1.0, loads, sites, sites, sites, memory=memory)
     busy = stats.of_sites(loads.rows) / np.asarray(speeds)

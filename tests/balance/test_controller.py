@@ -41,7 +41,7 @@ def epoch(
     count = len(directory.groups)
     usual = {"rows": 100, "heaviest": 1, "state_rows": 1000, "state_bytes": MEGABYTE, "pending": 0, "last_used": 1}
     columns = {name: np.asarray(stats.get(name, [value] * count), np.int64) for name, value in usual.items()}
-    loads = Loads(**columns, seconds=np.full(count, 0.1), done=columns["rows"], output=np.zeros(count))
+    loads = replace(Loads.none(count), **columns, seconds=np.full(count, 0.1), done=columns["rows"])
     sites = np.ones(directory.sites)
     return RoundStats(directory, 1, seconds, loads, sites * busy, sites, sites * 0)
 
@@ -96,10 +96,10 @@ def test_a_round_begins_anew_under_another_directory() -> None:
 
 
 def test_backlog_is_an_average_and_the_last_use_the_latest() -> None:
-    first, second = epoch(rows=[1, 0, 0, 5]), replace(epoch(rows=[1, 1, 0, 0]), backlog=np.array([6.0, 0.0]))
-    both = first.then(second).then(epoch(rows=[0, 0, 0, 0]))
+    first, second = epoch(last_used=[7, 0, 0, 7]), epoch(last_used=[8, 8, 0, 0])
+    both = first.then(replace(second, backlog=np.array([6.0, 0.0]))).then(epoch(last_used=[0, 0, 0, 0]))
     assert both.backlog.tolist() == [2.0, 0.0]
-    assert both.loads.last_used.tolist() == [2, 2, 1, 1]
+    assert both.loads.last_used.tolist() == [8, 8, 0, 7]
 
 
 def test_later_decisions_may_rely_on_earlier_ones() -> None:
@@ -196,6 +196,20 @@ def test_where_all_buffers_are_too_full_the_fuller_site_gives() -> None:
     assert [made.change for made in outcome.accepted] == [move]
     _, outcome = controller(move).observe(replace(epoch(pending=[50, 100, 70, 70]), capacity=100)).decide()
     assert [refusal.rule for refusal in outcome.refused] == ["the buffer of site 1 would overflow"]
+
+
+def test_where_all_memories_are_too_full_the_fuller_site_gives() -> None:
+    """As long as the receiver ends with less than the giver had."""
+    move, small = Move(FIRST, 0, 1), MEGABYTE // 8
+    for sizes, rules in (
+        ([2, 4, 2, 1], []),
+        ([3, 4, 2, 1], []),  # the giver ends with less than the receiver, but the two are closer together
+        ([3, 3, 2, 1], ["the memory of site 1 would overflow"]),  # they would swap
+        ([1, 3, 2, 2], ["the memory of site 1 would overflow"]),
+    ):
+        full = replace(epoch(state_bytes=[size * small for size in sizes]), memory=small)
+        _, outcome = controller(move).observe(full).decide()
+        assert [refusal.rule for refusal in outcome.refused] == rules, sizes
 
 
 def test_what_is_known_of_groups_that_are_new() -> None:

@@ -40,6 +40,7 @@ class Load:
     epochs_per_round: int
     first_sites: int
     most_sites: int
+    least_sites: int = 1
 
     @property
     def rows(self) -> float:
@@ -96,10 +97,10 @@ class Subquery:
 
         return RoundStats(
             directory, 1, 1.0,
-            Loads(
-                rows=counts(came), heaviest=counts(came) // 50, seconds=groups(worked), state_rows=counts(came),
-                state_bytes=counts(came) * 64, pending=counts(self.pending), last_used=np.minimum(counts(came), 1),
-                done=counts(done), output=groups(done),
+            replace(
+                Loads.none(len(borders)), rows=counts(came), heaviest=counts(came) // 50, seconds=groups(worked), 
+                state_rows=counts(came), state_bytes=counts(came) * 64, pending=counts(self.pending),
+                last_used=np.minimum(counts(came), 1), done=counts(done), output=counts(done),
             ),
             np.minimum(busy, 1.0), np.ones(sites), np.bincount(homes, weights=self.pending, minlength=sites),
             capacity=self._capacity(),
@@ -128,7 +129,7 @@ def scalings(load: Load, random: Random) -> list[int]:
     """The numbers of sites that the controller carried out, until it has stayed with one for long."""
     settings = Settings(
         policy="elastic", sites=load.first_sites, most_sites=load.most_sites,
-        round_seconds=float(load.epochs_per_round),
+        least_sites=load.least_sites, round_seconds=float(load.epochs_per_round),
     )  # fmt: skip
     controller: Controller = controllers(settings, 1)[0]
     directory, subquery, found, last = uniform(load.first_sites, 16), Subquery(load, random), list[int](), 0
@@ -159,3 +160,8 @@ def test_a_number_of_sites_that_was_too_few_is_not_gone_back_to_before_the_load_
     load = Load(2.05, 1e-4, 64, False, 1.3, 0.0, 0.0, 2.0, 2, 2, 4)
     assert scalings(load, Random(1))[-1] in (3, 4)
     assert scalings(replace(load, sites=0.5), Random(1))[-1] == 1
+
+
+def test_it_goes_down_to_the_least_number_of_sites_and_not_below() -> None:
+    load = Load(0.02, 1e-4, 64, False, 1.0, 0.0, 0.0, 0.0, 2, 8, 8, least_sites=5)
+    assert scalings(load, Random(1)) == [5]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from penstock.balance.controller import Controller
 from penstock.balance.decisions import Merge, Move, SplitGroup
-from penstock.balance.levelling import MoveCosts, Step, worthwhile
+from penstock.balance.levelling import Step, begun, within, worthwhile
+from penstock.balance.move_costs import MoveCosts
 from penstock.balance.policies.even import Even
 from penstock.balance.rules import Rules
 from penstock.balance.stats import FloatArray, RoundStats
@@ -80,15 +81,28 @@ def test_few_rows_are_no_reason_to_move() -> None:
 
 def test_a_group_with_much_state_moves_only_if_that_pays() -> None:
     directory, rows = uniform(2, 4), [1500] * 4 + [500] * 4
-    cheap = EVEN.decide(figures_of(directory, rows, state_bytes=[10**6] * 8))
-    dear = EVEN.decide(figures_of(directory, rows, state_bytes=[10**12] * 8))
+    cheap = EVEN.decide(figures_of(directory, rows, state_bytes=[10**6] * 8, bytes_per_second=1e8))
+    dear = EVEN.decide(figures_of(directory, rows, state_bytes=[10**12] * 8, bytes_per_second=1e8))
     assert cheap
     assert not any(isinstance(decision.change, Move) for decision in dear)
 
 
+def test_a_group_whose_state_is_read_in_place_moves_however_much_it_is() -> None:
+    directory, rows = uniform(2, 4), [1500] * 4 + [500] * 4
+    made = EVEN.decide(figures_of(directory, rows, state_bytes=[10**12] * 8))
+    assert any(isinstance(decision.change, Move) for decision in made)
+
+
+def test_sites_that_fetch_at_the_same_time_wait_no_longer_than_one() -> None:
+    costs = MoveCosts(rounds=1, seconds_per_move=0.5, seconds_per_byte=1e-8)
+    assert costs.of_plan(3, np.asarray([0.0, 3e9, 0.0, 0.0])) == 31.5
+    assert costs.of_plan(3, np.asarray([0.0, 1e9, 1e9, 1e9])) == 11.5
+
+
 def test_of_groups_with_equal_work_the_one_with_least_state_moves() -> None:
     state = [10**7, 10**7, 10**6, 10**7, 10**7, 10**7, 10**7, 10**7]
-    made = EVEN.decide(figures_of(uniform(2, 4), [2000] * 4 + [1000] * 4, state_bytes=state))
+    stats = figures_of(uniform(2, 4), [2000] * 4 + [1000] * 4, state_bytes=state, bytes_per_second=1e8)
+    made = EVEN.decide(stats)
     assert made[0].change == Move(uniform(2, 4).groups[2], 0, 1)
     assert made[0].cost == 10**6
 
@@ -148,6 +162,23 @@ def test_steps_are_taken_as_long_as_they_bring_more_than_they_cost() -> None:
     steps = [Step(move, slowest, 0.1, 0, 0, 10.0, 1.0) for slowest in (9.0, 9.0, 8.5, 8.45, 8.45)]
     assert worthwhile(steps, 10.0) == steps[:3]
     assert worthwhile(steps[3:], 8.5) == []
+
+
+def test_a_plan_that_is_too_long_for_a_round_is_judged_as_a_whole() -> None:
+    """Half of it costs a second and gains nothing yet; all of it would cost two, and gain three."""
+    steps = [Step(Move(uniform(2, 4).groups[0], 0, 1), 10.0, 0.25, 0, 0, 10.0, 1.0)] * 4
+    assert worthwhile(steps, 10.0) == []
+    assert begun(steps, 0.5, 3.0) == steps
+    assert begun(steps, 0.5, 1.9) == []
+    assert begun(steps, 0.0, 3.0) == []
+
+
+def test_no_more_is_asked_for_than_may_move_in_a_round_but_one_group_always() -> None:
+    split = Step(SplitGroup(uniform(2, 4).groups[0]), 10.0, 0.0, 0, 0, 10.0, 1.0)
+    move = Step(Move(uniform(2, 4).groups[0], 0, 1), 10.0, 0.0, 100, 0, 10.0, 1.0)
+    steps = [split, move, move, move]
+    assert [len(within(steps, budget)) for budget in (0, 300, 299, 100, 99, 1)] == [4, 4, 3, 2, 2, 2]
+    assert within([], 10) == []
 
 
 def test_a_large_group_is_split_also_where_all_is_even() -> None:
@@ -308,6 +339,7 @@ def test_in_a_controller_the_rules_let_it_through() -> None:
 
 def test_prices_are_paid_back_over_the_rounds_to_come() -> None:
     patient, hasty = Even(prices=MoveCosts(rounds=100)), Even(prices=MoveCosts(rounds=0.1))
-    stats = figures_of(uniform(2, 4), [1500] * 4 + [500] * 4, state_bytes=[10**8] * 8)
+    rows, state = [1500] * 4 + [500] * 4, [10**8] * 8
+    stats = figures_of(uniform(2, 4), rows, state_bytes=state, bytes_per_second=1e8)
     assert any(isinstance(decision.change, Move) for decision in patient.decide(stats))
     assert not any(isinstance(decision.change, Move) for decision in hasty.decide(stats))

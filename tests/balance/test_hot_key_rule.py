@@ -33,7 +33,7 @@ def spread(cut: list[int], copied: int) -> RoundStats:
     stats = figures_of(directory, [1000] * len(directory.groups))
     copies = np.asarray([[copied, copied, 0, copied]])
     rows = np.asarray([cut]) + copies
-    cells = CellLoads(np.asarray([cut]), copies, rows, rows / 1000, rows * 1.0)
+    cells = CellLoads(np.asarray([cut]), copies, rows, rows / 1000, rows)
     return replace(stats, cells=cells, busy=stats.busy + cells.seconds[0], may_cut=(0, 1))
 
 

@@ -44,6 +44,6 @@ def test_output_adds_up_over_epochs_and_sites() -> None:
 
 def test_cells_belong_to_what_a_site_did() -> None:
     rows = np.asarray([[10, 30]])
-    spread = replace(ROUND, cells=CellLoads(rows, rows, rows, rows / 10, rows * 2.0))
+    spread = replace(ROUND, cells=CellLoads(rows, rows, rows, rows / 10, rows * 2))
     assert (spread.done - ROUND.done).tolist() == [10, 30]
     assert (spread.then(spread).output - ROUND.then(ROUND).output).tolist() == [40, 120]

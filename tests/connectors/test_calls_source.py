@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.connectors.generator import calls as calls_module
+from penstock.connectors.generator import reader
 from penstock.connectors.generator.calls import (
     CALLS_SCHEMA,
     BModel,
@@ -20,8 +20,8 @@ from penstock.connectors.generator.calls import (
     Uniform,
     Zipf,
     parse_skew,
-    uniforms,
 )
+from penstock.connectors.generator.reader import uniforms
 from penstock.errors import ConfigError
 from penstock.types import time_values
 
@@ -124,7 +124,7 @@ def test_times_lag_by_less_than_the_disorder():
 
 def test_real_time_offers_what_the_clock_allows(monkeypatch):
     now = 1_000_000_000
-    monkeypatch.setattr(calls_module.clock, "time_ns", lambda: now)
+    monkeypatch.setattr(reader.clock, "time_ns", lambda: now)
     connector = CallsConnector(rows=250, rate=100.0, realtime=True)
     first = connector.open(CALLS_SCHEMA, "ts").offer(None, 1000)
     assert (first.splits, first.progress) == ((), {"rows": 0, "began_ns": now})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -123,9 +123,9 @@ def test_what_was_heard_in_the_round_counts_where_sites_are_evened_out(
 
 def test_who_asks_need_not_wait_until_a_slow_site_is_believed_to_be_slow() -> None:
     """One of two sites is half as fast, so a third of the groups is its part."""
-    directory, rows, none = uniform(2, 64), np.full(128, 1000), np.zeros(128, np.int64)
+    directory, rows = uniform(2, 64), np.full(128, 1000)
     seconds = np.where(directory.home_of == 0, 0.02, 0.01)
-    loads = Loads(rows, none, seconds, none, none, none, none, rows, none * 1.0)
+    loads = replace(Loads.none(128), rows=rows, seconds=seconds, done=rows)
     busy = np.bincount(directory.home_of, weights=seconds)
     stats = RoundStats(directory, 10, 2.0, loads, busy, np.full(2, busy.max()), np.zeros(2))
     operator = Reorder("ts", pa.schema([("ts", pa.int64())]), ("ts",))

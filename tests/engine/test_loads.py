@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.task.site.loads import TOLD, Counted, KeyCounts, borders_of, heavy_keys
+from penstock.engine.task.site.counting import Counted, KeyCounts, SiteBorders, borders_of
+from penstock.engine.task.site.loads import TOLD, heavy_keys
 from penstock.state.directory import Directory, Group, uniform
 from penstock.state.hash_ranges import EVERYTHING, Hashes
 from penstock.state.runs import RunFile, Slice
@@ -89,10 +90,10 @@ def test_slices_are_counted_once_until_the_borders_change() -> None:
         read.append(piece.run.name)
         return np.asarray([0, 1, Group(1, 1).low], np.uint64)
 
-    known, even = Counted(), uniform(2, 1)
-    assert [c.tolist() for c in known.of(borders_of(even, 0), pieces, rows_of).values()] == [[2], [2]]
-    known.of(borders_of(uniform(2, 1), 0), pieces[1:], rows_of)
+    known, two = Counted(), uniform(1, 2)
+    assert [c.tolist() for c in known.of(SiteBorders.of(two, 0), pieces, rows_of).values()] == [[2, 1], [2, 1]]
+    known.of(SiteBorders.of(uniform(1, 2), 0), pieces[1:], rows_of)
     assert read == ["a", "b"]
-    moved = even.moved(Group(1, 1), 0)
-    assert [c.tolist() for c in known.of(borders_of(moved, 0), pieces[1:], rows_of).values()] == [[2, 1]]
+    three = two.split(Group(0, 1))
+    assert [c.tolist() for c in known.of(SiteBorders.of(three, 0), pieces[1:], rows_of).values()] == [[2, 0, 1]]
     assert read == ["a", "b", "b"]

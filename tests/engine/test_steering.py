@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -197,8 +197,7 @@ def test_a_run_shows_how_it_is_getting_on(tmp_path: Path) -> None:
 def loads(**stats: list[int]) -> Loads:
     """Of groups that had nothing to do and hold nothing, unless `stats` say otherwise."""
     count = len(next(iter(stats.values())))
-    counts = {field.name: np.asarray(stats.get(field.name, [0] * count), np.int64) for field in fields(Loads)}
-    return Loads(**{**counts, "seconds": counts["seconds"].astype(float)})
+    return replace(Loads.none(count), **{name: np.asarray(values) for name, values in stats.items()})
 
 
 def test_groups_are_told_by_work_then_by_what_waits_for_it() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import QueryError
-from penstock.kernels.hash import canonical_keys, hash_columns, key_words, tells_apart
+from penstock.kernels.hash import bigints_of, canonical_keys, hash_columns, key_words, tells_apart
 
 GOLDEN = Path(__file__).with_name("golden_hash.json")
 INTEGERS = [None, 0, 1, -1, 42, 127, -128]
@@ -154,3 +154,9 @@ def test_the_hash_tells_single_words_apart(name: str) -> None:
     assert tells_apart(columns) == one_word
     assert not tells_apart(columns, 63)
     assert not any(tells_apart([column]) for column in KEYS[name])  # a null hashes like some other value
+
+
+@given(st.lists(st.integers(0, 2**64 - 1)))
+def test_every_hash_is_that_of_a_bigint(hashes: list[int]) -> None:
+    words = np.array(hashes, dtype=np.uint64)
+    assert hash_columns([pa.array(bigints_of(words))]).tolist() == hashes

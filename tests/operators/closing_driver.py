@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.operators.arrange import hashes_of, times_of
-from penstock.operators.protocol import Operator, Portion, Stored
+from penstock.operators.protocol import UNCOUNTED, Operator, OutputCounts, Portion, Stored
 from penstock.progress.mark import BEGIN, Marks
 from penstock.state.hash_ranges import EVERYTHING, HashRange
 from penstock.types import time_values
@@ -29,6 +29,7 @@ class ClosingDriver:
     runs: list[pa.Table] = field(default_factory=list)
     ranges: dict[HashRange, Marks] = field(default_factory=dict)
     results: list[pa.Table] = field(default_factory=list)
+    counts: OutputCounts = UNCOUNTED
 
     def __post_init__(self) -> None:
         self.ranges[EVERYTHING] = (BEGIN,) * self.operator.tracks
@@ -79,7 +80,7 @@ class ClosingDriver:
         filled = [piece for piece in stored if piece.rows.num_rows]
         least = min((piece.least for piece in filled), default=None)
         portion = Portion((stored,), (self.operator.state_schema(0).empty_table(),), after, upto)
-        done = self.operator.work(portion)
+        done = self.operator.work(portion, self.counts)
         results, (keep,) = list(done.results), done.keep
         if not self.operator.due(after, upto, (least,)):
             assert not sum(table.num_rows for table in results) + keep.num_rows

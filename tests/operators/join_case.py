@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from penstock.operators.arrange import order_of
 from penstock.operators.band_join.join import BandJoin
-from penstock.operators.protocol import Portion, Stored
+from penstock.operators.protocol import UNCOUNTED, OutputCounts, Portion, Stored
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, Marks, at
 from penstock.state.hash_ranges import HASH_END, HashRange
 from penstock.state.runs import HASH, TIME
@@ -46,6 +46,7 @@ class Site:
     pending: list[list[pa.Table]] = field(default_factory=list)
     done: Marks = ()
     results: list[pa.Table] = field(default_factory=list)
+    counts: OutputCounts = UNCOUNTED
 
     def __post_init__(self) -> None:
         self.stored = [[] for _ in self.join.schemas]
@@ -71,7 +72,7 @@ class Site:
             self.maybe_compact(port)
 
     def work(self, portion: Portion) -> None:
-        done = self.join.work(portion)
+        done = self.join.work(portion, self.counts)
         for table in done.results:
             assert table.schema == self.join.result_schema
             assert table.num_rows
@@ -117,11 +118,18 @@ class Site:
             self.stored[port] = [self.as_stored(self.join.combine(port, [s.rows for s in self.stored[port]]))]
 
 
-def run(join: BandJoin, inputs: Sequence[pa.Table], random: Random, jitter: int, sites: int = 2) -> pa.Table:
+def run(
+    join: BandJoin,
+    inputs: Sequence[pa.Table],
+    random: Random,
+    jitter: int,
+    sites: int = 2,
+    counts: OutputCounts = UNCOUNTED,
+) -> pa.Table:
     """The results over inputs whose rows arrive about in order of time, at most `jitter` behind."""
     cut = random.choice([2**63, 2**62])
     ranges = [HashRange(0, cut), HashRange(cut, HASH_END)] if sites == 2 else [HashRange(0, HASH_END)]
-    homes = [Site(join, r, random) for r in ranges]
+    homes = [Site(join, r, random, counts=counts) for r in ranges]
     left = [shuffled(table, time, jitter, random) for table, time in zip(inputs, join.times, strict=True)]
     marks: Marks = tuple(BEGIN for _ in inputs)
     while not all(home.done == tuple(END for _ in inputs) for home in homes):

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.operators.arrange import hashes_of, merged
-from penstock.operators.protocol import Operator, Portion, ProbingOperator, Stored
+from penstock.operators.protocol import UNCOUNTED, Operator, OutputCounts, Portion, ProbingOperator, Stored
 from penstock.progress.mark import BEGIN, END, Mark, at
 from penstock.state.hash_ranges import EVERYTHING, HashRange
 from penstock.types import time_values
@@ -75,8 +75,8 @@ def _comparable(value: Any) -> Any:
 class OperatorRun:
     """All results of an operator over some rows are in `results` after `run`."""
 
-    def __init__(self, operator: Operator, time: str, random: Random) -> None:
-        self.operator, self._time, self._random = operator, time, random
+    def __init__(self, operator: Operator, time: str, random: Random, counts: OutputCounts = UNCOUNTED) -> None:
+        self.operator, self._time, self._random, self._counts = operator, time, random, counts
         self.results: list[pa.Table] = []
         self._runs: list[pa.Table] = []  # worked on, or of an operator that does not probe
         self._pending: list[pa.Table] = []
@@ -132,7 +132,7 @@ class OperatorRun:
         stored = [Stored(_in_range(run, part), *_time_range(run)) for run in self._runs if run.num_rows]
         fresh = merged([_in_range(run, part) for run in self._pending], self.operator.state_schema(0))
         least = min((piece.least for piece in stored), default=None)
-        done = self.operator.work(Portion((stored,), (fresh,), (after,), (upto,)))
+        done = self.operator.work(Portion((stored,), (fresh,), (after,), (upto,)), self._counts)
         results = list(done.results)
         assert not results or fresh.num_rows or self.operator.due((after,), (upto,), (least,))
         self._check_promise(results)

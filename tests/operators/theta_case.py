@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.operators.arrange import hashes_of, order_of, times_of
-from penstock.operators.protocol import ClosingOperator, Operator, Portion, Stored
+from penstock.operators.protocol import UNCOUNTED, ClosingOperator, Operator, OutputCounts, Portion, Stored
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, Marks, at
 from penstock.state.hash_ranges import HASH_END, HashRange
 from penstock.types import time_values
@@ -46,6 +46,7 @@ class Driver:
     random: Random
     slack: int
     results: list[pa.Table] = field(default_factory=list)
+    counts: OutputCounts = UNCOUNTED
 
     def run(self) -> Rows:
         """All results, with what is promised about them checked."""
@@ -117,7 +118,7 @@ class Driver:
         stored = tuple([self._as_stored(t) for t in tables] for tables in place.stored)
         least = tuple(min((s.least for s in tables), default=None) for tables in stored)
         if any(f.num_rows for f in fresh) or operator.due(place.after, upto, least):
-            done = operator.work(Portion(stored, fresh, place.after, upto))
+            done = operator.work(Portion(stored, fresh, place.after, upto), self.counts)
             for piece in done.results:
                 self._check_result(piece, operator.output_marks(place.after))
             for port in (0, 1):

@@ -25,7 +25,7 @@ from penstock.engine.task.site.step import site_step
 from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import EpochJob, SiteResult
 from penstock.errors import PenstockError
-from penstock.operators.protocol import Operator, Portion, WorkResult
+from penstock.operators.protocol import UNCOUNTED, Operator, OutputCounts, Portion, WorkResult
 from penstock.plan.program import Program
 
 VARIABLE = "PENSTOCK_BENCH_SLOWDOWN"  # tells workers where the file is
@@ -135,8 +135,10 @@ def _slowed_program(program: Program, subquery: int, work: partial[WorkResult]) 
     return replace(program, subqueries=tuple(parts))
 
 
-def _work_slowly(slowdown: Slowdown, site: int, operator: Operator, portion: Portion) -> WorkResult:
-    began, done = time.perf_counter(), operator.work(portion)
+def _work_slowly(
+    slowdown: Slowdown, site: int, operator: Operator, portion: Portion, counts: OutputCounts = UNCOUNTED
+) -> WorkResult:
+    began, done = time.perf_counter(), operator.work(portion, counts)
     rows = operator.rows_to_do(portion)
 
     def results() -> Iterator[pa.Table]:

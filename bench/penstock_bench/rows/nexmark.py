@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.arrow import AnyArray, schema_of
-from penstock.connectors.generator.calls import uniforms
+from penstock.connectors.generator.reader import uniforms
 from penstock_bench.rows import nexmark_words as words
 from penstock_bench.rows.nexmark_words import Integers, below
 from penstock_bench.rows.stream import FILE_SECONDS, FILES, SECOND, START, BenchStream

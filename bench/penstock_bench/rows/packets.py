@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.arrow import AnyArray, schema_of
-from penstock.connectors.generator.calls import uniforms
+from penstock.connectors.generator.reader import uniforms
 from penstock.type_names import TIMESTAMP
 from penstock.types import time_array, time_values
 

@@ -190,7 +190,7 @@ def degree(
         return _scale(stats, max(sites + 1, _needed(stats), _back(stats, known)), why)
     if not suppliers and sites > 1 and known.may_shrink and _keeps_up(stats) and _others_have_room(stats):
         half = sites // 2 if known.steps >= 0 else 1
-        target = max(min(_needed(stats), sites - 1), half, known.fewest(stats))
+        target = max(min(_needed(stats), sites - 1), half, known.fewest(stats), stats.least_sites)
         return _scale(stats, target, "no site has much work") if target < sites else None
     return None
 
@@ -274,7 +274,11 @@ class Diffusion(Learning):
         return replace(self, experience=self.experience.after(stats, self._degree(stats))) if self.elastic else self
 
     def _degree(self, stats: RoundStats) -> Decision | None:
-        return degree(stats, self._thresholds(stats), self.beta, self.experience) if self.elastic else None
+        """Return a change of the number of sites; None if none is wanted, or more sites than are allowed: groups can
+        still move then."""
+        wanted = degree(stats, self._thresholds(stats), self.beta, self.experience) if self.elastic else None
+        beyond = wanted is not None and isinstance(wanted.change, Scale) and 0 < stats.most_sites < wanted.change.sites
+        return None if beyond else wanted
 
     def _thresholds(self, stats: RoundStats) -> Thresholds:
         return self.occupancy if stats.capacity else self.busy

@@ -1,10 +1,11 @@
-"""`even`: every site does work in proportion to its speed. The default policy.
+"""`even`: every site does work in proportion to its speed, and holds no more state than its memory. The default policy.
 
 From one round it estimates the work of every group and the speed of every site, and plans a few steps that bring the
 slowest site close to the ideal. It applies only what pays: the time saved over some rounds must exceed the time to move
-state, and the gain must exceed the noise of the measurement, so that groups do not move back and forth. Hot keys are
-acted on at once. A slow site is acted on gradually: a disturbance may be over before a move helps, and buffers absorb
-it. A key that is too much for any one site is spread over several while it is that hot.
+state, and the gain must exceed the noise of the measurement, so that groups do not move back and forth. A plan that is
+too long for one round is judged as a whole. A site that exceeds its memory gives state away whether that saves time or
+not. Hot keys are acted on at once. A slow site is acted on gradually: a disturbance may be over before a move helps,
+and buffers absorb it. A key that is too much for any one site is spread over several while it is that hot.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import numpy as np
 from penstock.balance.decisions import Decision, Gather, SplitGroup, Spread
 from penstock.balance.estimate import NOISE_ROWS, Demand, demand
 from penstock.balance.keys import KeyLoad
-from penstock.balance.levelling import Leveller, MoveCosts, Pieces, PlanLimits, Step, unclear, worthwhile
+from penstock.balance.levelling import Leveller, Pieces, PlanLimits, Step, begun, unclear, within, worthwhile
+from penstock.balance.move_costs import MoveCosts
+from penstock.balance.policies.memory import full_reason
 from penstock.balance.policy import Learning
 from penstock.balance.rules import MOST_DEPTH
 from penstock.balance.stats import FloatArray, RoundStats
@@ -69,9 +72,9 @@ class Even(Learning):
         return [*gathers(stats, asked), *self._of_groups(stats, asked)]
 
     def _of_groups(self, stats: RoundStats, asked: Demand) -> Sequence[Decision]:
-        """Return splits and moves if the sites are uneven; otherwise splits of large groups, or merges."""
+        """Return splits and moves if the sites are uneven or full; otherwise splits of large groups, or merges."""
         large = too_large(stats, self.theta, self.bounds)
-        if not self._uneven(stats, asked):
+        if not self._uneven(stats, asked) and not _full(stats):
             return large or mergeable(stats, asked, self.theta, keeping_first(stats, self.bounds, self.crowded))
         splits = {_group(decision): decision for decision in (*too_hot(stats, asked, self.bounds), *large)}
         return [*splits.values(), *self._evened(stats, asked, set(splits))]
@@ -101,24 +104,43 @@ class Even(Learning):
         return max(self.least_gain, NOISE / sqrt(max(rows, 1.0)), EPOCH_NOISE / sqrt(stats.epochs))
 
     def _evened(self, stats: RoundStats, asked: Demand, split: set[Group]) -> list[Decision]:
-        """Return the planned steps that pay, and splits of groups at a site that stays slow. `split` are the groups
-        that are split already."""
+        """Return the planned steps that relieve memory or pay, and splits of groups at a site that stays slow. `split`
+        are the groups that are split already."""
         pieces = _pieces(stats, asked, split)
-        plan = Leveller(pieces, asked.speeds, self.prices, self._limits(stats), asked.cells.sum(axis=0))
+        plan = Leveller(pieces, asked.speeds, self._prices(stats), self._limits(stats), asked.cells.sum(axis=0))
         before, enough = plan.slowest, self._enough(stats, int(plan.times.argmax()))
-        steps = worthwhile(plan.run(), before)
-        if steps and not plan.unfinished and _gain(stats, before, steps[-1].slowest) < enough:
-            steps = []
-        made = _decisions(steps, before, plan.ideal)
+        steps = within([*plan.shed(), *_levelling(stats, plan, enough)], stats.budget)
+        made = _decisions(steps, before, plan.ideal, stats.memory)
         if _gain(stats, plan.slowest, plan.ideal) <= enough:
             return made
         taken = split | {step.change.group for step in steps}
         room = max(0, plan.limits.groups - len(plan.pieces.groups))
         return [*made, *_look_closer(stats, asked, int(plan.times.argmax()), taken)[:room]]
 
+    def _prices(self, stats: RoundStats) -> MoveCosts:
+        """Return the cost of moves on this deployment, per round of the length that was measured: the rest of the round
+        brings as much gain, without statistics."""
+        length = 1 + stats.rested / stats.seconds if stats.seconds > 0 else 1.0
+        return replace(self.prices, rounds=length * self.prices.rounds, seconds_per_byte=stats.seconds_per_byte)
+
     def _limits(self, stats: RoundStats) -> PlanLimits:
         sites = stats.directory.sites
         return PlanLimits(self.bounds.hot * sites, self.moves * sites, memory=stats.memory, capacity=stats.capacity)
+
+
+def _full(stats: RoundStats) -> bool:
+    """Return whether a site holds more than its memory."""
+    return bool(stats.memory) and float(stats.of_sites(stats.loads.state_bytes).max()) > stats.memory
+
+
+def _levelling(stats: RoundStats, plan: Leveller, enough: float) -> list[Step]:
+    """Return the steps of a plan that make the slowest site faster by at least the fraction `enough` and pay."""
+    before, excess = plan.slowest, plan.excess
+    steps = plan.run()
+    if plan.unfinished:
+        return begun(steps, 1 - plan.excess / excess if excess else 0.0, before - plan.ideal)
+    steps = worthwhile(steps, before)
+    return steps if steps and _gain(stats, before, steps[-1].slowest) >= enough else []
 
 
 def _gain(stats: RoundStats, before: float, after: float) -> float:
@@ -150,12 +172,13 @@ def _group(decision: Decision) -> Group:
     return decision.change.group
 
 
-def _decisions(steps: Sequence[Step], slowest: float, ideal: float) -> list[Decision]:
+def _decisions(steps: Sequence[Step], slowest: float, ideal: float, memory: int) -> list[Decision]:
     """Turn steps into decisions, each with its gain over the step before."""
     made = []
     for step in steps:
         gain = max(0.0, 1 - step.slowest / slowest)
-        made.append(Decision(step.change, _reason(step, ideal), gain, step.state))
+        reason = full_reason(step.donor, step.held, memory) if step.held else _reason(step, ideal)
+        made.append(Decision(step.change, reason, gain, step.state))
         slowest = step.slowest
     return made
 

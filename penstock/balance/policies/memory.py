@@ -62,8 +62,13 @@ def _group_to_move(stats: RoundStats, held: FloatArray, donor: int, receiver: in
 
 
 def _reason(held: FloatArray, donor: int, receiver: int, memory: int) -> str:
-    bound = f" and may hold {_written(memory)}" if 0 < memory < held[donor] else ""
-    return f"site {donor} holds {_written(held[donor])} of state{bound}, site {receiver} {_written(held[receiver])}"
+    return f"{full_reason(donor, held[donor], memory)}, site {receiver} {_written(held[receiver])}"
+
+
+def full_reason(donor: int, held: float, memory: int) -> str:
+    """Return how much state a site holds and, if that is too much, how much it may hold (0: no limit)."""
+    bound = f" and may hold {_written(memory)}" if 0 < memory < held else ""
+    return f"site {donor} holds {_written(held)} of state{bound}"
 
 
 def _written(size: float) -> str:

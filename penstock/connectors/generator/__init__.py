@@ -1,1 +1,1 @@
-"""A source of generated call records with a chosen disorder and skew."""
+"""Sources of generated rows, with a chosen disorder and skew."""

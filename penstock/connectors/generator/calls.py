@@ -1,33 +1,34 @@
 """A generator of call records, the workload of a mobile-phone network: who called whom, from where, when, how long.
 
-Row i is a function of (seed, i) alone, so a split can be read again, anywhere, and gives the same rows. Random numbers
-have no state: each is a mixed function of (seed, column, row). The mixer is a finaliser of the multiply and xor-shift
-kind over 64 bits, applied twice, to the seed and to the row. A skew says which of `n` callers a uniform number picks;
-caller 0 is the most frequent where there is one.
+Row i is a function of (seed, i) alone. A skew says which of `n` callers a uniform number picks; caller 0 is the most
+frequent where there is one.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-import time as clock
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.arrow import AnyArray, schema_of
-from penstock.connectors.recorded import Count, recorded, unusable
-from penstock.connectors.source import Offer, ReadResult
+from penstock.connectors.generator.reader import (
+    GeneratorReader,
+    check_least,
+    check_rate,
+    drawn_lags,
+    event_times,
+    table_of,
+    uniforms,
+)
 from penstock.errors import ConfigError
-from penstock.kernels.hash import STRIDE, mix
 from penstock.type_names import TIMESTAMP
-from penstock.types import conform, time_array
+from penstock.types import conform
 
-SUBSTREAM = "calls"
 CALLS_SCHEMA = schema_of(
     {
         "caller": pa.int64(),
@@ -41,7 +42,7 @@ CALLS_SCHEMA = schema_of(
 )
 _MEAN_DURATION = 120.0  # seconds; durations are exponential
 _AREA = 100.0  # the side of the square the calls come from
-_MICROSECONDS = 1_000_000
+_ROW_BYTES = 52
 # Places of the random columns; they are part of what a seed means, so they never change.
 _CALLER, _CALLEE, _DISTRICT, _DURATION, _X, _Y, _LAG = range(7)
 _Uniform01 = npt.NDArray[np.float64]
@@ -72,17 +73,9 @@ class CallsConnector:
     split_rows: int = 500_000
 
     def __post_init__(self) -> None:
-        limits = {"rows": (self.rows, 0), "keys": (self.keys, 1), "disorder": (self.disorder, 0)}
-        limits |= {"districts": (self.districts, 1), "split_rows": (self.split_rows, 1)}
-        for name, (value, least) in limits.items():
-            if value is not None and value < least:
-                raise ConfigError(
-                    f"`{name}` must be at least {least}", detail=f"it is {value}", hint="leave it out for the default"
-                )
-        if not 0 < self.rate < float("inf"):
-            raise ConfigError(
-                "`rate` must be above 0", detail=f"it is {self.rate}", hint="it is rows per second of event time"
-            )
+        check_least({"rows": (self.rows, 0), "keys": (self.keys, 1), "disorder": (self.disorder, 0)})
+        check_least({"districts": (self.districts, 1), "split_rows": (self.split_rows, 1)})
+        check_rate(self.rate)
         parse_skew(self.skew, self.keys)
 
     @property
@@ -93,6 +86,17 @@ class CallsConnector:
     def bounded(self) -> bool:
         return self.rows is not None
 
+    @property
+    def row_bytes(self) -> int:
+        return _ROW_BYTES
+
+    @property
+    def rows_per_split(self) -> int:
+        return self.split_rows
+
+    def starting(self, start: int) -> Self:
+        return replace(self, start=start)
+
     def identity(self) -> dict[str, Any]:
         """Return all fields but `split_rows`, which can change between runs."""
         return {"kind": self.kind} | {name: value for name, value in asdict(self).items() if name != "split_rows"}
@@ -100,16 +104,15 @@ class CallsConnector:
     def discover(self) -> pa.Schema:
         return CALLS_SCHEMA
 
-    def open(self, schema: pa.Schema, time: str) -> CallsReader:
-        conform(CALLS_SCHEMA.empty_table(), schema, "the call records")
-        return CallsReader(self, schema)
+    def open(self, schema: pa.Schema, time: str) -> GeneratorReader:
+        conform(CALLS_SCHEMA.empty_table(), schema, "the rows of `calls`")
+        return GeneratorReader(self, schema)
 
     def generate(self, first: int, last: int, columns: tuple[str, ...] = tuple(CALLS_SCHEMA.names)) -> pa.Table:
         """Return the rows [first, last), with the given columns."""
         rows = np.arange(first, last, dtype=np.int64)
         schema = pa.schema([CALLS_SCHEMA.field(name) for name in columns])
-        arrays = [self._column(field.name, rows) for field in schema]
-        return pa.table(arrays, schema=schema) if arrays else _no_columns(len(rows))
+        return table_of(schema, [self._column(field.name, rows) for field in schema], len(rows))
 
     def _column(self, name: str, rows: npt.NDArray[np.int64]) -> AnyArray:
         match name:
@@ -125,107 +128,12 @@ class CallsConnector:
                 return pa.array(_AREA * uniforms(self.seed, _X, rows))
             case "y":
                 return pa.array(_AREA * uniforms(self.seed, _Y, rows))
-        return time_array(self._times(rows), TIMESTAMP)
-
-    def _times(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the event times of the rows in microseconds."""
-        times = (self.start or 0) + np.floor(rows / self.rate * _MICROSECONDS).astype(np.int64)
-        if self.disorder:
-            times -= np.floor(uniforms(self.seed, _LAG, rows) * self.disorder).astype(np.int64)
-        return times
-
-
-@dataclass(frozen=True)
-class CallsSplit:
-    """The rows [first, last) of the generator."""
-
-    connector: CallsConnector
-    first: int
-    last: int
-    schema: pa.Schema
-
-    @property
-    def substream(self) -> str:
-        return SUBSTREAM
-
-    @property
-    def rows(self) -> int:
-        return self.last - self.first
-
-    @property
-    def where(self) -> str:
-        return f"calls [{self.first}, {self.last})"
-
-    def read(self, columns: tuple[str, ...]) -> Iterator[ReadResult]:
-        wanted = pa.schema([self.schema.field(name) for name in columns])
-        yield ReadResult(conform(self.connector.generate(self.first, self.last, columns), wanted, "the call records"))
-
-
-@dataclass(frozen=True)
-class _Recorded:
-    """The recorded progress: the number of rows read, and the time of the first offer if rows depend on it."""
-
-    rows: Count
-    began_ns: int | None = None
-
-
-class CallsReader:
-    """Offers ranges of rows. Progress has the time of the first offer if the rows depend on it."""
-
-    def __init__(self, connector: CallsConnector, schema: pa.Schema) -> None:
-        self._connector, self._schema = connector, schema
-
-    def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
-        """Return the next range of rows, cut into splits of `split_rows`."""
-        known = _Recorded(0) if progress is None else recorded(progress, _Recorded)
-        first, began = known.rows, clock.time_ns() if known.began_ns is None else known.began_ns
-        if self._connector.rows is not None and first > self._connector.rows:
-            raise unusable(f"{first} rows are read, and there are {self._connector.rows}")
-        due = self._due(began)
-        step = self._connector.split_rows
-        last = max(first, min(due, first + max(max_rows, 1)))
-        calls = self._begun(began)
-        splits = tuple(CallsSplit(calls, at, min(at + step, last), self._schema) for at in range(first, last, step))
-        after: dict[str, Any] = {"rows": last}
-        if self._connector.realtime or self._connector.start is None:
-            after["began_ns"] = began
-        return Offer(splits, after, last == self._connector.rows, self._waiting(last, due))
-
-    def _begun(self, began: int) -> CallsConnector:
-        """Return the connector with a start of its times: by default the first offer, rounded down to a second."""
-        start = self._connector.start
-        return replace(self._connector, start=began // 10**9 * _MICROSECONDS if start is None else start)
-
-    def _due(self, began: int) -> int:
-        """Return the number of rows that can be offered by now."""
-        rows = self._connector.rows
-        if not self._connector.realtime:
-            return 2**62 if rows is None else rows
-        passed = max(0, clock.time_ns() - began)
-        by_now = int(passed * self._connector.rate / 1e9)
-        return by_now if rows is None else min(rows, by_now)
-
-    def _waiting(self, last: int, due: int) -> int:
-        """Return the number of rows due and not offered; 0 for an unbounded source without `realtime`."""
-        endless = self._connector.rows is None and not self._connector.realtime
-        return 0 if endless else max(0, due - last)
+        return event_times(self.start, self.rate, rows, drawn_lags(self.disorder, self.seed, _LAG, rows))
 
 
 def _below(n: int, u: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Return whole numbers in [0, n) for uniform numbers in [0, 1)."""
     return np.minimum((u * n).astype(np.int64), n - 1)
-
-
-def _no_columns(rows: int) -> pa.Table:
-    """Return a table with this many rows and no columns."""
-    return pa.table({"row": pa.nulls(rows)}).select([])
-
-
-def uniforms(seed: int, column: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return a number in [0, 1) for each row, with 53 random bits."""
-    key = mix(mix(np.array([seed % 2**64], np.uint64)) + np.array([column + 1], np.uint64) * STRIDE)
-    mixed = mix(key + rows.astype(np.uint64) * STRIDE)
-    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Intake:
     @property
     def rows(self) -> int:
         """Return the number of rows in the splits of this epoch, as far as sources know it."""
-        return sum(split.rows for offer in self.offers for split in offer.splits)
+        return _rows(self.offers)
 
     @property
     def waiting(self) -> int:
@@ -96,7 +96,7 @@ class SourceIntake:
             offers = tuple(map(_offer, self._readers, states, now, parts, most))
             if rows == 1 or (size := _size(offers)) <= room:
                 break
-            rows = max(1, rows * room // size)
+            rows = max(1, min(rows, _rows(offers)) * room // size)
         splits = [(index, split) for index, offer in enumerate(offers) for split in offer.splits]
         return Intake(
             offers,
@@ -180,6 +180,11 @@ class SourceIntake:
 
 def _fewest_sites(directories: Sequence[Directory]) -> int:
     return min((directory.sites for directory in directories), default=1)
+
+
+def _rows(offers: Sequence[Offer]) -> int:
+    """Return the number of offered rows, as far as sources know it."""
+    return sum(split.rows for offer in offers for split in offer.splits)
 
 
 def _size(offers: Sequence[Offer]) -> int:

@@ -19,6 +19,7 @@ from penstock.engine.driver.adapt import Adaptation
 from penstock.engine.driver.commit import epoch_committed, has_pending, next_manifest, source_states
 from penstock.engine.driver.effort import Explosions, epoch_timed, flushed_seconds, only_put_off
 from penstock.engine.driver.executor import Executor, Room, disagreement, inconsistent, successes
+from penstock.engine.driver.fetch_costs import FetchCosts
 from penstock.engine.driver.grids import GriddedProgram
 from penstock.engine.driver.intake import Intake, SourceIntake
 from penstock.engine.driver.planner import EpochPlanner
@@ -80,6 +81,7 @@ class EpochLoop:
         self._source_intake = SourceIntake(query.sources, recovered.readers, self.manifest.sources, settings, clock)
         self._explosions = Explosions(len(query.program.subqueries), emit)
         self._idle_budget = IdleBudget(settings.epoch_seconds or EPOCH_SECONDS)
+        self._fetch_costs = FetchCosts(settings)
         self.room = Room(settings.on_full == "wait", emit)
         self._adaptation = Adaptation(
             [state.directory for state in self.manifest.subqueries],
@@ -170,10 +172,13 @@ class EpochLoop:
         self._last_epoch = Stopwatch(self._clock)
         sites = tuple(report for report in reports if isinstance(report, SiteReport))
         self.last = LastEpoch(sites, passed, passed - seconds)
+        self._fetch_costs.observe(reports)
         if not job.collect_statistics:
             return self._adaptation.skip(passed)
         every, memory, rest = range(len(job.directories)), self._settings.state_bytes or 0, self.last.rest
-        self.stats = tuple(round_of(job, n, reports, passed, self.capacity(n), memory, rest) for n in every)
+        stats = tuple(round_of(job, n, reports, passed, self.capacity(n), memory, rest) for n in every)
+        stats = tuple(self._fetch_costs.noted(of_subquery, n, reports) for n, of_subquery in enumerate(stats))
+        self.stats = tuple(map(RoundStats.remembering, stats, self.stats)) if self.stats else stats
         self.watched, self.stats_epoch = False, job.epoch
         self._adaptation.observe(job.epoch, self.stats)
 

@@ -37,8 +37,11 @@ def _sites(stats: RoundStats) -> tuple[SiteStatus, ...]:
             groups=int(groups[site]),
             output_per_second=float(stats.output[site] / stats.seconds),
             delay=float(stats.site_delay[site]),
+            used_bytes=memory.used,
+            resident_bytes=memory.resident,
+            memory_limit=memory.limit,
         )
-        for site in range(stats.directory.sites)
+        for site, memory in enumerate(stats.site_memory)
     )
 
 
@@ -55,6 +58,7 @@ def untold_status(subquery: Subquery, state: SubqueryState, last: LastEpoch, cap
             backlog=float(reports[site].backlog) if site in reports else 0.0,
             state_bytes=about_bytes(held.slices, state.directory.sites),
             groups=int(groups[site]),
+            used_bytes=about_bytes(held.all_slices(), state.directory.sites),
         )
         for site, held in enumerate(state.sites)
     )
@@ -73,6 +77,10 @@ def hottest(stats: RoundStats) -> tuple[GroupStatus, ...]:
             utilisation=_part(loads.seconds[place], stats.share[stats.homes[place]]),
             pending=int(loads.pending[place]),
             state_bytes=int(loads.state_bytes[place]),
+            output_per_second=float(loads.output[place] / seconds),
+            pending_bytes=int(loads.pending_bytes[place]),
+            held_bytes=int(loads.held_bytes[place]),
+            last_used=int(loads.last_used[place]),
         )
         for place in order.tolist()
     )

@@ -25,7 +25,7 @@ from penstock.operators.band_join.pieces import Port, with_keys
 from penstock.operators.band_join.work import JoinWork
 from penstock.operators.bands import Band, Leads, leads
 from penstock.operators.generations import Generational
-from penstock.operators.protocol import Explosion, Portion, WorkResult
+from penstock.operators.protocol import UNCOUNTED, Explosion, OutputCounts, Portion, WorkResult
 from penstock.operators.theta_join.ranges import band_ranges
 from penstock.progress.mark import Marks, saturate
 from penstock.state.hash_ranges import point
@@ -127,9 +127,9 @@ class BandJoin(Generational):
     def span(self, port: int) -> int:
         return self._lifetimes.span(port)
 
-    def work(self, portion: Portion) -> WorkResult:
+    def work(self, portion: Portion, counts: OutputCounts = UNCOUNTED) -> WorkResult:
         matcher = Matcher(tuple(map(self._port, range(self.ports))), self._leads, self.condition)
-        return JoinWork(self.kind, matcher, self._lifetimes, self.result_schema, self.payload, portion).done()
+        return JoinWork(self.kind, matcher, self._lifetimes, self.result_schema, self.payload, portion, counts).done()
 
     def explosion(self, portion: Portion, known: Collection[int]) -> Explosion | None:
         """Return a key with very many combinations. Semi and anti joins have none, because they emit each row at most

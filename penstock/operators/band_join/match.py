@@ -69,7 +69,8 @@ def single(port: Port, piece: Piece, names: Iterable[str]) -> Combined:
 
 @dataclass(frozen=True)
 class Matches:
-    """Pairs of a combination, by its position in a block, and a row of a piece of the next input."""
+    """Pairs of a combination, by its position in a block, and a row of a piece of the next input. Invariant: the
+    positions are ascending."""
 
     block: Combined
     positions: Indices
@@ -119,16 +120,15 @@ class Matcher:
     leads: Leads
     condition: Expr | None
 
-    def combinations(self, start: int, piece: Piece, others: Sequence[Sequence[Piece]]) -> Iterator[Columns]:
-        """Yield the columns of all combinations of a row of `piece`, which belongs to input `start`, with one row of
-        each other input from the pieces `others[input]`; in blocks."""
+    def combinations(self, start: int, piece: Piece, others: Sequence[Sequence[Piece]]) -> Iterator[Matches]:
+        """Yield all combinations of a row of `piece`, which belongs to input `start`, with one row of each other input
+        from the pieces `others[input]`; in blocks, as matches with the last input."""
         first, *between, last = [self.ports[n] for n in self._order(start)]
         blocks: Iterable[Combined] = single(first, piece, first.values).blocks()
         for port in between:
             extended = self._extended(blocks, port, others[port.number])
             blocks = map(_together, gathered(extended, _ROWS))
-        for found in self._matches(blocks, last, others[last.number]):
-            yield found.columns()
+        return self._matches(blocks, last, others[last.number])
 
     def _order(self, start: int) -> list[int]:
         """Return the order in which inputs are joined: `start`, then those with the narrowest bands, which leave the

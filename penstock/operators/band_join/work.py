@@ -16,7 +16,7 @@ from penstock.operators.band_join.lifetimes import PRESERVED, Lifetimes
 from penstock.operators.band_join.match import Matcher
 from penstock.operators.band_join.pieces import Piece, fresh_piece, pieces_of, with_keys, without_keys
 from penstock.operators.generations import beginning
-from penstock.operators.protocol import Portion, WorkResult
+from penstock.operators.protocol import OutputCounts, Portion, WorkResult
 from penstock.progress.mark import MIN_TIME
 
 _ROWS = 1 << 18  # state rows scanned or gathered at a time
@@ -26,8 +26,8 @@ Term = tuple[int, Sequence[Sequence[Piece]]]  # fresh rows of a port, joined wit
 
 @dataclass(frozen=True)
 class JoinWork:
-    """A join and one portion of its work. `schema` is that of the results; `payload[port]` are the result columns of a
-    port."""
+    """A join and one portion of its work. `schema` is that of the results, which are counted in `counts`;
+    `payload[port]` are the result columns of a port."""
 
     kind: str
     matcher: Matcher
@@ -35,6 +35,7 @@ class JoinWork:
     schema: pa.Schema
     payload: tuple[tuple[str, ...], ...]
     portion: Portion
+    counts: OutputCounts
 
     def done(self) -> WorkResult:
         """Return the results, computed lazily, and the fresh rows to keep."""
@@ -77,7 +78,9 @@ class JoinWork:
     def _combinations(self) -> Iterator[pa.Table]:
         """Yield each combination that contains a fresh row once; in a clean-up, only those with a stored row, too."""
         for port, others in self._mixed_terms() if self.portion.clean_up else self._terms():
-            for columns in self.matcher.combinations(port, self._fresh[port], others):
+            for found in self.matcher.combinations(port, self._fresh[port], others):
+                self.counts.add(found.block.hashes, found.positions)
+                columns = found.columns()
                 yield pa.table([columns[name] for name in self.schema.names], schema=self.schema)
 
     def _terms(self) -> Iterator[Term]:
@@ -121,6 +124,7 @@ class JoinWork:
 
     def _table(self, port: int, piece: Piece) -> pa.Table:
         """Return state rows of one port as results, with nulls in the columns of the other port."""
+        self.counts.add(piece.hashes)
         given = {name: self.matcher.ports[port].column(piece, name) for name in self.payload[port]}
         columns = [given[f.name] if f.name in given else pa.nulls(len(piece), f.type) for f in self.schema]
         return pa.table(columns, schema=self.schema)

@@ -35,7 +35,15 @@ from penstock.operators.aggregates.measures import (
     words_of,
 )
 from penstock.operators.arrange import arranged, hashes_of, order_of, times_of
-from penstock.operators.protocol import ClosingOperator, OnePort, Portion, Stored, WorkResult
+from penstock.operators.protocol import (
+    UNCOUNTED,
+    ClosingOperator,
+    OnePort,
+    OutputCounts,
+    Portion,
+    Stored,
+    WorkResult,
+)
 from penstock.operators.window.kinds import Session
 from penstock.operators.window.lateness import SINCE
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, Marks, saturate
@@ -135,7 +143,7 @@ class SessionAggregate(OnePort, ClosingOperator):
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         return least[0] is not None and after < upto and upto[0].has_reached(least[0] + self.window.gap)
 
-    def work(self, portion: Portion) -> WorkResult:
+    def work(self, portion: Portion, counts: OutputCounts = UNCOUNTED) -> WorkResult:
         """Emit the sessions that are over at `upto` but were not at `after`. Carry the fragments that are spent at
         `upto` and belong to sessions that are not over."""
         (after,), (upto,) = portion.after, portion.upto
@@ -145,7 +153,9 @@ class SessionAggregate(OnePort, ClosingOperator):
             return WorkResult([], (self.state_schema(0).empty_table(),))
         bounds = self._bounds(table, sessions)
         over = _within(bounds.last, self._over_below(after), self._over_below(upto))
-        results = self._results(table, _some(sessions, over), bounds.of(over))
+        closed = _some(sessions, over)
+        counts.add(hashes_of(table)[closed.first_rows])
+        results = self._results(table, closed, bounds.of(over))
         return WorkResult([results], (self._carried(table, sessions, bounds, upto),))
 
     def expired_below(self, port: int, marks: Marks) -> int:

@@ -18,7 +18,14 @@ from penstock.expr.tree import Expr
 from penstock.operators.arrange import gathered, hashes_of, merged, order_of, times_of
 from penstock.operators.bands import Band, Leads, leads
 from penstock.operators.generations import Generational
-from penstock.operators.protocol import Portion, Stored, TwoPorts, WorkResult
+from penstock.operators.protocol import (
+    UNCOUNTED,
+    OutputCounts,
+    Portion,
+    Stored,
+    TwoPorts,
+    WorkResult,
+)
 from penstock.operators.theta_join.condition import Conjunct, check_condition, parts_of
 from penstock.operators.theta_join.grid import OnGrid, check_grid, codes_of, with_code
 from penstock.operators.theta_join.pairs import Encounter, joined
@@ -91,9 +98,9 @@ class GridJoin(OnGrid, TwoPorts, Generational):
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         return False
 
-    def work(self, portion: Portion) -> WorkResult:
+    def work(self, portion: Portion, counts: OutputCounts = UNCOUNTED) -> WorkResult:
         keep = tuple(self._kept(port, portion) for port in (0, 1))
-        return WorkResult(self._results(portion), keep)
+        return WorkResult(self._results(portion, counts), keep)
 
     def expired_below(self, port: int, marks: Marks) -> int:
         other, lead = marks[1 - port], self._leads[port][1 - port]
@@ -141,20 +148,23 @@ class GridJoin(OnGrid, TwoPorts, Generational):
         alive = times_of(fresh) >= self.expired_below(port, marks)
         return fresh if alive.all() else fresh.filter(pa.array(alive))
 
-    def _results(self, portion: Portion) -> Iterator[pa.Table]:
+    def _results(self, portion: Portion, counts: OutputCounts) -> Iterator[pa.Table]:
         """Yield the results of all encounters."""
-        for encounter in self._encounters(portion):
-            yield from joined(encounter, self._parts, self.result_schema)
+        for cell, encounter in self._encounters(portion):
+            for pairs in joined(encounter, self._parts, self.result_schema):
+                counts.add_of_hash(cell, pairs.num_rows)
+                yield pairs
 
-    def _encounters(self, portion: Portion) -> Iterator[Encounter]:
+    def _encounters(self, portion: Portion) -> Iterator[tuple[int, Encounter]]:
         """Yield fresh rows of port 0 with all rows of port 1 (in a clean-up, with the stored ones), and fresh rows of
-        port 1 with the stored rows of port 0; cell by cell, so that each pair is tested once."""
+        port 1 with the stored rows of port 0; cell by cell with the cell's hash, so that each pair is tested once."""
         fresh = tuple(map(by_cell, portion.fresh))
         for cell in sorted({*fresh[0], *fresh[1]}):
             for port in (0, 1):
                 if cell in fresh[port]:
                     also = fresh[1].get(cell) if port == 0 and not portion.clean_up else None
-                    yield from self._meetings(port, fresh[port][cell], cell, portion.stored[1 - port], also)
+                    meetings = self._meetings(port, fresh[port][cell], cell, portion.stored[1 - port], also)
+                    yield from ((cell, encounter) for encounter in meetings)
 
     def _meetings(
         self, port: int, probes: pa.Table, cell: int, stored: Sequence[Stored], also: pa.Table | None

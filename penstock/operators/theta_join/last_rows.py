@@ -17,7 +17,15 @@ import pyarrow as pa
 from penstock.errors import QueryError
 from penstock.expr.tree import Expr
 from penstock.operators.arrange import hashes_of, merged, order_of, times_of
-from penstock.operators.protocol import ClosingOperator, Portion, Stored, TwoPorts, WorkResult
+from penstock.operators.protocol import (
+    UNCOUNTED,
+    ClosingOperator,
+    OutputCounts,
+    Portion,
+    Stored,
+    TwoPorts,
+    WorkResult,
+)
 from penstock.operators.theta_join.condition import Conjunct, check_condition, parts_of
 from penstock.operators.theta_join.grid import CODE, GridCells, OnGrid, codes_of, lanes_of, with_code
 from penstock.operators.theta_join.pairs import Encounter, joined
@@ -107,7 +115,7 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
         carried on."""
         return min(after) < min(upto) and any(time is not None for time in least)
 
-    def work(self, portion: Portion) -> WorkResult:
+    def work(self, portion: Portion, counts: OutputCounts = UNCOUNTED) -> WorkResult:
         """Join the rows that are complete at `upto` but were not at `after`, and carry the last rows of each port to
         `upto`."""
         after, upto = min(portion.after), min(portion.upto)
@@ -117,7 +125,7 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
         cells = [self._cell(number, portion, after, upto) for number in self._cells_of(portion)]
         kept = [[nothing[port], *(self._carried(port, cell, upto) for cell in cells)] for port in (0, 1)]
         return WorkResult(
-            (piece for cell in cells for piece in self._results(cell)), tuple(map(pa.concat_tables, kept))
+            (piece for cell in cells for piece in self._results(cell, counts)), tuple(map(pa.concat_tables, kept))
         )
 
     def _cells_of(self, portion: Portion) -> list[int]:
@@ -174,11 +182,14 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
         rows = all_rows.slice(max(0, all_rows.num_rows - self.last_rows[port]))
         return rows.set_column(1, rows.schema.field(1), pa.array(np.full(rows.num_rows, upto.at)))
 
-    def _results(self, cell: _Cell) -> Iterator[pa.Table]:
+    def _results(self, cell: _Cell, counts: OutputCounts) -> Iterator[pa.Table]:
         """Yield the results of a cell."""
+        hash_ = int(self.cells.hashes[cell.number])
         for port in (0, 1):
             encounter = self._encounter(port, cell.number, cell.histories[port], cell.histories[1 - port])
-            yield from joined(encounter, self._parts, self.result_schema)
+            for pairs in joined(encounter, self._parts, self.result_schema):
+                counts.add_of_hash(hash_, pairs.num_rows)
+                yield pairs
 
     def _encounter(self, port: int, cell: int, own: _History, other: _History) -> Encounter:
         """Return the fresh rows of a port that probe in this cell, with the ranges of their partners. Of rows with

@@ -22,7 +22,7 @@ from penstock.kernels.order import GroupedRows, group, group_by_key, group_by_pa
 from penstock.kernels.segments import Segments, one_by_one
 from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of, take
 from penstock.operators.arrange import arranged, in_blocks, times_of
-from penstock.operators.protocol import KeepsTimesApart, OnePort, Portion, Stored, WorkResult
+from penstock.operators.protocol import UNCOUNTED, KeepsTimesApart, OnePort, OutputCounts, Portion, Stored, WorkResult
 from penstock.operators.window.lateness import MISSED, Missing, of_same_hash, windows_of_each, with_missed
 from penstock.operators.window.windows import Window, apart, chosen, closing_starts, in_some_window, windows_over
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, Marks, at, saturate
@@ -153,40 +153,46 @@ class WindowAggregate(OnePort, KeepsTimesApart):
         end above `after`. `partials` must be combined."""
         return pa.concat_tables([self.result_schema.empty_table(), *self.closing(partials, after, upto)])
 
-    def closing(self, partials: pa.Table, after: Mark, upto: Mark) -> Iterator[pa.Table]:
+    def closing(
+        self, partials: pa.Table, after: Mark, upto: Mark, counts: OutputCounts = UNCOUNTED
+    ) -> Iterator[pa.Table]:
         """Yield the results of `close` in tables of bounded size, because a row may be in millions of windows."""
         starts = closing_starts(self.window, after, upto)
         if starts is None:
             return
         table = _between(partials, starts[0], starts[1] + self.window.size)
         if (missed := self._missed(table)) is None:
-            yield from self._close_evenly(table, starts)
+            yield from self._close_evenly(table, starts, counts)
             return
         some_late = of_same_hash(self._split(table)[0], missed > 0)
-        yield from self._close_evenly(chosen(table, ~some_late), starts)
-        yield from self._close_one_by_one(chosen(table, some_late), starts)
+        yield from self._close_evenly(chosen(table, ~some_late), starts, counts)
+        yield from self._close_one_by_one(chosen(table, some_late), starts, counts)
 
-    def _close_evenly(self, table: pa.Table, starts: tuple[int, int]) -> Iterator[pa.Table]:
+    def _close_evenly(self, table: pa.Table, starts: tuple[int, int], counts: OutputCounts) -> Iterator[pa.Table]:
         """Close the windows of partials that belong to all windows of their panes."""
         if not table.num_rows:
             return
         hashes, panes, keys = self._split(table)
         if self.window.size == self.window.slide:  # each partial is a whole window
+            counts.add(hashes)
             yield self._result_table(table, keys, one_by_one(table.num_rows), panes)
             return
         order, heads = group_by_key(hashes, panes, self._words(keys))
         arranged = panes if order is None else panes[order]
         for block in windows_over(self.window, arranged, heads, order, starts):
             part = table if block.rows is None else table.take(block.rows)
-            yield self._result_table(part, self._split(part)[2], block.segments, block.starts)
+            hashes, _, keys = self._split(part)
+            counts.add(hashes, block.segments.lo)  # in the order of the segments, too: it sorts by hash first
+            yield self._result_table(part, keys, block.segments, block.starts)
 
-    def _close_one_by_one(self, table: pa.Table, starts: tuple[int, int]) -> Iterator[pa.Table]:
+    def _close_one_by_one(self, table: pa.Table, starts: tuple[int, int], counts: OutputCounts) -> Iterator[pa.Table]:
         """Close the windows of partials that may have missed some windows, by repeating each partial for every window
         it is in."""
         for rows, window_starts in windows_of_each(self.window, self._split(table)[1], self._missed(table), starts):
             part = table.take(rows)
             hashes, _, keys = self._split(part)
             windows = group_by_pane(hashes, window_starts, self.window.pane, self._words(keys))
+            counts.add(windows.hashes)
             yield self._result_table(part, keys, windows, window_starts[windows.first_rows])
 
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
@@ -201,10 +207,10 @@ class WindowAggregate(OnePort, KeepsTimesApart):
     def first_end(self, after: Mark, least: int) -> int:
         return self.window.first_start_ending_after(max(after.at, least)) + self.window.size
 
-    def work(self, portion: Portion) -> WorkResult:
+    def work(self, portion: Portion, counts: OutputCounts = UNCOUNTED) -> WorkResult:
         (after,), (upto,) = portion.after, portion.upto
         reached = [_below(part, upto) for part in portion.stored[0] if upto.ended or part.least < upto.at]
-        closed = (piece for partials in self._whole_windows(reached) for piece in self.closing(partials, after, upto))
+        closed = (piece for whole in self._whole_windows(reached) for piece in self.closing(whole, after, upto, counts))
         return WorkResult(in_blocks(closed), (self.partial_schema.empty_table(),))
 
     def _whole_windows(self, parts: Sequence[Stored]) -> list[pa.Table]:

@@ -16,7 +16,7 @@ from penstock.state.hash_ranges import Hashes, HashRange
 from penstock.state.runs import Slice, restrict
 
 
-class SortedRows(Protocol):
+class RowsByHash(Protocol):
     """Rows sorted by hash, in memory or in a run."""
 
     @property
@@ -83,6 +83,15 @@ class SliceRows:
         return sum(map(self.storage.size, restrict([self.slice], [part])))
 
 
+@dataclass(frozen=True, eq=False)
+class EstimatedRows(SliceRows):
+    """The rows of a slice, with bytes estimated from the mean of the run: for rows that are looked up, not copied."""
+
+    def size(self, part: HashRange) -> int:
+        rows = part.rows(self.hashes)
+        return int((rows.stop - rows.start) * self.slice.run.size // self.slice.run.rows)
+
+
 @dataclass(frozen=True)
 class PartLimits:
     """The most rows and bytes that a part of a range should have (None: any number)."""
@@ -91,7 +100,7 @@ class PartLimits:
     bytes: int | None = None
 
 
-def cut(part: HashRange, sources: Sequence[SortedRows], limits: PartLimits) -> Iterator[HashRange]:
+def cut(part: HashRange, sources: Sequence[RowsByHash], limits: PartLimits) -> Iterator[HashRange]:
     """Yield the range in parts: no part is empty unless the whole range is, and none exceeds the limits unless its rows
     have the same hash."""
     if limits.bytes is not None and sum(source.most_bytes for source in sources) <= limits.bytes:
@@ -99,7 +108,7 @@ def cut(part: HashRange, sources: Sequence[SortedRows], limits: PartLimits) -> I
     return _cut(part, [(source, source.hashes[part.rows(source.hashes)]) for source in sources], limits)
 
 
-def _cut(part: HashRange, columns: Sequence[tuple[SortedRows, Hashes]], limits: PartLimits) -> Iterator[HashRange]:
+def _cut(part: HashRange, columns: Sequence[tuple[RowsByHash, Hashes]], limits: PartLimits) -> Iterator[HashRange]:
     filled = [(source, hashes) for source, hashes in columns if len(hashes)]
     if _fits(part, filled, limits):
         yield part
@@ -116,7 +125,7 @@ def _cut(part: HashRange, columns: Sequence[tuple[SortedRows, Hashes]], limits: 
     yield from _cut(HashRange(border, part.high), above, limits)
 
 
-def _fits(part: HashRange, columns: Sequence[tuple[SortedRows, Hashes]], limits: PartLimits) -> bool:
+def _fits(part: HashRange, columns: Sequence[tuple[RowsByHash, Hashes]], limits: PartLimits) -> bool:
     if limits.rows is not None and sum(len(hashes) for _, hashes in columns) > limits.rows:
         return False
     return limits.bytes is None or sum(source.size(part) for source, _ in columns) <= limits.bytes

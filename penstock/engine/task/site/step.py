@@ -17,6 +17,7 @@ from penstock.engine.task.exchange.branches import Branches
 from penstock.engine.task.site.access import run_access
 from penstock.engine.task.site.budgets import budget_of, within_budget
 from penstock.engine.task.site.compacting import Compaction
+from penstock.engine.task.site.counting import OutputByGroup, SiteBorders
 from penstock.engine.task.site.cutting import PartLimits
 from penstock.engine.task.site.loads import SiteStatisticsCollector
 from penstock.engine.task.site.merge import Arrived, Held, merge, release, site_marks, state_rows, with_overflow
@@ -26,7 +27,7 @@ from penstock.engine.task.site.working import AllMarks, Work
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, SiteReport, SiteResult, site_producer
 from penstock.operators.arrange import hashes_of
-from penstock.operators.protocol import Gridded, KeepsTimesApart, ProbingOperator
+from penstock.operators.protocol import UNCOUNTED, Gridded, KeepsTimesApart, ProbingOperator
 from penstock.progress.mark import Marks, low_water_mark
 from penstock.state.compaction import most_slices
 from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, hull, remaining
@@ -62,9 +63,10 @@ class _Step:
         if subquery in job.regridded and isinstance(self._operator, Gridded):
             self._state = spread_anew(self._storage, self._operator, self._state, self._directory.ranges_of(site))
         urgent = self._directory.cells_of(site, gathering=True)
+        self._output = OutputByGroup(SiteBorders.of(self._directory, site)) if job.collect_statistics else None
         self._work = Work(
             self._operator, job.limits, self._branches, self._storage, self._watch, urgent, self._state.turn,
-            job.told_keys[subquery] if job.told_keys else (), clock=clock,
+            job.told_keys[subquery] if job.told_keys else (), clock=clock, counts=self._output or UNCOUNTED,
         )  # fmt: skip
 
     def run(self, blobs: Iterable[Blob]) -> SiteResult:
@@ -107,7 +109,7 @@ class _Step:
             pending=bool(self._work.left(marks, upto) or state.pending),
             backlog=backlog,
             time=watch.task_time(),
-            statistics=self._statistics(view, state, upto) if self._job.collect_statistics else None,
+            statistics=self._statistics(view, state, upto),
             fetched=self._storage.brought(),
             flushed=self._work.flushed,
             explosions=tuple(self._work.explosions),
@@ -172,9 +174,13 @@ class _Step:
         pieces = restrict(written, apart([EVERYTHING], cells))
         return [piece for piece in pieces if len(hashes[piece.range.rows(hashes)])]
 
-    def _statistics(self, view: StateView, state: SiteState, upto: Marks) -> SiteStatistics:
-        """Return the statistics of the site's groups, keys and cells."""
-        collector = SiteStatisticsCollector(self._job, self._subquery, self._site, self._storage, view, self._work)
+    def _statistics(self, view: StateView, state: SiteState, upto: Marks) -> SiteStatistics | None:
+        """Return the statistics of the site's groups, keys and cells; None if the job does not ask for them."""
+        if self._output is None:
+            return None
+        collector = SiteStatisticsCollector(
+            self._job, self._subquery, self._site, self._storage, view, self._work, self._output
+        )
         return collector.collect(state, upto)
 
     def _rows_of(self, slices: Iterable[Slice]) -> int:

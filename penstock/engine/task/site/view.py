@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.task.site.cutting import PartLimits, SliceRows, SortedRows, TableRows, cut
+from penstock.engine.task.site.cutting import EstimatedRows, PartLimits, RowsByHash, SliceRows, TableRows, cut
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.operators.protocol import Operator, Portion, ProbingOperator, Stored
 from penstock.progress.mark import Marks
@@ -68,10 +68,10 @@ class StateView(ABC):
         """Return whether any rows have just arrived."""
         return any(rows.num_rows for tables in self.fresh for rows in tables)
 
-    def _all_waiting(self) -> list[SortedRows]:
+    def _all_waiting(self) -> list[RowsByHash]:
         return [rows for port in range(self._operator.ports) for rows in self._waiting(port)]
 
-    def _waiting(self, port: int) -> Iterator[SortedRows]:
+    def _waiting(self, port: int) -> Iterator[RowsByHash]:
         """Yield all rows pending work, except those of slices that have not been fetched yet."""
         for piece in of_port(self._state.pending, port):
             if piece not in self._pending and self._storage.is_here(piece):
@@ -106,6 +106,13 @@ class StateView(ABC):
 class _ProbingView(StateView):
     """The view of an operator that probes: rows that have arrived, and those of earlier epochs, are pending. Work goes
     through the pending rows and looks up only a few stored ones."""
+
+    def cuts(self, part: HashRange, limits: PartLimits) -> Iterator[HashRange]:
+        """Yield parts that keep the limits, and whose stored rows fit into memory: work may look up any of them."""
+        pages = PartLimits(bytes=self._storage.budget.pages)
+        for within in super().cuts(part, limits):
+            stored = [EstimatedRows(self._storage, piece) for piece in restrict(self._state.slices, [within])]
+            yield from cut(within, stored, pages)
 
     def has_unworked(self, part: HashRange) -> bool:
         return any(map(len, self.hashes_inside([part]))) or any(

@@ -16,7 +16,15 @@ from penstock.engine.task.site.cutting import PartLimits
 from penstock.engine.task.site.storing import Storage
 from penstock.engine.task.site.view import StateView
 from penstock.engine.wire.job import WorkLimits
-from penstock.operators.protocol import ClosesWindows, Exploding, Explosion, Operator, Portion
+from penstock.operators.protocol import (
+    UNCOUNTED,
+    ClosesWindows,
+    Exploding,
+    Explosion,
+    Operator,
+    OutputCounts,
+    Portion,
+)
 from penstock.progress.mark import Marks
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, apart, coalesced, common, remaining
 from penstock.state.model import RangeMark, behind, moved_to, restricted
@@ -28,11 +36,10 @@ _IDLE_ITEM_ROWS = 32_768  # items for idle time are small: the clock is checked 
 
 @dataclass(frozen=True)
 class Worked:
-    """The cost of a work item in seconds, and the rows that the operator emitted for it."""
+    """The cost of a work item in seconds."""
 
     range: HashRange
     seconds: float
-    output: int
 
 
 class Work:
@@ -44,7 +51,7 @@ class Work:
     other ranges with equal marks, those from the hash `turn` on come first: it is the end of the last item, so that
     every range gets its turn even if marks do not advance. `explosions` are keys found to have very many result rows:
     each waits for one epoch, so that it is reported before it is worked on. `_unworked` is how many rows are pending
-    work.
+    work. Result rows are counted in `counts`.
     """
 
     def __init__(
@@ -59,11 +66,12 @@ class Work:
         told_keys: Collection[int] = (),
         *,
         clock: Clock,
+        counts: OutputCounts = UNCOUNTED,
     ) -> None:
         self._operator, self._limits, self._urgent = operator, limits, urgent
         self._branches, self._storage, self._watch = branches, storage, watch
         self._clock, self.deadline = clock, Deadline(limits, clock)
-        self.turn = turn
+        self._counts, self.turn = counts, turn
         self.done: list[HashRange] = []
         self.worked: list[Worked] = []
         self.kept: list[list[pa.Table]] = [[] for _ in range(operator.ports)]
@@ -147,12 +155,11 @@ class Work:
 
     def _do(self, item: WorkItem, portion: Portion) -> None:
         """Run the operator on one item, pass its results on, and record its cost."""
-        began, output = self._clock.monotonic(), 0
+        began = self._clock.monotonic()
         self._unworked -= portion.fresh_rows
-        done = self._operator.work(portion)
+        done = self._operator.work(portion, self._counts)
         for results in done.results:  # a generator: results are not all in memory at once
             self._watch.lap("work")
-            output += results.num_rows
             self._branches.take(results)
             self._watch.lap("emit")
         for port, rows in enumerate(done.keep):
@@ -160,7 +167,7 @@ class Work:
         self.done.append(item.range)
         if item.range not in self._urgent:  # urgent items are out of turn: they must not move it
             self.turn = item.range.high % HASH_END
-        self.worked.append(Worked(item.range, self._clock.monotonic() - began, output))
+        self.worked.append(Worked(item.range, self._clock.monotonic() - began))
 
     def _keep(self, port: int, rows: pa.Table) -> None:
         """Keep state rows for the end of the step, or write all that are kept if they take too much memory."""
