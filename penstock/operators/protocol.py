@@ -40,12 +40,16 @@ class Portion:
     were not; it is always empty for an operator that does not probe, whose fresh rows are among the stored ones. All
     work is done up to `after` and is to be done up to `upto`, which is nowhere below `after`. Fresh rows may lie below
     `after` on the tracks of other ports, never on that of their own port.
+
+    A `clean_up` merges two generations (see `generations`): `stored` has the rows of the older one, `fresh` those of
+    the younger one, which were worked on with each other before. Results of fresh rows alone are left out.
     """
 
     stored: tuple[Sequence[Stored], ...]
     fresh: tuple[pa.Table, ...]
     after: Marks
     upto: Marks
+    clean_up: bool = False
 
     @property
     def fresh_rows(self) -> int:
@@ -64,7 +68,7 @@ class WorkResult:
 
     `results` is computed table by table, so that memory stays bounded. `keep[port]` has state rows to store, sorted: of
     a probing operator, the fresh rows that are still needed; of others, additional state rows. Rows that are not needed
-    after `upto` are excluded.
+    after `upto` are excluded. A clean-up keeps none, because the rows of both generations are stored already.
     """
 
     results: Iterable[pa.Table]

@@ -15,10 +15,13 @@ from penstock.operators.arrange import gathered, in_blocks, merged
 from penstock.operators.band_join.lifetimes import PRESERVED, Lifetimes
 from penstock.operators.band_join.match import Matcher
 from penstock.operators.band_join.pieces import Piece, fresh_piece, pieces_of, with_keys, without_keys
+from penstock.operators.generations import beginning
 from penstock.operators.protocol import OutputCounts, Portion, WorkResult
 from penstock.progress.mark import MIN_TIME
 
 _ROWS = 1 << 18  # state rows scanned or gathered at a time
+
+Term = tuple[int, Sequence[Sequence[Piece]]]  # fresh rows of a port, joined with these rows of each other port
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,11 @@ class JoinWork:
 
     @cached_property
     def _matched(self) -> Flags:
-        """Return flags of the fresh rows of input 0 that have a partner."""
-        return self.matcher.have_partner(0, self._fresh[0], self._all(1))
+        """Return flags of the fresh rows of input 0 that have their first partner now."""
+        if not self.portion.clean_up:
+            return self.matcher.have_partner(0, self._fresh[0], self._all(1))
+        before = self.matcher.have_partner(0, self._fresh[0], self._fresh[1:])
+        return ~before & self.matcher.have_partner(0, self._fresh[0], self._stored[1])
 
     def _all(self, port: int) -> tuple[Piece, ...]:
         """Return the stored and the fresh rows of a port."""
@@ -70,14 +76,28 @@ class JoinWork:
                 return chain(self._combinations(), preserved)
 
     def _combinations(self) -> Iterator[pa.Table]:
-        """Yield each combination that contains a fresh row once: fresh rows of a port are joined with all rows of the
-        ports before it, but only with the stored rows of the ports after it."""
-        for port, piece in enumerate(self._fresh):
-            others = [self._all(j) if j < port else self._stored[j] for j in range(len(self._fresh))]
-            for found in self.matcher.combinations(port, piece, others):
+        """Yield each combination that contains a fresh row once; in a clean-up, only those with a stored row, too."""
+        for port, others in self._mixed_terms() if self.portion.clean_up else self._terms():
+            for found in self.matcher.combinations(port, self._fresh[port], others):
                 self.counts.add(found.block.hashes, found.positions)
                 columns = found.columns()
                 yield pa.table([columns[name] for name in self.schema.names], schema=self.schema)
+
+    def _terms(self) -> Iterator[Term]:
+        """Yield the terms whose combinations contain a fresh row: fresh rows of a port are joined with all rows of the
+        ports before it, but only with the stored rows of the ports after it."""
+        ports = range(len(self._fresh))
+        for port in ports:
+            yield port, [self._all(j) if j < port else self._stored[j] for j in ports]
+
+    def _mixed_terms(self) -> Iterator[Term]:
+        """Yield the terms whose combinations contain a fresh and a stored row. Each has a first port whose row differs
+        from those of all ports before it: it is stored and they are fresh, or it is fresh and they are stored."""
+        fresh, ports = [(piece,) for piece in self._fresh], range(len(self._fresh))
+        for port in ports[1:]:
+            after = [self._all(j) for j in ports[port + 1 :]]
+            yield 0, [*fresh[:port], self._stored[port], *after]
+            yield port, [*self._stored[:port], fresh[port], *after]
 
     def _semi(self) -> Iterator[pa.Table]:
         """Yield the rows of input 0 that have their first partner now."""
@@ -90,9 +110,17 @@ class JoinWork:
         once."""
         yield self._table(port, fresh_piece(without_keys(self.portion.fresh[port], self.matcher.ports[port].keys)))
         now = self.lifetimes.to_decide(port, self.portion.after, self.portion.upto)
-        stored, fresh = decided(self._stored[port], now), decided([self._fresh[port]], range(MIN_TIME, now.stop))
+        undecided = range(self._undecided_from(port), now.stop)
+        stored, fresh = decided(self._stored[port], now), decided([self._fresh[port]], undecided)
         for piece in without_partner(self.matcher, port, chain(stored, fresh), self._all(1 - port)):
             yield self._table(port, piece)
+
+    def _undecided_from(self, port: int) -> int:
+        """Return the time from which preserved fresh rows are not decided. A younger generation was decided up to the
+        beginning, which is above rows that are too early to have any partner."""
+        if not self.portion.clean_up:
+            return MIN_TIME
+        return self.lifetimes.decided_below(port, beginning(self.portion.upto))
 
     def _table(self, port: int, piece: Piece) -> pa.Table:
         """Return state rows of one port as results, with nulls in the columns of the other port."""
@@ -102,8 +130,10 @@ class JoinWork:
         return pa.table(columns, schema=self.schema)
 
     def _kept(self, port: int) -> pa.Table:
-        """Return the fresh rows that are still needed after `upto`. A row of a semi or anti join is not needed once it
-        has a partner."""
+        """Return the fresh rows that are still needed after `upto`; none in a clean-up, whose rows are stored already.
+        A row of a semi or anti join is not needed once it has a partner."""
+        if self.portion.clean_up:
+            return self.portion.fresh[port].slice(0, 0)
         piece = self._fresh[port]
         needed = piece.times >= self.lifetimes.needed_from(port, self.portion.upto)
         if port == 0 and self.kind in ("semi", "anti"):

@@ -17,11 +17,11 @@ import pyarrow as pa
 from penstock.expr.tree import Expr
 from penstock.operators.arrange import gathered, hashes_of, merged, order_of, times_of
 from penstock.operators.bands import Band, Leads, leads
+from penstock.operators.generations import Generational
 from penstock.operators.protocol import (
     UNCOUNTED,
     OutputCounts,
     Portion,
-    ProbingOperator,
     Stored,
     TwoPorts,
     WorkResult,
@@ -39,7 +39,7 @@ _TOGETHER = 1 << 16  # small tables are merged up to this number of rows
 
 
 @dataclass(frozen=True)
-class GridJoin(OnGrid, TwoPorts, ProbingOperator):
+class GridJoin(OnGrid, TwoPorts, Generational):
     """The inner join of two inputs on an arbitrary condition.
 
     The columns of the two schemas have different names, except helper columns that begin with #. `payload` are the
@@ -99,7 +99,7 @@ class GridJoin(OnGrid, TwoPorts, ProbingOperator):
         return False
 
     def work(self, portion: Portion, counts: OutputCounts = UNCOUNTED) -> WorkResult:
-        keep = tuple(self._alive(port, rows, portion.upto) for port, rows in enumerate(portion.fresh))
+        keep = tuple(self._kept(port, portion) for port in (0, 1))
         return WorkResult(self._results(portion, counts), keep)
 
     def expired_below(self, port: int, marks: Marks) -> int:
@@ -139,9 +139,11 @@ class GridJoin(OnGrid, TwoPorts, ProbingOperator):
         codes = codes_of(rows.select(self.schemas[port].names), self.hash_bits)
         return self.cells.spread(port, rows.select(columns), time_values(rows.column(self.times[port])), codes)
 
-    def _alive(self, port: int, fresh: pa.Table, marks: Marks) -> pa.Table:
-        """Return the fresh rows that future rows of the other port may match."""
-        if marks[1 - port].ended:
+    def _kept(self, port: int, portion: Portion) -> pa.Table:
+        """Return the fresh rows that future rows of the other port may match; none in a clean-up, whose rows are stored
+        already."""
+        fresh, marks = portion.fresh[port], portion.upto
+        if portion.clean_up or marks[1 - port].ended:
             return fresh.slice(0, 0)
         alive = times_of(fresh) >= self.expired_below(port, marks)
         return fresh if alive.all() else fresh.filter(pa.array(alive))
@@ -154,13 +156,13 @@ class GridJoin(OnGrid, TwoPorts, ProbingOperator):
                 yield pairs
 
     def _encounters(self, portion: Portion) -> Iterator[tuple[int, Encounter]]:
-        """Yield fresh rows of port 0 with all rows of port 1, and fresh rows of port 1 with the stored rows of port 0,
-        cell by cell with the cell's hash, so that each pair is tested once."""
+        """Yield fresh rows of port 0 with all rows of port 1 (in a clean-up, with the stored ones), and fresh rows of
+        port 1 with the stored rows of port 0; cell by cell with the cell's hash, so that each pair is tested once."""
         fresh = tuple(map(by_cell, portion.fresh))
         for cell in sorted({*fresh[0], *fresh[1]}):
             for port in (0, 1):
                 if cell in fresh[port]:
-                    also = fresh[1].get(cell) if port == 0 else None
+                    also = fresh[1].get(cell) if port == 0 and not portion.clean_up else None
                     meetings = self._meetings(port, fresh[port][cell], cell, portion.stored[1 - port], also)
                     yield from ((cell, encounter) for encounter in meetings)
 
