@@ -9,7 +9,8 @@ from penstock.state.budget import MEGABYTE, Budget, share_of
 from penstock.storage.memory import memory_limit, resident_bytes
 from penstock.storage.open_runs import RESIDENT
 
-BASE = 300 * MEGABYTE  # about what a worker takes without any rows
+BASE = 200 * MEGABYTE  # about what a worker takes without any rows
+FREE = 0.4  # part of the budget that a step may take beyond what there was before it
 
 
 def budget_of(job: EpochJob) -> Budget:
@@ -20,9 +21,9 @@ def budget_of(job: EpochJob) -> Budget:
 
 
 def within_budget(job: EpochJob, budget: Budget) -> None:
-    """Give freed memory and pages of mapped files back to the system if this process has more than its sites may use.
-    An allocator keeps freed memory for its next arrays, which is faster as long as there is enough."""
-    if resident_bytes() > BASE + budget.total * _sites_here(job):
+    """Give freed memory and pages of mapped files back to the system if the next step might exceed the budget. An
+    allocator keeps freed memory for its next arrays, which is faster as long as there is enough."""
+    if resident_bytes() > BASE + (1 - FREE) * budget.total * _sites_here(job):
         RESIDENT.give_back()
         pa.default_memory_pool().release_unused()
 
