@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from penstock.engine.task.site.cutting import PartLimits, SliceRows, batches, cut
 from penstock.engine.task.site.storing import Storage, alive
-from penstock.state.compaction import MOST_SLICES, MergeRange, choose, most_slices
+from penstock.state.compaction import FAN, MOST_SLICES, MergeRange, choose, most_slices, mostly_dead
 from penstock.state.hash_ranges import HashRange, remaining
 from penstock.state.runs import Slice, restrict
 
@@ -50,6 +50,8 @@ class Compaction:
 
     def _pieces(self, slices: Sequence[Slice]) -> Iterator[tuple[MergeRange, HashRange]]:
         """Yield what to merge, in parts of a piece's size unless all rows of a part have one hash."""
+        if most_slices(slices) < FAN and not any(mostly_dead(piece, self.expired_below) for piece in slices):
+            return  # nothing needs to be read
         here = {piece: self.storage.rows_of(piece) for piece in slices if self.storage.is_here(piece)}
         for merge in choose(here, self.expired_below, self.span, self.storage.budget.piece):
             sources = [SliceRows(self.storage, piece) for piece in merge.slices]
@@ -60,7 +62,10 @@ class Compaction:
     def _merged(self, pieces: Sequence[Slice], part: HashRange) -> list[Slice]:
         """Write the rows of some slices, which are in a part of the hashes, as new runs."""
         written: list[Slice] = []
-        for batch in batches(pieces, [self.storage.size(piece) for piece in pieces], self.storage.budget.piece):
+        most, sizes = self.storage.budget.piece, [piece.run.size for piece in pieces]
+        if sum(sizes) > most:  # those of whole runs: then the rows themselves are measured
+            sizes = [self.storage.size(piece) for piece in pieces]
+        for batch in batches(pieces, sizes, most):
             rows = self.combine(self.port, [self.storage.read(piece) for piece in batch])
             written += self.storage.write(self.port, alive(rows, self.expired_below), part)
         return written

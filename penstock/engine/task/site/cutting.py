@@ -105,6 +105,8 @@ def cut(part: HashRange, sources: Sequence[RowsByHash], limits: PartLimits) -> I
     have the same hash."""
     if limits.bytes is not None and sum(source.most_bytes for source in sources) <= limits.bytes:
         limits = PartLimits(limits.rows)
+    if limits == PartLimits():
+        return iter((part,))  # nothing needs to be read
     return _cut(part, [(source, source.hashes[part.rows(source.hashes)]) for source in sources], limits)
 
 
