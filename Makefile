@@ -1,4 +1,4 @@
-# make setup, and then: test, demo, lint, soak, bench, kernels, fuzz, damage, chaos-moves, cases, clean. Every target sets up first if needed.
+# make setup, and then: test, demo, lint, soak, large-state, bench, kernels, fuzz, damage, chaos-moves, cases, clean. Every target sets up first if needed.
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -11,7 +11,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-unit test-spark test-all test-slow demo lint soak bench kernels fuzz damage chaos-moves cases clean
+.PHONY: help setup test test-unit test-spark test-all test-slow demo lint soak large-state bench kernels fuzz damage chaos-moves cases clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -46,6 +46,10 @@ lint: setup  ## ruff and mypy
 EPOCHS ?= 5000
 soak: setup  ## 5,000 epochs in a row, or as many as EPOCHS=n says: what grows that should not?
 	$(BIN)/python -m penstock_bench.soak --epochs $(EPOCHS)
+
+large-state: setup  ## a join whose state is ten times the memory of its sites: how much memory, how long an epoch?
+	$(BIN)/python -m penstock_bench.large_state --gb 2 --text 200 --memory 100MB
+	$(BIN)/python -m penstock_bench.large_state --gb 8 --text 1000 --memory 400MB
 
 bench: setup  ## Penstock and its peers on the same questions
 	$(BIN)/penstock bench
