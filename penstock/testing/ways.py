@@ -44,5 +44,5 @@ def random_way(random: Random) -> Way:
         hash_bits=random.choice([64, 64, 8, 0]),
         flush=random.choice([*["eager"] * 4, "slow", "lazy"]),  # the other two make small queries three times as slow
         max_delay=random.choice([1, 2, 5]),
-        memory=random.choice([None, None, 1, 2_000, 50_000]),
+        memory=random.choice([None, None, None, None, None, 4_000, 50_000]),
     )
