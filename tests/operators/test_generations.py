@@ -24,6 +24,7 @@ from penstock.operators.protocol import Portion, Stored
 from penstock.operators.theta_join import join as theta_join
 from penstock.operators.theta_join import pairs as theta_pairs
 from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Marks, at
+from tests.support.amounts import some_of
 
 
 def check(join: BandJoin, inputs: list[pa.Table], random: Random, condition: str = "true") -> None:
@@ -31,7 +32,7 @@ def check(join: BandJoin, inputs: list[pa.Table], random: Random, condition: str
     assert multiset(found) == multiset(batch_answer(query(join, condition), inputs))
 
 
-@pytest.mark.parametrize("band", BANDS, ids=str)
+@pytest.mark.parametrize("band", some_of(BANDS), ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_inputs(kind: str, band: tuple[int | None, int | None], random: Random) -> None:
     keys: list[object] = [None, *range(random.choice([1, 4, 12]))]
@@ -68,7 +69,7 @@ def test_several_inputs_without_bands(inputs: int, random: Random) -> None:
     check(replace(band_join("inner", (), inputs), hash_bits=random.choice([8, 0])), tables, random)
 
 
-@pytest.mark.parametrize("band", WIDE, ids=str)
+@pytest.mark.parametrize("band", some_of(WIDE), ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 def test_times_at_the_limits(kind: str, band: tuple[int, int], random: Random) -> None:
     inputs = [rows(random, port, 40, [1, 2], INTEGER, 30) for port in (0, 1)]
@@ -78,7 +79,7 @@ def test_times_at_the_limits(kind: str, band: tuple[int, int], random: Random) -
     check(band_join(kind, (Band(0, 1, *band),)), inputs, random)
 
 
-@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("grid", some_of(GRIDS))
 @pytest.mark.parametrize("band", [(0, 7), (-2, 5), (None, 2), ANY])
 def test_a_theta_join(grid: tuple[int, int], band: tuple[int | None, int | None], random: Random) -> None:
     condition = CONDITIONS[random.choice(["none", "less", "two"])]
