@@ -28,7 +28,7 @@ from penstock.testing.rows import assert_same_rows
 EMPTY_FILE = 2_000  # bytes of a run without rows, at most
 
 
-def stream(random: Random, name: str, rows: int = 600, parts: int = 12, keys: int = 90) -> Stream:
+def stream(random: Random, name: str, rows: int = 240, parts: int = 6, keys: int = 60) -> Stream:
     tables = []
     for n in range(parts):
         times = [n * 20 + random.randrange(60) for _ in range(rows // parts)]
@@ -87,7 +87,7 @@ def test_arrivals_that_do_not_fit_are_written_first(
         return found
 
     monkeypatch.setattr(merge, "_overflow", counting)
-    loop = loop_of(query, tmp_path, Settings(memory=4_000, sites=2, items=3))
+    loop = loop_of(query, tmp_path, Settings(memory=3_000, sites=2, items=30))
     while loop.step() is not Outcome.FINISHED:
         pass
     assert max(written) > 1
