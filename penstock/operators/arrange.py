@@ -3,7 +3,7 @@ memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -65,24 +65,26 @@ def times_of(table: pa.Table) -> Times:
     return np.asarray(as_array(table.column(TIME)).to_numpy(), dtype=np.int64)
 
 
-Rows = TypeVar("Rows", bound=Sized)
+Rows = TypeVar("Rows")
 
 
-def gathered(parts: Iterable[Rows], most: int) -> Iterator[list[Rows]]:
-    """Yield consecutive parts together, with up to `most` rows. A part with more rows comes alone; empty ones are
+def gathered(parts: Iterable[Rows], most: int, size: Callable[[Rows], int]) -> Iterator[list[Rows]]:
+    """Yield consecutive parts together, with a total `size` of up to `most`. A larger part comes alone; empty ones are
     left out."""
     waiting: list[Rows] = []
-    rows = 0
-    for part in filter(len, parts):
-        if waiting and rows + len(part) > most:
+    filled = 0
+    for part in parts:
+        if not (length := size(part)):
+            continue
+        if waiting and filled + length > most:
             yield waiting
-            waiting, rows = [], 0
+            waiting, filled = [], 0
         waiting.append(part)
-        rows += len(part)
+        filled += length
     if waiting:
         yield waiting
 
 
 def in_blocks(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield the same rows in fewer tables."""
-    return map(pa.concat_tables, gathered(tables, _ROWS))
+    return map(pa.concat_tables, gathered(tables, _ROWS, len))

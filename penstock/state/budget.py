@@ -46,6 +46,9 @@ class Budget:
         return max(1, min(256 * MEGABYTE, self.total // 8))
 
 
-def share_of(machine: int, sites: int) -> Budget:
-    """Return the budget of each of `sites` sites on a machine with so many bytes of memory (0: not known)."""
+def budget_for(memory: int | None, machine: int, sites: int) -> Budget:
+    """Return the budget of a site: `memory` if it is given, or else the share of one of `sites` sites on a machine with
+    so many bytes (0: not known)."""
+    if memory:
+        return Budget(memory)
     return Budget(int(machine * PART_OF_MACHINE) // max(1, sites) if machine else USUAL)

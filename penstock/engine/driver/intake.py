@@ -17,7 +17,7 @@ from penstock.plan.logical import Source
 from penstock.progress.idle import active_after, begun, floors, lull_mark
 from penstock.progress.mark import FINISHED, Mark, Slack
 from penstock.settings import Settings
-from penstock.state.budget import Budget, share_of
+from penstock.state.budget import budget_for
 from penstock.state.directory import Directory
 from penstock.state.model import SourceState
 from penstock.storage.memory import memory_limit
@@ -158,9 +158,7 @@ class SourceIntake:
     def _room(self, directories: Sequence[Directory]) -> int:
         """Return how many bytes of rows an epoch may take in."""
         widest = max((directory.sites for directory in directories), default=1)
-        memory = self._settings.memory
-        budget = Budget(memory) if memory else share_of(memory_limit(), widest)
-        return budget.arrivals * _fewest_sites(directories)
+        return budget_for(self._settings.memory, memory_limit(), widest).arrivals * _fewest_sites(directories)
 
     def concluded(self, rows_in: int, seconds: float, reports: Reports) -> None:
         """Adapt the admission to the measurements of an epoch. If sites have buffers, a slow site does not slow down

@@ -127,7 +127,7 @@ class Matcher:
         blocks: Iterable[Combined] = single(first, piece, first.values).blocks()
         for port in between:
             extended = self._extended(blocks, port, others[port.number])
-            blocks = map(_together, gathered(extended, _ROWS))
+            blocks = map(_together, gathered(extended, _ROWS, len))
         return self._matches(blocks, last, others[last.number])
 
     def _order(self, start: int) -> list[int]:

@@ -172,5 +172,5 @@ def first_matched(matcher: Matcher, stored: Sequence[Sequence[Piece]], fresh: Pi
 
 def _gathered(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the same rows in larger pieces, so that there are fewer probes of the other input."""
-    for tables in gathered((pa.Table.from_batches([piece.rows]) for piece in pieces), _ROWS):
+    for tables in gathered((pa.Table.from_batches([piece.rows]) for piece in pieces), _ROWS, len):
         yield fresh_piece(merged(tables, tables[0].schema))

@@ -214,4 +214,4 @@ def together(tables: list[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield the same rows of one cell in fewer tables. Tables that are adjacent in time are merged; each is in order of
     time."""
     by_time = sorted(tables, key=lambda table: int(times_of(table)[0]))
-    return (merged(near, schema) for near in gathered(by_time, _TOGETHER))
+    return (merged(near, schema) for near in gathered(by_time, _TOGETHER, len))

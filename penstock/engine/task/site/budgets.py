@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from penstock.engine.wire.job import EpochJob
-from penstock.state.budget import MEGABYTE, Budget, share_of
+from penstock.state.budget import MEGABYTE, Budget, budget_for
 from penstock.storage.memory import memory_limit, resident_bytes
 from penstock.storage.open_runs import RESIDENT
 
@@ -15,7 +15,7 @@ FREE = 0.4  # part of the budget that a step may take beyond what there was befo
 
 def budget_of(job: EpochJob) -> Budget:
     """Return the budget of a site, and let the mapped state of this process take what its sites may together."""
-    budget = Budget(job.limits.memory) if job.limits.memory else share_of(memory_limit(), job.width)
+    budget = budget_for(job.limits.memory, memory_limit(), job.width)
     RESIDENT.limit = budget.pages * _sites_here(job)
     return budget
 

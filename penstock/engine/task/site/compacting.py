@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.engine.task.site.cutting import PartLimits, SliceRows, batches, cut
+from penstock.engine.task.site.cutting import PartLimits, SliceRows, cut
 from penstock.engine.task.site.storing import Storage, alive
+from penstock.operators.arrange import gathered
 from penstock.state.compaction import FAN, MOST_SLICES, MergeRange, choose, most_slices, mostly_dead
 from penstock.state.hash_ranges import HashRange, remaining
 from penstock.state.runs import Slice, restrict
@@ -36,7 +37,10 @@ class Compaction:
         """Return the slices without those that have expired, and with neighbours rewritten as larger runs. Slices that
         have not been fetched yet are not rewritten."""
         current = [piece for piece in slices if piece.run.max_time >= self.expired_below]
-        urgent = most_slices(current) > MOST_SLICES  # then one piece is rewritten whatever the time
+        depth = most_slices(current)
+        if depth < FAN and not any(mostly_dead(piece, self.expired_below) for piece in current):
+            return current  # nothing needs to be read
+        urgent = depth > MOST_SLICES  # then one piece is rewritten whatever the time
         done: dict[Slice, list[HashRange]] = {}
         written: list[Slice] = []
         for merge, part in self._pieces(current):
@@ -50,8 +54,6 @@ class Compaction:
 
     def _pieces(self, slices: Sequence[Slice]) -> Iterator[tuple[MergeRange, HashRange]]:
         """Yield what to merge, in parts of a piece's size unless all rows of a part have one hash."""
-        if most_slices(slices) < FAN and not any(mostly_dead(piece, self.expired_below) for piece in slices):
-            return  # nothing needs to be read
         here = {piece: self.storage.rows_of(piece) for piece in slices if self.storage.is_here(piece)}
         for merge in choose(here, self.expired_below, self.span, self.storage.budget.piece):
             sources = [SliceRows(self.storage, piece) for piece in merge.slices]
@@ -65,7 +67,8 @@ class Compaction:
         most, sizes = self.storage.budget.piece, [piece.run.size for piece in pieces]
         if sum(sizes) > most:  # those of whole runs: then the rows themselves are measured
             sizes = [self.storage.size(piece) for piece in pieces]
-        for batch in batches(pieces, sizes, most):
+        size_of = dict(zip(pieces, sizes, strict=True))
+        for batch in gathered(pieces, most, size_of.__getitem__):
             rows = self.combine(self.port, [self.storage.read(piece) for piece in batch])
             written += self.storage.write(self.port, alive(rows, self.expired_below), part)
         return written

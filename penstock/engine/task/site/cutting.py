@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -131,22 +131,6 @@ def _fits(part: HashRange, columns: Sequence[tuple[RowsByHash, Hashes]], limits:
     if limits.rows is not None and sum(len(hashes) for _, hashes in columns) > limits.rows:
         return False
     return limits.bytes is None or sum(source.size(part) for source, _ in columns) <= limits.bytes
-
-
-_Rows = TypeVar("_Rows")
-
-
-def batches(parts: Sequence[_Rows], sizes: Sequence[int], most: int) -> Iterator[list[_Rows]]:
-    """Yield the parts in order, as many at a time as have at most `most` bytes together; a larger one comes alone."""
-    batch, filled = list[_Rows](), 0
-    for part, size in zip(parts, sizes, strict=True):
-        if batch and filled + size > most:
-            yield batch
-            batch, filled = [], 0
-        batch.append(part)
-        filled += size
-    if batch:
-        yield batch
 
 
 def shortest_prefix(first: int, last: int) -> int:

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from penstock.engine.task.exchange.branches import together
 from penstock.engine.task.site.compacting import Compaction
-from penstock.engine.task.site.cutting import PartLimits, TableRows, batches, cut
+from penstock.engine.task.site.cutting import PartLimits, TableRows, cut
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, branch_name, producers_of
-from penstock.operators.arrange import merged, times_of
+from penstock.operators.arrange import gathered, merged, times_of
 from penstock.operators.protocol import Copying, KeepsTimesApart, Operator, ProbingOperator
 from penstock.plan.program import Feed, Subquery
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, Marks, advance, at, low_water_mark, stream_mark
@@ -71,11 +71,14 @@ def _overflow(subquery: Subquery, port: int, tables: Sequence[pa.Table], storage
     sources = [TableRows(table) for table in tables if table.num_rows]
     written: list[Slice] = []
     for part in cut(EVERYTHING, sources, PartLimits(bytes=storage.budget.piece)):
-        inside = [rows for source in sources if (rows := source.inside(part)).num_rows]
-        for batch in batches(inside, [rows.nbytes for rows in inside], storage.budget.piece):
+        for batch in gathered((source.inside(part) for source in sources), storage.budget.piece, _bytes):
             for rows in state_rows(subquery, port, [together(subquery, port, batch)]):
                 written += storage.write(port, rows)
     return written
+
+
+def _bytes(rows: pa.Table) -> int:
+    return int(rows.nbytes) if rows.num_rows else 0
 
 
 def with_overflow(state: SiteState, operator: Operator, written: Sequence[Slice]) -> SiteState:
