@@ -1,7 +1,7 @@
 """The written format of manifests: a checksum and the body it covers, and one reader for each format that is read.
 
 The first field of a body is the number of its format. What is written is always the newest format. A format that
-changes gets the next number and a module like `format_5`; the reader of the one before stays in the table for as long
+changes gets the next number and a module like `format_6`; the reader of the one before stays in the table for as long
 as its checkpoints are to be continued.
 """
 
@@ -14,10 +14,10 @@ from typing import TypeVar
 import msgspec
 import xxhash
 
-from penstock.checkpoint import format_5
+from penstock.checkpoint import format_5, format_6
 from penstock.state.model import Manifest
 
-FORMAT = format_5.NUMBER  # the one that is written
+FORMAT = format_6.NUMBER  # the one that is written
 Result = TypeVar("Result")
 
 
@@ -29,7 +29,10 @@ class FormatReader:
     names: Callable[[bytes], set[str]]
 
 
-READERS: dict[int, FormatReader] = {5: FormatReader(format_5.read, format_5.names)}
+READERS: dict[int, FormatReader] = {
+    5: FormatReader(format_5.read, format_5.names),
+    6: FormatReader(format_6.read, format_6.names),
+}
 
 
 class UnreadableFormat(Exception):
@@ -55,7 +58,7 @@ class _Version(msgspec.Struct, frozen=True):
 
 def encode(manifest: Manifest) -> bytes:
     """Return the content of a manifest file."""
-    body = format_5.write(manifest)
+    body = format_6.write(manifest)
     return msgspec.json.encode(_Envelope(xxhash.xxh3_64_hexdigest(body), msgspec.Raw(body)))
 
 

@@ -33,13 +33,32 @@ class RangeMark:
 
 
 @dataclass(frozen=True)
+class ParkedRange:
+    """A range of hashes with state that is parked: not opened, not probed, not fetched. `generations` are sets of
+    slices of all ports, the oldest first; what came since the last of them was parked is the active generation, among
+    the slices of the site. `cleaning`: the generations are being merged with each other, and then with the active one.
+
+    Invariant: there is at least one generation, and the marks of the range have not moved since the first was parked.
+    """
+
+    range: HashRange
+    generations: tuple[tuple[Slice, ...], ...]
+    cleaning: bool = False
+
+    def slices(self) -> tuple[Slice, ...]:
+        """Return the slices of all generations."""
+        return tuple(piece for generation in self.generations for piece in generation)
+
+
+@dataclass(frozen=True)
 class SiteState:
     """The state of a site: `slices` of state, `pending` state rows that wait to be processed, and rows that an ordered
     merger holds back, which are those of `held` with a time at or above `released`. Work that has progressed equally
     far starts at the hash `turn`, and wraps around; results do not depend on it.
 
     Invariant: the ranges of `marks` are sorted, do not overlap, and cover the site's groups. Neighbours with equal
-    marks are one range, also if hashes of other sites lie between them.
+    marks are one range, also if hashes of other sites lie between them. The ranges of `parked` are sorted and do not
+    overlap either.
     """
 
     slices: tuple[Slice, ...]
@@ -48,10 +67,15 @@ class SiteState:
     held: tuple[Slice, ...] = ()
     released: Mark = BEGIN
     turn: int = 0
+    parked: tuple[ParkedRange, ...] = ()
 
     def all_slices(self) -> tuple[Slice, ...]:
-        """Return the slices of state, of pending rows and of held rows."""
-        return (*self.slices, *self.pending, *self.held)
+        """Return the slices of state, of pending rows, of held rows, and those that are parked."""
+        return (*self.slices, *self.pending, *self.held, *self.parked_slices())
+
+    def parked_slices(self) -> tuple[Slice, ...]:
+        """Return the slices that are parked."""
+        return tuple(piece for parked in self.parked for piece in parked.slices())
 
     def needed_slices(self) -> tuple[Slice, ...]:
         """Return all slices in the order in which a site needs them: first the held rows, without which nothing passes
