@@ -38,7 +38,8 @@ class ParkedRange:
     slices of all ports, the oldest first; what came since the last of them was parked is the active generation, among
     the slices of the site. `cleaning`: the generations are being merged with each other, and then with the active one.
 
-    Invariant: there is at least one generation, and the marks of the range have not moved since the first was parked.
+    Invariant: there is at least one generation, and the marks of the range have not moved since the first was parked. A
+    generation without slices counts, too: the rows of younger ones have not been decided at these marks.
     """
 
     range: HashRange
