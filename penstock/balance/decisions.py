@@ -1,4 +1,5 @@
-"""Decisions: the changes of a directory that a policy wants, each with its reason, expected gain and cost. Pure."""
+"""Decisions: the changes that a policy wants, of a directory or of what is parked, each with its reason, expected gain
+and cost. Pure."""
 
 from __future__ import annotations
 
@@ -92,13 +93,40 @@ class Gather:
         return directory.gathering([self.hash])
 
 
-Change = Move | SplitGroup | Merge | Scale | Spread | Gather
+@dataclass(frozen=True)
+class Park:
+    """Park the state of a group: new rows are worked on without it until it is cleaned up."""
+
+    group: Group
+
+    def __str__(self) -> str:
+        return f"park {self.group}"
+
+    def applied(self, directory: Directory) -> Directory:
+        return directory
+
+
+@dataclass(frozen=True)
+class CleanUp:
+    """Produce the results that the parked state of a group still owes, and use it as state again."""
+
+    group: Group
+
+    def __str__(self) -> str:
+        return f"clean up {self.group}"
+
+    def applied(self, directory: Directory) -> Directory:
+        return directory
+
+
+Change = Move | SplitGroup | Merge | Scale | Spread | Gather | Park | CleanUp
 
 
 @dataclass(frozen=True)
 class Decision:
     """A change with its reason. `gain` is the fraction by which the slowest site is expected to get faster: 0.2 means
-    that the work of a round takes a fifth less time. `cost` is the bytes of state that move to another site."""
+    that the work of a round takes a fifth less time. `cost` is the bytes of state that move to another site, or that
+    are parked."""
 
     change: Change
     reason: str

@@ -9,7 +9,18 @@ from functools import cached_property
 
 import numpy as np
 
-from penstock.balance.decisions import Change, Decision, Gather, Merge, Move, Scale, SplitGroup, Spread
+from penstock.balance.decisions import (
+    Change,
+    CleanUp,
+    Decision,
+    Gather,
+    Merge,
+    Move,
+    Park,
+    Scale,
+    SplitGroup,
+    Spread,
+)
 from penstock.balance.stats import FloatArray, IntArray, RoundStats
 from penstock.state.directory import Directory, Group
 from penstock.state.hash_ranges import HASH_END
@@ -94,6 +105,8 @@ class DraftDirectory:
                 after = self._under(change, cooldown_until=self.cooldown_until)
                 held, waiting = (after._at_sites(counts) for counts in (loads.state_bytes, loads.pending))
                 return replace(after, held=held, waiting=waiting)
+            case Park(group) | CleanUp(group):
+                return self  # which state is parked is no matter of the directory
             case Spread() | Gather():
                 return self._under(change, cooldown_until=self.cooldown_until)
 
@@ -143,7 +156,7 @@ def impossible(directory: Directory, change: Change, may_cut: Collection[int] = 
     match change:
         case Move(group, source, target):
             return _impossible_move(directory, _home(directory, group), source, target)
-        case SplitGroup(group):
+        case SplitGroup(group) | Park(group) | CleanUp(group):
             return "there is no such group" if _home(directory, group) is None else None
         case Merge(group):
             homes = {_home(directory, half) for half in group.halves}

@@ -28,9 +28,10 @@ class Loads:
     arrived earlier; they and the closing of windows took `seconds`, an estimate: the time of a work item is divided
     among its groups by their rows. `output` is the rows that the operator produced, before the stateless steps behind
     it, each counted at the group of its hash. `state_rows` and `state_bytes` are the group's state, `pending` and
-    `pending_bytes` its unprocessed rows, `held_bytes` the rows that an ordered merger holds back, all at the end of the
-    round; the bytes are those of the files, with rows that have expired since they were written. `last_used` is the
-    last epoch that had statistics and in which a row of the group arrived (0: none since the run started).
+    `pending_bytes` its unprocessed rows, `held_bytes` the rows that an ordered merger holds back, `parked_bytes` the
+    state that is parked, which `state_bytes` does not contain, all at the end of the round; the bytes are those of the
+    files, with rows that have expired since they were written. `last_used` is the last epoch that had statistics and in
+    which a row of the group arrived (0: none since the run started).
     """
 
     rows: IntArray
@@ -44,6 +45,7 @@ class Loads:
     output: IntArray
     pending_bytes: IntArray
     held_bytes: IntArray
+    parked_bytes: IntArray
 
     @staticmethod
     def none(groups: int) -> Loads:

@@ -37,14 +37,11 @@ from penstock.checkpoint.written import (
 from penstock.state.model import Manifest, ParkedRange, RangeMark, SiteState, Staged, SubqueryState
 
 NUMBER = 6
-_MOST_GROUPS = 1 << 20  # far more than any manifest has
-_MOST_CELLS = 1_000_000  # cells of a grid: more than a setting allows, and than there can be sites
 
 
 class _Parked(WrittenObject):
     range: WrittenRange
     generations: tuple[tuple[WrittenSlice, ...], ...]
-    cleaning: bool
 
 
 class _Site(WrittenObject):
@@ -55,6 +52,7 @@ class _Site(WrittenObject):
     released: WrittenMark
     turn: int
     parked: tuple[_Parked, ...]
+    active: tuple[WrittenSlice, ...]
 
 
 class _Subquery(WrittenObject):
@@ -113,11 +111,12 @@ def _written_site(site: SiteState) -> _Site:
         released=written_mark(site.released),
         turn=site.turn,
         parked=tuple(map(_written_parked, site.parked)),
+        active=written_slices(site.active),
     )
 
 
 def _written_parked(parked: ParkedRange) -> _Parked:
-    return _Parked(written_range(parked.range), tuple(map(written_slices, parked.generations)), parked.cleaning)
+    return _Parked(written_range(parked.range), tuple(map(written_slices, parked.generations)))
 
 
 # -- reading -------------------------------------------------------------------------------------------------------
@@ -154,11 +153,12 @@ def _site(found: _Site) -> SiteState:
         released=read_mark(found.released),
         turn=found.turn,
         parked=tuple(map(_parked, found.parked)),
+        active=read_slices(found.active),
     )
 
 
 def _parked(found: _Parked) -> ParkedRange:
-    return ParkedRange(read_range(found.range), tuple(map(read_slices, found.generations)), found.cleaning)
+    return ParkedRange(read_range(found.range), tuple(map(read_slices, found.generations)))
 
 
 # -- reading names only --------------------------------------------------------------------------------------------
@@ -173,6 +173,7 @@ class _NamesOfSite(msgspec.Struct):
     pending: tuple[NamedSlice, ...]
     held: tuple[NamedSlice, ...]
     parked: tuple[_NamesOfParked, ...]
+    active: tuple[NamedSlice, ...]
 
 
 class _NamesOfSubquery(msgspec.Struct):
@@ -188,7 +189,7 @@ def names(body: bytes) -> set[str]:
     """Return the names of the runs and the staged files in a body, without reading the rest of it."""
     found = msgspec.json.decode(body, type=_Names)
     sites = [site for subquery in found.subqueries for site in subquery.sites]
-    slices = [piece for site in sites for piece in (*site.slices, *site.pending, *site.held)]
+    slices = [piece for site in sites for piece in (*site.slices, *site.pending, *site.held, *site.active)]
     parked = [parked for site in sites for parked in site.parked]
     slices += [piece for one in parked for generation in one.generations for piece in generation]
     return {piece.run.name for piece in slices} | {file.name for file in found.staged}

@@ -35,8 +35,8 @@ class RangeMark:
 @dataclass(frozen=True)
 class ParkedRange:
     """A range of hashes with state that is parked: not opened, not probed, not fetched. `generations` are sets of
-    slices of all ports, the oldest first; what came since the last of them was parked is the active generation, among
-    the slices of the site. `cleaning`: the generations are being merged with each other, and then with the active one.
+    slices of all ports, the oldest first; what came since the last of them was parked is the active generation, in
+    `SiteState.active`.
 
     Invariant: there is at least one generation, and the marks of the range have not moved since the first was parked. A
     generation without slices counts, too: the rows of younger ones have not been decided at these marks.
@@ -44,7 +44,6 @@ class ParkedRange:
 
     range: HashRange
     generations: tuple[tuple[Slice, ...], ...]
-    cleaning: bool = False
 
     def slices(self) -> tuple[Slice, ...]:
         """Return the slices of all generations."""
@@ -55,11 +54,12 @@ class ParkedRange:
 class SiteState:
     """The state of a site: `slices` of state, `pending` state rows that wait to be processed, and rows that an ordered
     merger holds back, which are those of `held` with a time at or above `released`. Work that has progressed equally
-    far starts at the hash `turn`, and wraps around; results do not depend on it.
+    far starts at the hash `turn`, and wraps around; results do not depend on it. `parked` is state that is not used,
+    `active` what came since in the same ranges.
 
     Invariant: the ranges of `marks` are sorted, do not overlap, and cover the site's groups. Neighbours with equal
     marks are one range, also if hashes of other sites lie between them. The ranges of `parked` are sorted and do not
-    overlap either.
+    overlap either. `slices` have no rows in these ranges, and `active` has no rows outside of them.
     """
 
     slices: tuple[Slice, ...]
@@ -69,19 +69,24 @@ class SiteState:
     released: Mark = BEGIN
     turn: int = 0
     parked: tuple[ParkedRange, ...] = ()
+    active: tuple[Slice, ...] = ()
 
     def all_slices(self) -> tuple[Slice, ...]:
-        """Return the slices of state, of pending rows, of held rows, and those that are parked."""
-        return (*self.slices, *self.pending, *self.held, *self.parked_slices())
+        """Return the slices of all rows of the site, also those that are parked."""
+        return (*self.needed_slices(), *self.parked_slices())
 
     def parked_slices(self) -> tuple[Slice, ...]:
         """Return the slices that are parked."""
         return tuple(piece for parked in self.parked for piece in parked.slices())
 
     def needed_slices(self) -> tuple[Slice, ...]:
-        """Return all slices in the order in which a site needs them: first the held rows, without which nothing passes
-        an ordered merger, then the pending rows, then state."""
-        return (*self.held, *self.pending, *self.slices)
+        """Return all slices that are not parked, in the order in which a site needs them: first the held rows, without
+        which nothing passes an ordered merger, then the pending rows, then state."""
+        return (*self.held, *self.pending, *self.slices, *self.active)
+
+    def parked_ranges(self) -> list[HashRange]:
+        """Return the ranges that have parked state, sorted."""
+        return [parked.range for parked in self.parked]
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,10 @@ class SiteStatisticsCollector:
         in_groups = [[without(hashes, self._cells) for hashes in port] for port in fresh]
         rows, heaviest, keys = self._rows_and_keys(in_groups)
         counts = self._known.of(self._borders, state.all_slices(), self._storage.hashes_here)
-        stored, waiting, held = (self._summed(s, counts) for s in (state.slices, state.pending, state.held))
+        stored, waiting, held, parked = (
+            self._summed(slices, counts)
+            for slices in ((*state.slices, *state.active), state.pending, state.held, state.parked_slices())
+        )
         groups, probing = slice(len(self._borders.groups)), isinstance(self._operator, ProbingOperator)
         pending = waiting.rows[groups]
         if not probing:  # stored rows are pending in ranges where due work was not done
@@ -89,6 +92,7 @@ class SiteStatisticsCollector:
             output=self._output.total[groups],
             pending_bytes=waiting.size[groups],
             held_bytes=held.size[groups],
+            parked_bytes=parked.size[groups],
         )
         output_of_cells = self._output.total[len(rows) :]
         cells = cell_loads(self._directory, self._site, fresh, self._done_in_cells(), of_cells, output_of_cells)
