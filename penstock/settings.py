@@ -48,6 +48,7 @@ Lateness: TypeAlias = Literal["window", "row"]
 OnBadRow: TypeAlias = Literal["stop", "divert"]
 OnMissingResults: TypeAlias = Literal["stop", "accept"]
 OnFull: TypeAlias = Literal["stop", "wait"]
+Overflow: TypeAlias = Literal["read", "park", "rotate", "defer"]
 Order: TypeAlias = Literal["any", "in"]
 Exchange: TypeAlias = Literal["direct", "spark"]
 
@@ -180,6 +181,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "stays in files; None: half of the machine's, or of its control group's, for all sites together"
         ),
     ] = None
+    overflow: Annotated[
+        Overflow,
+        _doc(
+            "what happens to state that exceeds `state_bytes`: `read`: it stays in use, and is read from files; "
+            "`park`: some groups are parked, and the results that they owe are produced in idle time, when there is "
+            "room again, or at the end; `rotate`: also in turns under load; `defer`: only at the end of the input, or "
+            "when results are delayed by more than `max_delay` windows"
+        ),
+    ] = "read"
     state_bytes: Annotated[
         _Bytes | None,
         _doc(

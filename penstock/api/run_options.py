@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from penstock.api.until import parse_until
 from penstock.events import Event
 from penstock.option_text import checked, read_settings
-from penstock.settings import Exchange, Flush, Lateness, OnBadRow, OnFull, OnMissingResults, Order
+from penstock.settings import Exchange, Flush, Lateness, OnBadRow, OnFull, OnMissingResults, Order, Overflow
 
 
 class SettingOptions(TypedDict, total=False):
@@ -39,6 +39,7 @@ class SettingOptions(TypedDict, total=False):
     policy: str
     round: str | timedelta
     memory: str | int | None
+    overflow: Overflow
     state_bytes: str | int | None
     least_sites: int
     most_sites: int | None

@@ -18,7 +18,7 @@ def park(site: SiteState, part: HashRange) -> SiteState:
     """Return the state with a range parked: what was state is its first generation; where that is parked already, what
     came since is its youngest one. Rows of the range that are pending become active when they are worked on. A part of
     the range without slices stays as it is."""
-    known = list(inside(site.parked, [part]))
+    known, others = list(inside(site.parked, [part])), list(_others(site.parked, part))
     new = [ParkedRange(one, ()) for one in remaining([part], [parked.range for parked in known])]
     grown = [
         *(_with_generation(parked, site.active) for parked in known),
@@ -27,8 +27,8 @@ def park(site: SiteState, part: HashRange) -> SiteState:
     return replace(
         site,
         slices=outside(site.slices, [part]),
-        active=outside(site.active, [part]),
-        parked=in_order([*_others(site.parked, part), *(parked for parked in grown if parked.generations)]),
+        active=_active_in(site, others),
+        parked=in_order([*others, *(parked for parked in grown if parked.generations)]),
     )
 
 
@@ -36,11 +36,12 @@ def unpark(site: SiteState, part: HashRange) -> SiteState:
     """Return the state with all generations of a range as state again, after the results that they owe together were
     produced."""
     freed = [piece for parked in inside(site.parked, [part]) for piece in parked.slices()]
+    others = list(_others(site.parked, part))
     return replace(
         site,
         slices=join_neighbours([*site.slices, *freed, *restrict(site.active, [part])]),
-        active=outside(site.active, [part]),
-        parked=in_order(_others(site.parked, part)),
+        active=_active_in(site, others),
+        parked=in_order(others),
     )
 
 
@@ -66,6 +67,11 @@ def _others(known: Sequence[ParkedRange], part: HashRange) -> Iterator[ParkedRan
     """Yield what is parked outside of a range."""
     for parked in known:
         yield from inside([parked], remaining([parked.range], [part]))
+
+
+def _active_in(site: SiteState, parked: Iterable[ParkedRange]) -> tuple[Slice, ...]:
+    """Return the active slices of some parked ranges."""
+    return tuple(restrict(site.active, [one.range for one in parked]))
 
 
 def _with_generation(parked: ParkedRange, slices: Sequence[Slice]) -> ParkedRange:

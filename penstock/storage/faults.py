@@ -27,6 +27,7 @@ class FaultPoint(Enum):
     ROUTE_READ = "route.read"  # a split has been read, nothing is emitted
     ROUTE_DIVERTED = "route.diverted"  # late or bad rows of a split are staged
     SITE_MERGED = "site.merged"  # a site has merged its blobs, no work is done
+    SITE_CLEANED = "site.cleaned"  # missing results of parked state are staged, nothing else is
     SITE_WORKED = "site.worked"  # results are staged, state is not
     RUN_WRITTEN = "run.written"  # a state run is durable, nothing names it
     RUN_TORN = "run.torn"  # a state run is half written

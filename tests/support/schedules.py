@@ -1,10 +1,11 @@
-"""Schedules of changes while a query runs: groups move, split and merge, and the number of sites changes."""
+"""Schedules of changes while a query runs: groups move, split, merge, are parked and cleaned up, and
+the number of sites changes."""
 
 from __future__ import annotations
 
 from random import Random
 
-from penstock.balance.decisions import Change, Merge, Move, Scale, SplitGroup
+from penstock.balance.decisions import Change, CleanUp, Merge, Move, Park, Scale, SplitGroup
 from penstock.engine.driver.executor import Executor
 from penstock.engine.driver.loop import Outcome
 from penstock.errors import StorageError
@@ -22,7 +23,11 @@ MOST_DEPTH = 12
 def random_change(random: Random, directory: Directory) -> Change:
     """Draw a change; a merge of groups at different sites will be refused."""
     group = random.choice(directory.groups)
-    match random.choice(["move", "move", "move", "split", "merge", "scale"]):
+    match random.choice(["move", "move", "move", "split", "merge", "scale", "park", "park", "clean up"]):
+        case "park":
+            return Park(group)
+        case "clean up":
+            return CleanUp(group)
         case "split" if group.depth < MOST_DEPTH:
             return SplitGroup(group)
         case "merge" if group.depth:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.balance.controller import Controller, RoundOutcome
-from penstock.balance.decisions import Change, Move, Scale
+from penstock.balance.decisions import Change, CleanUp, Move, Park, Scale
 from penstock.balance.policies.even import Even
 from penstock.balance.rules import PINNED, Rules, impossible
 from penstock.balance.stats import RoundStats
@@ -18,6 +18,7 @@ from penstock.errors import PolicyError
 from penstock.events import ChangeMeasured, ChangeRefused, DirectoryChanged, Event, Rebalanced
 from penstock.operators.protocol import Operator, may_cut
 from penstock.state.directory import Directory, Group
+from penstock.state.hash_ranges import HashRange, coalesced, remaining
 from penstock.state.hot_keys import too_wide
 from penstock.state.model import SubqueryState
 from penstock.user_code import raising
@@ -38,7 +39,8 @@ class Adaptation:
     """The directories of all subqueries and the controllers that change them.
 
     Invariant: `directories[s]` is the directory of subquery s in the next epoch that is planned. There is one
-    controller per subquery, or none if directories change only on request.
+    controller per subquery, or none if directories change only on request. `asked_clean_up[s]` are the ranges of
+    subquery s to clean up, if anything is parked there; they neither overlap nor touch.
     """
 
     def __init__(
@@ -53,6 +55,8 @@ class Adaptation:
         self._once: dict[int, Controller] = {}  # for one rebalance on request
         self._wanted: list[Wanted] = []  # requested, and not possible yet
         self._emit, self._warm = emit, False
+        self._to_park = [list[HashRange]() for _ in directories]
+        self.asked_clean_up = [list[HashRange]() for _ in directories]
 
     @property
     def wants_statistics(self) -> bool:
@@ -86,6 +90,8 @@ class Adaptation:
         """Let a controller decide, change the directory accordingly, and report the outcome."""
         later, outcome = _asked_to_decide(controller)
         self._change(subquery, outcome.directory)
+        for decision in outcome.accepted:
+            self._note_parking(subquery, decision.change)
         self._report_outcome(epoch, subquery, outcome)
         return later, outcome
 
@@ -118,6 +124,7 @@ class Adaptation:
                 self._change(subquery, gathering_for(directory, change.sites))
             return why
         self._change(subquery, change.applied(directory))
+        self._note_parking(subquery, change)
         after = self.directories[subquery]
         moved = [change.group.range] if isinstance(change, Move) else changed_hands(directory, after)
         cost = bytes_in(state, moved)
@@ -125,6 +132,21 @@ class Adaptation:
         if isinstance(change, Move):
             self._change_cooldowns(subquery, lambda until: {**until, change.group: PINNED})
         return None
+
+    def _note_parking(self, subquery: int, change: Change) -> None:
+        """Remember what to park in the next epoch, and what to clean up from then on."""
+        match change:
+            case Park(group):
+                self._to_park[subquery].append(group.range)
+                self.asked_clean_up[subquery] = remaining(self.asked_clean_up[subquery], [group.range])
+            case CleanUp(group):
+                self._to_park[subquery] = remaining(coalesced(self._to_park[subquery]), [group.range])
+                self.asked_clean_up[subquery] = coalesced([*self.asked_clean_up[subquery], group.range])
+
+    def take_parks(self) -> list[list[HashRange]]:
+        """Return the ranges of each subquery to park in the next epoch, once."""
+        wanted, self._to_park = self._to_park, [[] for _ in self._to_park]
+        return wanted
 
     def _change_cooldowns(self, subquery: int, changed: Callable[[Mapping[Group, int]], Mapping[Group, int]]) -> None:
         """Change which groups of a subquery may not be moved, and until when."""

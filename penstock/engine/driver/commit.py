@@ -9,10 +9,23 @@ from penstock.connectors.source import Offer
 from penstock.engine.driver.effort import Reports, whole_backlog
 from penstock.engine.wire.job import EpochJob, RouteReport, SiteReport
 from penstock.events import EpochCommitted
+from penstock.operators.generations import Generational
 from penstock.plan.program import Feed, Program, Subquery
 from penstock.progress.mark import END, Mark, Marks, advance, at, low_water_mark, stream_mark
 from penstock.state.directory import Directory
-from penstock.state.model import Manifest, SiteState, SourceState, SubqueryState, Totals, behind, least, starting_marks
+from penstock.state.hash_ranges import EVERYTHING, remaining
+from penstock.state.model import (
+    Manifest,
+    SiteState,
+    SourceState,
+    SubqueryState,
+    Totals,
+    behind,
+    least,
+    restricted,
+    starting_marks,
+)
+from penstock.state.runs import restrict
 
 
 def next_manifest(
@@ -67,20 +80,28 @@ def is_finished(manifest: Manifest) -> bool:
     """Return whether all input has ended and no work is left."""
     sites = [site for sub in manifest.subqueries for site in sub.sites]
     done = [mark for site in sites for part in site.marks for mark in part.marks]
-    return low_water_mark([*source_marks(manifest.sources), *done]).ended and not any(site.pending for site in sites)
+    left = any(site.pending or site.parked for site in sites)
+    return low_water_mark([*source_marks(manifest.sources), *done]).ended and not left
 
 
 def has_pending(manifest: Manifest, program: Program) -> bool:
-    """Return whether a site is behind the punctuation it has been given: an epoch without input would still do work."""
+    """Return whether a site is behind the punctuation it has been given: an epoch without input would still do work.
+    What is parked does not count."""
     for subquery, state in zip(program.subqueries, manifest.subqueries, strict=True):
-        upto = _marks_into(manifest, program, subquery)
-        for site in state.sites:
-            if site.pending or any(behind(part.marks, upto) for part in site.marks):
-                return True
+        upto = marks_into(manifest, program, subquery)
+        if any(_has_pending(site, subquery, upto) for site in state.sites):
+            return True
     return False
 
 
-def _marks_into(manifest: Manifest, program: Program, subquery: Subquery) -> Marks:
+def _has_pending(site: SiteState, subquery: Subquery, upto: Marks) -> bool:
+    free = remaining([EVERYTHING], site.parked_ranges())
+    works_on_parked = isinstance(subquery.operator, Generational)
+    pending = bool(site.pending) if works_on_parked or not site.parked else any(restrict(site.pending, free))
+    return pending or any(behind(part.marks, upto) for part in restricted(site.marks, free))
+
+
+def marks_into(manifest: Manifest, program: Program, subquery: Subquery) -> Marks:
     """Return the marks that the producers of a subquery have reached, by track."""
     return subquery.track_marks(
         (feed.branch, feed.branch.followed(marks))

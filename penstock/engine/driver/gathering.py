@@ -1,8 +1,9 @@
 """Decide when a spread hash may be gathered at one site again. Pure.
 
 Each cell is independent: it has its own part of the port that is cut, copies of all other rows, marks and pending rows.
-If nothing is pending and all cells have equal marks, the copies that one cell has are all copies that are still needed,
-so the cells can be merged. Spreading need not wait: pending rows stay pending in every cell that needs them.
+If nothing is pending or parked and all cells have equal marks, the copies that one cell has are all copies that are
+still needed, so the cells can be merged. Spreading need not wait: pending rows stay pending, and parked ones parked, in
+every cell that needs them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from penstock.state.model import SubqueryState, restricted
 
 
 def ready(state: SubqueryState, cells: Cells) -> bool:
-    """Return whether no row of a hash is pending in any of its cells, and all cells have equal marks."""
+    """Return whether no row of a hash is pending or parked in any of its cells, and all cells have equal marks."""
     here, sites = point(cells.hash), [state.sites[site] for site in cells.sites]
-    pending = any(piece.range.intersect(here) for site in sites for piece in site.pending)
+    waiting = [part for site in sites for part in (*(piece.range for piece in site.pending), *site.parked_ranges())]
+    pending = any(part.intersect(here) for part in waiting)
     return not pending and len({tuple(restricted(site.marks, [here])) for site in sites}) == 1
 
 

@@ -63,10 +63,10 @@ def with_wanted_grid(operator: Operator, directory: Directory, state: SubquerySt
 
 
 def may_regrid(state: SubqueryState) -> bool:
-    """Return whether no row is pending in any cell, and all cells have equal marks: then any cell of a lane has all
-    rows of the lane that are still needed."""
+    """Return whether no row is pending or parked in any cell, and all cells have equal marks: then any cell of a lane
+    has all rows of the lane that are still needed."""
     marks = {mark.marks for site in state.sites for mark in site.marks}
-    return len(marks) <= 1 and not any(site.pending for site in state.sites)
+    return len(marks) <= 1 and not any(site.pending or site.parked for site in state.sites)
 
 
 def under(state: SubqueryState, directory: Directory, operator: Operator) -> SubqueryState:

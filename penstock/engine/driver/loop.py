@@ -22,6 +22,7 @@ from penstock.engine.driver.executor import Executor, Room, disagreement, incons
 from penstock.engine.driver.fetch_costs import FetchCosts
 from penstock.engine.driver.grids import GriddedProgram
 from penstock.engine.driver.intake import Intake, SourceIntake
+from penstock.engine.driver.parking import Ranges
 from penstock.engine.driver.planner import EpochPlanner
 from penstock.engine.driver.recovery import Recovered, ignore
 from penstock.engine.task.site.loads import round_of
@@ -136,9 +137,10 @@ class EpochLoop:
         intake, self._ahead = self._ahead or self._intake(self.manifest.sources, self._source_intake.leads), None
         self._source_intake.leads = intake.leads
         floors = self._source_intake.floors(intake, self.manifest.sources)
-        if not self._planner.worth_running(self.manifest, intake, floors):
+        clean_up = self._planner.clean_up(self.manifest, intake, self._adaptation.asked_clean_up)
+        if not self._planner.worth_running(self.manifest, intake, floors, clean_up):
             return Outcome.IDLE
-        job = self._job(intake, floors)
+        job = self._job(intake, floors, clean_up)
         watch.lap("plan")
         reach(FaultPoint.PLANNED)
         reports = self._run(job, intake)
@@ -212,10 +214,11 @@ class EpochLoop:
             return self._planner.ahead(job, self._ahead), self._ahead.routes
         return None
 
-    def _job(self, intake: Intake, floors: Sequence[Mark]) -> EpochJob:
+    def _job(self, intake: Intake, floors: Sequence[Mark], clean_up: tuple[Ranges, ...]) -> EpochJob:
         """Return the job of the next epoch."""
         idle, wants = self._idle_budget.seconds(intake.waiting), self._adaptation.wants_statistics or self.watched
-        return self._planner.job(self.manifest, intake, floors, idle, wants, self._explosions.known)
+        park = self._adaptation.take_parks()
+        return self._planner.job(self.manifest, intake, floors, idle, wants, self._explosions.known, clean_up, park)
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
         """Run the job until an attempt succeeds and its tasks agree, and return their reports. This is the only place

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.engine.driver.gathering import ready
 from penstock.progress.mark import Mark, low_water_mark
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, common, joined, point, remaining
 from penstock.state.hot_keys import Cells, too_wide
-from penstock.state.model import SiteState, SubqueryState, normal, restricted
+from penstock.state.model import ParkedRange, SiteState, SubqueryState, normal, restricted
+from penstock.state.overflow import in_order, inside
 from penstock.state.runs import Slice, about_bytes, join_neighbours, restrict
 
 Ranges = Sequence[HashRange]
@@ -45,9 +46,16 @@ class Share:
 
     def of(self, slices: Iterable[Slice]) -> Iterator[Slice]:
         """Yield the parts of these slices that belong to the share."""
-        for piece in restrict(slices, self.together):
-            if self.only in (None, piece.run.port) and self.but != piece.run.port:
-                yield piece
+        return filter(self._gets, restrict(slices, self.together))
+
+    def parked(self) -> Iterator[ParkedRange]:
+        """Yield the parked state of the share."""
+        for parked in inside(self.site.parked, self.ranges):
+            generations = (tuple(filter(self._gets, slices)) for slices in parked.generations)
+            yield replace(parked, generations=tuple(generations))
+
+    def _gets(self, piece: Slice) -> bool:
+        return self.only in (None, piece.run.port) and self.but != piece.run.port
 
 
 def rescaled(state: SubqueryState, sites: int) -> SubqueryState:
@@ -67,7 +75,7 @@ def bytes_in(state: SubqueryState, ranges: Sequence[HashRange]) -> int:
     """Return the approximate bytes of state in some sorted ranges."""
     here = state.directory
     return sum(
-        about_bytes(restrict(held.slices, common(here.home_ranges_of(site), ranges)), here.sites)
+        about_bytes(restrict((*held.slices, *held.active), common(here.home_ranges_of(site), ranges)), here.sites)
         for site, held in enumerate(state.sites)
     )
 
@@ -161,4 +169,6 @@ def _state_of(shares: Sequence[Share], released: Mark, turn: int) -> SiteState:
         held=join_neighbours(piece for share in shares for piece in share.of(share.site.held)),
         released=released,
         turn=turn,
+        parked=in_order(parked for share in shares for parked in share.parked()),
+        active=join_neighbours(piece for share in shares for piece in share.of(share.site.active)),
     )

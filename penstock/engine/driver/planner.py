@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.balance.flushing import Flushing
+from penstock.balance.intake.admission import EPOCH_SECONDS
 from penstock.connectors.source import Offer
 from penstock.engine.driver.commit import has_pending
 from penstock.engine.driver.grids import GriddedProgram, under
 from penstock.engine.driver.intake import Intake
+from penstock.engine.driver.parking import CleanUpRule, Ranges, with_parked
 from penstock.engine.wire.job import EpochJob, Output, SourceProgress, WorkLimits
 from penstock.progress.mark import Mark
 from penstock.settings import Settings
+from penstock.state.hash_ranges import HashRange
 from penstock.state.model import Manifest, SourceState
 
 
@@ -33,15 +36,18 @@ class EpochPlanner:
         """Return which closings sites may defer."""
         return Flushing(self.settings.flush, self.settings.max_delay)
 
-    def worth_running(self, manifest: Manifest, intake: Intake, floors: Sequence[Mark]) -> bool:
+    def worth_running(
+        self, manifest: Manifest, intake: Intake, floors: Sequence[Mark], clean_up: tuple[Ranges, ...] = ()
+    ) -> bool:
         """Return whether an epoch after `manifest` would do anything: there is input, a new mark, a changed directory,
-        or pending work. `floors` are the bounds from which the marks of the sources go on."""
+        pending work, or something to clean up. `floors` are the bounds from which the marks of the sources go on."""
         changed = any(
             offer.splits or offer.ended != state.ended or _moved_on(state, offer) or floor > state.floor
             for offer, state, floor in zip(intake.offers, manifest.sources, floors, strict=True)
         )
         moved = any(s.directory != d for s, d in zip(manifest.subqueries, intake.directories, strict=True))
-        return changed or moved or has_pending(manifest, self.program.under(intake.directories))
+        parked = any(clean_up)
+        return changed or moved or parked or has_pending(manifest, self.program.under(intake.directories))
 
     def job(
         self,
@@ -51,11 +57,16 @@ class EpochPlanner:
         idle_seconds: float = 0.0,
         wants_statistics: bool = False,
         told_keys: tuple[frozenset[int], ...] = (),
+        clean_up: tuple[Ranges, ...] = (),
+        park: Sequence[Sequence[HashRange]] = (),
     ) -> EpochJob:
-        """Return the job of the epoch after `manifest`, with the state of all sites under the directories of
-        `intake`."""
+        """Return the job of the epoch after `manifest`, with the state of all sites under the directories of `intake`.
+        In each subquery, some ranges are to be parked, others to be cleaned up."""
         program, states = self.program.under(intake.directories), manifest.subqueries
         operators = [subquery.operator for subquery in program.subqueries]
+        begin = map(under, states, intake.directories, operators)
+        if park and not all(offer.ended for offer in intake.offers):  # else everything is cleaned up
+            begin = map(with_parked, begin, park)
         changed = [n for n, state in enumerate(states) if state.directory.grid != intake.directories[n].grid]
         return EpochJob(
             epoch=manifest.epoch + 1,
@@ -63,22 +74,33 @@ class EpochPlanner:
             route_inputs=tuple(task.input for task in intake.routes),
             sources=tuple(map(_source_progress, manifest.sources, intake.offers, floors)),
             directories=intake.directories,
-            sites=tuple(state.sites for state in map(under, states, intake.directories, operators)),
+            sites=tuple(state.sites for state in begin),
             runs=self.runs,
             outputs=self.outputs,
             late_outputs=self.late_outputs,
-            limits=self.limits(idle_seconds),
+            limits=self.limits(idle_seconds, idle=not intake.routes),
             divert_bad_rows=self.settings.on_bad_row == "divert",
             collect_statistics=wants_statistics,
             cache=self.settings.cache,
             cache_bytes=self.settings.cache_bytes,
             told_keys=told_keys,
             regridded=frozenset(changed),
+            clean_up=clean_up,
         )
 
-    def limits(self, idle_seconds: float) -> WorkLimits:
-        """Return the bounds on the work of a site in an epoch with so many idle seconds."""
+    def clean_up(self, manifest: Manifest, intake: Intake, asked: Sequence[Sequence[HashRange]]) -> tuple[Ranges, ...]:
+        """Return the ranges of each subquery whose parked state is cleaned up next, among them those `asked` for."""
+        if not any(site.parked for state in manifest.subqueries for site in state.sites):
+            return ()
+        rule = CleanUpRule(self.settings.overflow, self.settings.max_delay)
+        program = self.program.under(intake.directories)
+        return rule.ranges(manifest, program, intake.directories, asked, idle=not intake.routes)
+
+    def limits(self, idle_seconds: float, idle: bool) -> WorkLimits:
+        """Return the bounds on the work of a site in an epoch with so many seconds for deferred work. A clean-up gets
+        half of the time, or all of it if there is no input."""
         s = self.settings
+        length = s.deadline_seconds or s.epoch_seconds or EPOCH_SECONDS
         return WorkLimits(
             item_rows=s.item_rows,
             items=s.items,
@@ -87,6 +109,7 @@ class EpochPlanner:
             idle_seconds=idle_seconds,
             buffer_rows=s.buffer_rows,
             memory=s.memory or 0,
+            clean_up_seconds=length if idle else length / 2,
         )
 
     def ahead(self, job: EpochJob, intake: Intake) -> EpochJob:

@@ -18,6 +18,7 @@ from penstock.operators.protocol import Explosion
 from penstock.plan.program import Feed, Program
 from penstock.progress.mark import BEGIN, Mark, Seen
 from penstock.state.directory import Directory
+from penstock.state.hash_ranges import HashRange
 from penstock.state.model import SiteState, Staged
 
 
@@ -37,7 +38,8 @@ class WorkLimits:
     A site uses at most `memory` bytes (0: a share of its machine's). It runs items of at most `item_rows` rows until
     `seconds` have passed or `items` are done, whichever comes first (None: no such limit), but at least one item. Of
     the work that `flushing` allows to defer, a lazy site does as much as fits into `idle_seconds`. A site never leaves
-    more than `buffer_rows` rows pending, whatever the other limits (None: no bound).
+    more than `buffer_rows` rows pending, whatever the other limits (None: no bound). A clean-up begins no further part
+    after `clean_up_seconds`.
     """
 
     item_rows: int = 1_000_000
@@ -47,6 +49,7 @@ class WorkLimits:
     idle_seconds: float = 0.0
     buffer_rows: int | None = None
     memory: int = 0
+    clean_up_seconds: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,8 @@ class EpochJob:
     needs, up to about `cache_bytes`; empty: runs are read where they are. `told_keys[s]` are the hashes of subquery s
     whose large number of result rows has been reported already: a site reports other such keys before it works on them.
     `regridded` are the subqueries whose sites must first redistribute their state over the cells of a new grid.
-    `other_runs` are the names of runs of sites that run elsewhere and that may be open or cached here.
+    `other_runs` are the names of runs of sites that run elsewhere and that may be open or cached here. `clean_up[s]`
+    are the sorted ranges of subquery s whose parked state is to be cleaned up.
     """
 
     epoch: int
@@ -122,6 +126,7 @@ class EpochJob:
     told_keys: tuple[frozenset[int], ...] = ()
     regridded: frozenset[int] = frozenset()
     other_runs: frozenset[str] = frozenset()
+    clean_up: tuple[tuple[HashRange, ...], ...] = ()
 
     @property
     def width(self) -> int:

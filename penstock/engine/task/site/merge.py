@@ -21,7 +21,8 @@ from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, Marks, advance, a
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import EVERYTHING
 from penstock.state.model import SiteState
-from penstock.state.runs import Slice
+from penstock.state.overflow import outside
+from penstock.state.runs import Slice, restrict
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,12 @@ def with_overflow(state: SiteState, operator: Operator, written: Sequence[Slice]
     state at once."""
     if isinstance(operator, ProbingOperator):
         return replace(state, pending=(*state.pending, *written))
-    return replace(state, slices=(*state.slices, *written))
+    parked = state.parked_ranges()
+    return replace(
+        state,
+        slices=(*state.slices, *outside(written, parked)),
+        active=(*state.active, *restrict(written, parked)),
+    )
 
 
 def _received(

@@ -186,8 +186,8 @@ class RunSchemas:
 
     def __init__(self, program: Program, subquery: Subquery, state: SiteState) -> None:
         self._program, self._subquery = program, subquery
-        self._state_runs = {piece.run.name for piece in (*state.slices, *state.pending)}
         self._held_runs = {piece.run.name for piece in state.held}
+        self._state_runs = {piece.run.name for piece in state.all_slices()} - self._held_runs
         self._travelled: dict[int, pa.Schema] = {}  # by port
 
     def of(self, run: RunFile) -> pa.Schema | None:

@@ -7,15 +7,15 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-
 from penstock.balance.flushing import IDLE_SHARE, LAZY, LEAST_SHARE, Closing, at_least, pressing
 from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
 from penstock.engine.task.site.cutting import PartLimits
+from penstock.engine.task.site.keeping import Kept
 from penstock.engine.task.site.storing import Storage
 from penstock.engine.task.site.view import StateView
 from penstock.engine.wire.job import WorkLimits
+from penstock.operators import generations
 from penstock.operators.protocol import (
     UNCOUNTED,
     ClosesWindows,
@@ -24,10 +24,11 @@ from penstock.operators.protocol import (
     Operator,
     OutputCounts,
     Portion,
+    WorkResult,
 )
 from penstock.progress.mark import Marks
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, apart, coalesced, common, remaining
-from penstock.state.model import RangeMark, behind, moved_to, restricted
+from penstock.state.model import RangeMark, behind, least, moved_to, restricted
 from penstock.state.runs import Slice, restrict
 
 AllMarks = tuple[RangeMark, ...]
@@ -45,13 +46,13 @@ class Worked:
 class Work:
     """The work of a site in one epoch.
 
-    Invariant: `done` are the ranges of the items that were done, `worked` has the cost of each, and `kept[port]` and
-    the slices in `written[port]` have the state rows to keep from them. `put_off` are the ranges that were deferred on
-    purpose, `flushed` is the seconds spent on work that could have been deferred. `urgent` ranges come first. Of all
-    other ranges with equal marks, those from the hash `turn` on come first: it is the end of the last item, so that
-    every range gets its turn even if marks do not advance. `explosions` are keys found to have very many result rows:
-    each waits for one epoch, so that it is reported before it is worked on. `_unworked` is how many rows are pending
-    work. Result rows are counted in `counts`.
+    Invariant: `done` are the ranges of the items that were done, `worked` has the cost of each, `kept` the state rows
+    to keep from them, and `kept_active` those in parked ranges. `put_off` are the ranges that were deferred on purpose,
+    `flushed` is the seconds spent on work that could have been deferred. `urgent` ranges come first. Of all other
+    ranges with equal marks, those from the hash `turn` on come first: it is the end of the last item, so that every
+    range gets its turn even if marks do not advance. `explosions` are keys found to have very many result rows: each
+    waits for one epoch, so that it is reported before it is worked on. `_unworked` is how many rows are pending work.
+    Result rows are counted in `counts`.
     """
 
     def __init__(
@@ -74,9 +75,7 @@ class Work:
         self._counts, self.turn = counts, turn
         self.done: list[HashRange] = []
         self.worked: list[Worked] = []
-        self.kept: list[list[pa.Table]] = [[] for _ in range(operator.ports)]
-        self.written: list[list[Slice]] = [[] for _ in range(operator.ports)]
-        self._kept_bytes = [0] * operator.ports
+        self.kept, self.kept_active = Kept(operator, storage), Kept(operator, storage)
         self.put_off: list[HashRange] = []
         self.explosions: list[Explosion] = []
         self._told_keys, self._unworked = told_keys, 0
@@ -96,9 +95,9 @@ class Work:
             marks, _ = self._run_inside(waiting, marks, view, upto, view.on_their_way())
         return marks
 
-    def left(self, marks: Iterable[RangeMark], upto: Marks) -> list[HashRange]:
-        """Return the ranges that are behind `upto` and were not deferred on purpose."""
-        return remaining([m.range for m in marks if behind(m.marks, upto)], self.put_off)
+    def left(self, marks: Iterable[RangeMark], upto: Marks, parked: Sequence[HashRange]) -> list[HashRange]:
+        """Return the ranges that are behind `upto` and neither parked nor deferred on purpose."""
+        return remaining([m.range for m in marks if behind(m.marks, upto)], [*self.put_off, *parked])
 
     def _run_inside(
         self, ranges: Sequence[HashRange], marks: AllMarks, view: StateView, upto: Marks, coming: Sequence[Slice]
@@ -109,7 +108,7 @@ class Work:
         work = due_ranges(
             inside, upto, view, self._operator, coalesced(piece.range for piece in coming), self._urgent, self.turn
         )
-        marks = moved_to(marks, _nothing_due(inside, work, upto), upto)
+        marks = moved_to(marks, _nothing_due(inside, work, upto, view.parked), upto)
         ready = [due for due in work if not due.waits]
         plan = flush(ready, marks, upto, view, self._operator, self._limits)
         self.put_off += [due.range for due in plan.later]
@@ -128,10 +127,12 @@ class Work:
             if not (self.deadline.allows() or self._overfull):
                 break
             portion = view.portion(item.range, item.after, upto)
+            if item.parked:
+                portion = generations.apart(portion)
             if self._is_to_be_told_first(portion):
                 continue
             self._do(item, portion)
-            done.append(item.range)
+            done += [] if item.parked else [item.range]
             self.deadline.done += 1
         return moved_to(marks, done, upto)
 
@@ -154,28 +155,25 @@ class Work:
         return found is not None and not self._overfull
 
     def _do(self, item: WorkItem, portion: Portion) -> None:
-        """Run the operator on one item, pass its results on, and record its cost."""
-        began = self._clock.monotonic()
+        """Run the operator on one item, and keep the state rows that it returns."""
         self._unworked -= portion.fresh_rows
+        done = self.produce(item.range, portion)
+        for port, rows in enumerate(done.keep):
+            (self.kept_active if item.parked else self.kept).add(port, rows)
+        self.done.append(item.range)
+        if item.range not in self._urgent:  # urgent items are out of turn: they must not move it
+            self.turn = item.range.high % HASH_END
+
+    def produce(self, part: HashRange, portion: Portion) -> WorkResult:
+        """Run the operator on a portion, pass its results on, and record the cost."""
+        began = self._clock.monotonic()
         done = self._operator.work(portion, self._counts)
         for results in done.results:  # a generator: results are not all in memory at once
             self._watch.lap("work")
             self._branches.take(results)
             self._watch.lap("emit")
-        for port, rows in enumerate(done.keep):
-            self._keep(port, rows)
-        self.done.append(item.range)
-        if item.range not in self._urgent:  # urgent items are out of turn: they must not move it
-            self.turn = item.range.high % HASH_END
-        self.worked.append(Worked(item.range, self._clock.monotonic() - began))
-
-    def _keep(self, port: int, rows: pa.Table) -> None:
-        """Keep state rows for the end of the step, or write all that are kept if they take too much memory."""
-        self.kept[port].append(rows)
-        self._kept_bytes[port] += rows.nbytes
-        if self._kept_bytes[port] > self._storage.budget.arrivals:
-            self.written[port] += self._storage.write(port, self._operator.combine(port, self.kept[port]))
-            self.kept[port], self._kept_bytes[port] = [], 0
+        self.worked.append(Worked(part, self._clock.monotonic() - began))
+        return done
 
 
 @dataclass(frozen=True)
@@ -223,21 +221,23 @@ def _in_idle_time(later: Iterable[WorkItem], limits: WorkLimits, clock: Clock) -
 @dataclass(frozen=True)
 class WorkItem:
     """A work item: a range of hashes with its pending rows, and the work due between `after` and the marks of the
-    epoch."""
+    epoch. `parked`: only the pending rows are worked on, with the active generation."""
 
     range: HashRange
     after: Marks
+    parked: bool = False
 
 
 @dataclass(frozen=True)
 class DueRange:
     """A range with equal marks that has work to do. `due`: there is more to do than its pending rows. `waits`: some of
-    its rows have not been fetched yet."""
+    its rows have not been fetched yet. `parked`: some of its state is parked, so its marks do not move."""
 
     range: HashRange
     after: Marks
     due: bool
     waits: bool = False
+    parked: bool = False
 
 
 def due_ranges(
@@ -251,27 +251,49 @@ def due_ranges(
 ) -> list[DueRange]:
     """Return the work that is due at a site, in order: urgent ranges as given, then ranges by their marks, lowest
     first, and those with equal marks from the hash `turn` on. `away` are the sorted ranges of which some rows have not
-    been fetched yet."""
-    least, rank = view.least_times(), {part.low: n for n, part in enumerate(urgent)}
+    been fetched yet. The marks of parked ranges stand still, so they count as those of the other ranges."""
+    times, rank = view.least_times(), {part.low: n for n, part in enumerate(urgent)}
+    marks = list(marks)
+    level = least(restricted(marks, remaining([EVERYTHING], view.parked)), len(upto)) if view.parked else upto
     found: list[DueRange] = []
     for m in marks:
-        due = behind(m.marks, upto) and operator.due(m.marks, upto, least)
+        due = behind(m.marks, upto) and operator.due(m.marks, upto, times)
         parts = apart(apart([m.range], urgent), [HashRange(turn, HASH_END)] if turn else [])
-        found += [DueRange(part, m.marks, due) for part in (remaining(parts, away) if away else parts)]
-        found += [DueRange(part, m.marks, due, waits=True) for part in common(parts, away)]
+        for one in (DueRange(part, m.marks, due) for part in remaining(parts, view.parked)):
+            found += _fetched_apart(one, away)
+        if isinstance(operator, generations.Generational):  # all others leave the rows of parked ranges pending
+            for one in (DueRange(part, m.marks, False, parked=True) for part in common(parts, view.parked)):
+                found += _fetched_apart(one, away)
     work = (s for s in found if s.due or view.has_unworked(s.range))
-    return sorted(work, key=lambda s: (rank.get(s.range.low, len(rank)), s.after, s.range.low < turn, s.range))
+    return sorted(
+        work,
+        key=lambda s: (
+            rank.get(s.range.low, len(rank)), level if s.parked else s.after, s.range.low < turn, s.range
+        ),
+    )  # fmt: skip
+
+
+def _fetched_apart(due: DueRange, away: Sequence[HashRange]) -> Iterator[DueRange]:
+    """Yield the work cut at the borders of the ranges of which some rows have not been fetched yet."""
+    if not away:
+        yield due
+        return
+    yield from (replace(due, range=part) for part in remaining([due.range], away))
+    yield from (replace(due, range=part, waits=True) for part in common([due.range], away))
 
 
 def items(work: Iterable[DueRange], view: StateView, limits: PartLimits) -> Iterator[WorkItem]:
     """Yield the work in items within the limits. Lazily: with a backlog, most items are not reached."""
     ready = (due for due in work if not due.waits)
-    return (WorkItem(part, due.after) for due in ready for part in view.cuts(due.range, limits))
+    return (WorkItem(part, due.after, due.parked) for due in ready for part in view.cuts(due.range, limits))
 
 
-def _nothing_due(marks: Iterable[RangeMark], work: Iterable[DueRange], upto: Marks) -> list[HashRange]:
-    """Return the ranges that lag behind `upto` but have no work: their marks can advance at once."""
-    return remaining([m.range for m in marks if behind(m.marks, upto)], [due.range for due in work])
+def _nothing_due(
+    marks: Iterable[RangeMark], work: Iterable[DueRange], upto: Marks, parked: Sequence[HashRange]
+) -> list[HashRange]:
+    """Return the ranges that lag behind `upto` but have no work and are not parked: their marks can advance at once."""
+    stay = [*parked, *(due.range for due in work if not due.parked)]
+    return remaining([m.range for m in marks if behind(m.marks, upto)], stay)
 
 
 class Deadline:
