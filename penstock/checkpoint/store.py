@@ -264,12 +264,17 @@ def _of_subquery(state: SubqueryState) -> Iterator[str]:
 
 
 def _of_site(site: SiteState, home: Iterable[HashRange]) -> Iterator[str]:
-    ranges = [part.range for part in site.marks]
-    if wrong := [part for part in (*ranges, *(piece.range for piece in site.all_slices())) if not _is_range(part)]:
+    ranges, parked = [part.range for part in site.marks], site.parked_ranges()
+    sliced = [piece.range for piece in site.all_slices()]
+    if wrong := [part for part in (*ranges, *parked, *sliced) if not _is_range(part)]:
         yield f"{wrong[0].low} to {wrong[0].high} is not a range of hashes"
         return
     if any(before.high > behind.low for before, behind in pairwise(ranges)) or remaining(home, ranges):
         yield "the marks of a site do not cover its hashes, or some of them twice"
+    if any(before.high > behind.low for before, behind in pairwise(parked)) or remaining(parked, ranges):
+        yield "parked ranges of a site overlap, or have no marks"
+    if not all(one.generations for one in site.parked) or (site.active and not parked):
+        yield "a site has a parked range without a generation, or active rows without a parked range"
     if not 0 <= site.turn < HASH_END:
         yield f"{site.turn} is not a hash"
     yield from _marks([*(mark for part in site.marks for mark in part.marks), site.released])

@@ -13,7 +13,7 @@ from penstock.progress.mark import BEGIN, END, at
 from penstock.state.directory import Group, uniform
 from penstock.state.hash_ranges import HASH_END, HashRange
 from penstock.state.hot_keys import Cells
-from penstock.state.model import Manifest, RangeMark, SiteState, SourceState, Staged, SubqueryState, Totals
+from penstock.state.model import Manifest, ParkedRange, RangeMark, SiteState, SourceState, Staged, SubqueryState, Totals
 from penstock.state.runs import RunFile, Slice
 
 CHECKSUM = "0123456789abcdef"
@@ -50,7 +50,8 @@ def full_manifest() -> Manifest:
     run = replace(RUN, port=1, size=600_000, blocks=CHECKSUM * 3)
     slices = (Slice(run, HashRange(0, HASH_END // 2)), Slice(RUN, HashRange(3, HASH_END)))
     marks = (RangeMark(HashRange(0, 7), (BEGIN, END)), RangeMark(HashRange(7, HASH_END), (at(-1), at(2**62))))
-    site = SiteState(slices, marks, slices[:1], slices[1:], released=at(3), turn=HASH_END - 1)
+    parked = (ParkedRange(HashRange(7, 9), (slices[:1], slices[1:])), ParkedRange(HashRange(12, HASH_END), ((),)))
+    site = SiteState(slices, marks, slices[:1], slices[1:], at(3), HASH_END - 1, parked, slices[1:])
     sources = (
         SourceState({"batches": 3, "ä": [None, 0.5, {}]}, {"memory": at(12), "other": END}, False, at(-12), 9),
         SourceState(None, {}, True),

@@ -103,7 +103,7 @@ def test_a_checkpoint_of_a_format_that_is_not_read_is_refused_with_what_to_do(
         launch(case.scenario, place, Way())
     assert not isinstance(caught.value, CorruptCheckpointError)
     assert what in caught.value.what
-    assert f"reads format {FORMAT}" in caught.value.detail
+    assert f"reads format {min(READERS)} and format {FORMAT}" in caught.value.detail
     assert str(place.checkpoint) in caught.value.detail
     assert hint in caught.value.hint
     assert {path: path.read_bytes() for path in place.checkpoint.rglob("*.*")} == before
@@ -118,7 +118,7 @@ def test_a_checkpoint_of_an_older_format_is_continued_in_the_present_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its old manifests, which are kept for a while, are read by the reader of their own format, too."""
-    older, read = FORMAT - 1, list[str]()
+    read = list[str]()
 
     def manifest(body: bytes) -> Any:
         read.append("manifest")
@@ -128,8 +128,9 @@ def test_a_checkpoint_of_an_older_format_is_continued_in_the_present_one(
         read.append("names")
         return format_5.names(body)
 
-    monkeypatch.setitem(READERS, older, FormatReader(manifest, names))
-    place, case = _renumbered("sessions", older, tmp_path), golden_cases()["sessions"]
+    monkeypatch.setitem(READERS, format_5.NUMBER, FormatReader(manifest, names))
+    place = copied("sessions", tmp_path, FOLDER / f"format-{format_5.NUMBER}")
+    case = golden_cases()["sessions"]
     finish(case.scenario, place, case.way)
     assert_exact(case.scenario, place)
     assert set(read) == {"manifest", "names"}

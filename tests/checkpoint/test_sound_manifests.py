@@ -19,7 +19,7 @@ from penstock.progress.mark import END, Mark, at
 from penstock.state.directory import uniform
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
 from penstock.state.hot_keys import Cells
-from penstock.state.model import Manifest, RangeMark, SiteState, SourceState, SubqueryState, Totals
+from penstock.state.model import Manifest, ParkedRange, RangeMark, SiteState, SourceState, SubqueryState, Totals
 from penstock.state.runs import RunFile, Slice
 
 HALF = HASH_END // 2
@@ -41,6 +41,11 @@ def _marked(*marks: RangeMark) -> Manifest:
 
 def _source(**changes: Any) -> Manifest:
     return _manifest(sources=(replace(SourceState(None, {}, False), **changes),))
+
+
+def _parked(*parked: ParkedRange, active: bool = False) -> Manifest:
+    site = replace(_site(LOW), parked=parked, active=(Slice(RUN, LOW),) if active else ())
+    return _manifest(site, _site(HIGH))
 
 
 def _run(**changes: Any) -> Manifest:
@@ -95,6 +100,11 @@ WRONG: dict[str, Manifest] = {
     "are stored twice": _manifest(_site(LOW, EVERYTHING), _site(HIGH, HIGH)),
     "rows of e000000000003-q0-s0-ä.arrow are stored twice": _manifest(_site(LOW, LOW, LOW), _site(HIGH)),
     "it has two descriptions of e": _manifest(_site(LOW, LOW), _site(HIGH, HIGH, run=replace(RUN, rows=4))),
+    "parked ranges of a site overlap": _parked(ParkedRange(LOW, ((),)), ParkedRange(HashRange(HALF - 1, HALF), ((),))),
+    "or have no marks": _parked(ParkedRange(HashRange(HALF - 1, HALF + 1), ((),))),
+    "9 to 9 is not a range": _parked(ParkedRange(HashRange(9, 9), ((),))),
+    "a parked range without a generation": _parked(ParkedRange(LOW, ())),
+    "active rows without a parked range": _parked(active=True),
     "-1 is not a hash": _manifest(replace(_site(LOW), turn=-1), _site(HIGH)),
     f"{HASH_END} is not a hash": _manifest(replace(_site(LOW), turn=HASH_END), _site(HIGH)),
 }

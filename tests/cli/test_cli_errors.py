@@ -150,13 +150,13 @@ def test_a_checkpoint_of_a_newer_format_is_refused_and_kept_even_with_fresh() ->
     Path("busy.sql").write_text(script)
     run("busy.sql", "--until", "2 epochs")
     newest = max(Path(".penstock").glob("*/manifests/*.json"))
-    body = newest.read_bytes().partition(b'"body":')[2][:-1].replace(b'{"format":5,', b'{"format":6,', 1)
+    body = newest.read_bytes().partition(b'"body":')[2][:-1].replace(b'{"format":6,', b'{"format":7,', 1)
     newest.write_bytes(b'{"checksum":"%s","body":%s}' % (xxhash.xxh3_64_hexdigest(body).encode(), body))
     kept = {path: path.read_bytes() for path in Path().rglob("*.*") if path.is_file()}
     for flags in ((), ("--fresh",)):
         text = said(script, *flags)
-        assert "the checkpoint has format 6: a newer version of Penstock has written it" in text
-        assert "reads format 5" in text
+        assert "the checkpoint has format 7: a newer version of Penstock has written it" in text
+        assert "reads format 5 and format 6" in text
         assert "hint:   run the query with the newer version" in text
         assert {path: path.read_bytes() for path in kept} == kept
 

@@ -17,10 +17,11 @@ import penstock as ps
 from penstock.api.streams import Stream
 from penstock.api.write import Ready
 from penstock.arrow import schema_of
-from penstock.balance.decisions import Spread
+from penstock.balance.decisions import Park, Spread
 from penstock.checkpoint.format import FORMAT
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.kernels.hash import hash_columns
+from penstock.state.hash_ranges import point
 from penstock.testing.ways import Way
 from tests.support.crashes import Place, Scenario
 from tests.support.looping import looping
@@ -51,11 +52,13 @@ class GoldenScenario(Scenario):
 
 @dataclass(frozen=True)
 class GoldenCase:
-    """A golden checkpoint: its query, the way in which its first half was run, and whether a hot key was spread."""
+    """A golden checkpoint: its query, the way in which its first half was run, and whether a hot key was spread, and
+    its group parked twice."""
 
     scenario: GoldenScenario
     way: Way
     spread: bool = False
+    parked: bool = False
 
     @cached_property
     def hot(self) -> Spread:
@@ -94,6 +97,7 @@ def golden_cases() -> dict[str, GoldenCase]:
         "windows": GoldenCase(GoldenScenario(windows), put_off),
         "sessions": GoldenCase(GoldenScenario(sessions), put_off),
         "join": GoldenCase(GoldenScenario(joined), little, spread=True),
+        "parked-join": GoldenCase(GoldenScenario(joined), Way(sites=2, groups_per_site=2), parked=True),
         "theta-join-in-order": GoldenCase(GoldenScenario(theta, {"order": "in"}), little),
     }
 
@@ -105,6 +109,9 @@ def begin(case: GoldenCase, place: Place) -> None:
             if case.spread and epoch == 1:
                 refused = loop.change(0, case.hot)
                 assert refused is None, refused
+            if case.parked and epoch:
+                (group,) = (one for one in loop.directories[0].groups if one.range.intersect(point(case.hot.hash)))
+                loop.change(0, Park(group))
             loop.step()
 
 
