@@ -91,7 +91,7 @@ def _difference(place: GoldenPlace) -> str:
 
 
 def test_a_query_file_has_a_format_and_is_read_without_one(tmp_path: Path) -> None:
-    place = copied("windows", tmp_path)
+    place = copied("windows", tmp_path, FOLDER / "format-5")
     path = place.checkpoint / "query.json"
     recorded = json.loads(path.read_bytes())
     assert "format" not in recorded, "the golden one has none"
