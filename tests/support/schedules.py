@@ -38,25 +38,33 @@ def random_change(random: Random, directory: Directory) -> Change:
             return Move(group, directory.home(group), random.randrange(directory.sites))
 
 
+def random_changes(random: Random, directory: Directory, parks: float) -> list[Change]:
+    """Draw a change, after the parking of each group with the probability `parks`."""
+    parked: list[Change] = [Park(group) for group in directory.groups if random.random() < parks]
+    return [*parked, random_change(random, directory)]
+
+
 def step_with_changes(
-    scenario: Scenario, place: Place, way: Way, executor: Executor, random: Random, chance: float = 0.5
+    scenario: Scenario, place: Place, way: Way, executor: Executor, random: Random, parks: float = 0.0
 ) -> list[Event]:
-    """Run to the end with random changes after about every other epoch; return the events of the loop."""
+    """Run to the end with random changes after about every other epoch, and each group parked with the probability
+    `parks` then; return the events of the loop."""
     with looping(scenario, place, way, executor) as (loop, told):
         while loop.step() is not Outcome.FINISHED:
-            while random.random() < chance:
+            while random.random() < 0.5:
                 subquery = random.randrange(len(loop.directories))
-                loop.change(subquery, random_change(random, loop.directories[subquery]))
+                for change in random_changes(random, loop.directories[subquery], parks):
+                    loop.change(subquery, change)
     return told
 
 
 def die_with_changes(
-    scenario: Scenario, place: Place, way: Way, executor: Executor, random: Random, fault: Fault
+    scenario: Scenario, place: Place, way: Way, executor: Executor, random: Random, fault: Fault, parks: float = 0.0
 ) -> list[Event] | None:
     """Do the same with an armed fault; return None if the fault was reached."""
     arm(fault.point, fault.nth, fault.action)
     try:
-        return step_with_changes(scenario, place, way, executor, random)
+        return step_with_changes(scenario, place, way, executor, random, parks)
     except (InjectedCrash, StorageError):
         return None
     finally:

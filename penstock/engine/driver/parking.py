@@ -15,11 +15,11 @@ from penstock.engine.driver.commit import marks_into, source_marks
 from penstock.engine.driver.grids import wants_grid
 from penstock.operators.protocol import Operator
 from penstock.plan.program import Program
-from penstock.progress.mark import Mark, Marks
+from penstock.progress.mark import MAX_TIME, Marks
 from penstock.settings import Overflow
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, coalesced, common
-from penstock.state.model import Manifest, RangeMark, SubqueryState, restricted
+from penstock.state.model import Manifest, SubqueryState, restricted
 from penstock.state.overflow import park
 from penstock.state.runs import about_bytes
 
@@ -58,7 +58,7 @@ class CleanUpRule:
         found = []
         for subquery, state in zip(program.subqueries, manifest.subqueries, strict=True):
             number, operator = subquery.number, subquery.operator
-            parked = list(_parked_marks(state))
+            parked = list(_all_parked(state))
             if ended or (idle and self.overflow != "defer") or wants_grid(operator, directories[number]):
                 due = [one.range for one in parked]
             elif parked:
@@ -70,20 +70,28 @@ class CleanUpRule:
             found.append(tuple(coalesced(due)))
         return tuple(found)
 
-    def _overdue(self, parked: Sequence[RangeMark], operator: Operator, upto: Marks) -> Iterator[HashRange]:
+    def _overdue(self, parked: Sequence[Parked], operator: Operator, upto: Marks) -> Iterator[HashRange]:
         """Yield the ranges that hold back results by more than these may be delayed."""
         span = max(map(operator.span, range(operator.ports)))
-        if span >= UNBOUNDED:
-            return
-        for one in parked:
-            if any(
-                _behind_by(mark, bound) > self.max_delay * span for mark, bound in zip(one.marks, upto, strict=True)
-            ):
-                yield one.range
+        if span < UNBOUNDED:
+            yield from (one.range for one in parked if one.delay(upto) > self.max_delay * span)
 
-    def _next_in_turn(self, parked: Sequence[RangeMark]) -> list[HashRange]:
+    def _next_in_turn(self, parked: Sequence[Parked]) -> list[HashRange]:
         """Return the range that is furthest behind, if ranges are cleaned up in turns."""
         return [min(parked, key=lambda one: (one.marks, one.range)).range] if self.overflow == "rotate" else []
+
+
+@dataclass(frozen=True)
+class Parked:
+    """A parked range, or a part of one, with its marks and the least time of its rows."""
+
+    range: HashRange
+    marks: Marks
+    least: int
+
+    def delay(self, upto: Marks) -> int:
+        """Return the event time by which the range is behind `upto`."""
+        return max(bound.at - max(mark.at, self.least) for mark, bound in zip(self.marks, upto, strict=True))
 
 
 def parked_bytes(state: SubqueryState) -> int:
@@ -91,15 +99,13 @@ def parked_bytes(state: SubqueryState) -> int:
     return sum(about_bytes(site.parked_slices(), len(state.sites)) for site in state.sites)
 
 
-def _parked_marks(state: SubqueryState) -> Iterator[RangeMark]:
-    """Yield the parked ranges of all sites with their marks. Those of cells of one hash overlap."""
+def _all_parked(state: SubqueryState) -> Iterator[Parked]:
+    """Yield the parked ranges of all sites. Those of cells of one hash overlap."""
     for site in state.sites:
-        yield from restricted(site.marks, site.parked_ranges()) if site.parked else ()
+        for parked in site.parked:
+            least = min((piece.run.min_time for piece in parked.slices()), default=MAX_TIME)
+            yield from (Parked(part.range, part.marks, least) for part in restricted(site.marks, [parked.range]))
 
 
-def _ranges(parked: Iterable[RangeMark]) -> list[HashRange]:
+def _ranges(parked: Iterable[Parked]) -> list[HashRange]:
     return coalesced(one.range for one in parked)
-
-
-def _behind_by(mark: Mark, bound: Mark) -> int:
-    return bound.at - mark.at
