@@ -228,3 +228,18 @@ def test_nothing_is_parked_after_the_end_of_the_input(place: Place) -> None:
             loop.change(0, Park(WHOLE))
         assert newest_manifest(place.checkpoint).finished
     assert_exact(scenario, place)
+
+
+@pytest.mark.parametrize("name", ["theta join", "theta join over rows"])
+def test_a_grid_that_changes_is_not_parked_before_its_rows_are_in_their_cells(
+    name: str, random: Random, place: Place
+) -> None:
+    scenario = operator_scenario(random, QUERIES[name], overflow="defer")
+    with looping(scenario, place, Way(sites=2, groups_per_site=2), InlineExecutor()) as (loop, _):
+        for sites in (5, 3, 1):
+            loop.step()
+            loop.change(0, Scale(sites))
+            _park_all(loop)
+        while loop.step() is not Outcome.FINISHED:
+            pass
+    assert_exact(scenario, place)

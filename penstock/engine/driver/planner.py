@@ -64,10 +64,12 @@ class EpochPlanner:
         In each subquery, some ranges are to be parked, others to be cleaned up."""
         program, states = self.program.under(intake.directories), manifest.subqueries
         operators = [subquery.operator for subquery in program.subqueries]
-        begin = map(under, states, intake.directories, operators)
-        if park and not all(offer.ended for offer in intake.offers):  # else everything is cleaned up
-            begin = map(with_parked, begin, park)
         changed = [n for n, state in enumerate(states) if state.directory.grid != intake.directories[n].grid]
+        begin = list(map(under, states, intake.directories, operators))
+        if not all(offer.ended for offer in intake.offers):  # else everything is cleaned up
+            for number, ranges in enumerate(park):
+                if number not in changed:  # its rows are not in their cells yet
+                    begin[number] = with_parked(begin[number], ranges)
         return EpochJob(
             epoch=manifest.epoch + 1,
             program=program,
