@@ -14,7 +14,7 @@ from penstock.cli.running import Ended
 from penstock.connectors.sinks.files import FilesSink
 from penstock.settings import INLINE
 
-_SUMMED = ("epochs", "rows_in", "rows_out", "late_rows", "bad_rows")
+_SUMMED = ("epochs", "rows_in", "rows_out", "late_rows", "bad_rows", "disk_bytes")
 
 
 def results_of(ended: Ended) -> Path | None:

@@ -14,7 +14,7 @@ from penstock.engine.driver.intake import Intake
 from penstock.engine.wire.job import EpochJob, Output, SourceProgress, WorkLimits
 from penstock.progress.mark import Mark
 from penstock.settings import Settings
-from penstock.state.model import Manifest, SourceState
+from penstock.state.model import Manifest, SourceState, SubqueryState
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,10 @@ class EpochPlanner:
         idle_seconds: float = 0.0,
         wants_statistics: bool = False,
         told_keys: tuple[frozenset[int], ...] = (),
+        merge_bytes: int | None = None,
     ) -> EpochJob:
-        """Return the job of the epoch after `manifest`, with the state of all sites under the directories of
-        `intake`."""
+        """Return the job of the epoch after `manifest`, with the state of all sites under the directories of `intake`.
+        All sites together merge no more runs once they have written `merge_bytes` (None: no bound)."""
         program, states = self.program.under(intake.directories), manifest.subqueries
         operators = [subquery.operator for subquery in program.subqueries]
         changed = [n for n, state in enumerate(states) if state.directory.grid != intake.directories[n].grid]
@@ -67,7 +68,7 @@ class EpochPlanner:
             runs=self.runs,
             outputs=self.outputs,
             late_outputs=self.late_outputs,
-            limits=self.limits(idle_seconds),
+            limits=self.limits(idle_seconds, _per_site(merge_bytes, states)),
             divert_bad_rows=self.settings.on_bad_row == "divert",
             collect_statistics=wants_statistics,
             cache=self.settings.cache,
@@ -76,8 +77,9 @@ class EpochPlanner:
             regridded=frozenset(changed),
         )
 
-    def limits(self, idle_seconds: float) -> WorkLimits:
-        """Return the bounds on the work of a site in an epoch with so many idle seconds."""
+    def limits(self, idle_seconds: float, merge_bytes: int | None = None) -> WorkLimits:
+        """Return the bounds on the work of a site in an epoch with so many idle seconds, and bytes to merge runs
+        with."""
         s = self.settings
         return WorkLimits(
             item_rows=s.item_rows,
@@ -87,6 +89,7 @@ class EpochPlanner:
             idle_seconds=idle_seconds,
             buffer_rows=s.buffer_rows,
             memory=s.memory or 0,
+            merge_bytes=merge_bytes,
         )
 
     def ahead(self, job: EpochJob, intake: Intake) -> EpochJob:
@@ -98,6 +101,10 @@ class EpochPlanner:
             route_inputs=tuple(task.input for task in intake.routes),
             directories=intake.directories,
         )
+
+
+def _per_site(size: int | None, states: Sequence[SubqueryState]) -> int | None:
+    return None if size is None else size // max(1, sum(len(state.sites) for state in states))
 
 
 def _source_progress(state: SourceState, offer: Offer, floor: Mark) -> SourceProgress:

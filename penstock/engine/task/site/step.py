@@ -121,7 +121,7 @@ class _Step:
         """Return the rows for the operator, by port, and the rows that the ordered merger holds back."""
         if not self._subquery.ordered:
             return arrived.rows, Held()
-        return release(self._storage, self._state, arrived.rows, low_water_mark(upto), self._work.deadline.allows)
+        return release(self._storage, self._state, arrived.rows, low_water_mark(upto), self._may_merge)
 
     def _new_state(self, view: StateView, marks: AllMarks, upto: Marks, held: Held) -> SiteState:
         """Return the state after the step: expired runs dropped, the rows that are still needed added, slices
@@ -146,8 +146,13 @@ class _Step:
             new = [alive(rows, expired_below) for rows in new]
         rows = alive(operator.combine(port, new), expired_below)
         slices = [*of_port(self._state.slices, port), *self._work.written[port], *self._storage.write(port, rows)]
-        span, may = operator.span(port), self._work.deadline.allows
+        span, may = operator.span(port), self._may_merge
         return Compaction(self._storage, port, operator.combine, expired_below, span, may).run(slices)
+
+    def _may_merge(self) -> bool:
+        """Return whether there is time and disk space to merge more runs."""
+        most = self._job.limits.merge_bytes
+        return (most is None or self._storage.bytes_written < most) and self._work.deadline.allows()
 
     def _unworked(self, port: int, view: StateView) -> list[Slice]:
         """Return the slices of the rows in ranges that were not worked on: those pending before, and those that have

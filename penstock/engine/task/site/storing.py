@@ -48,6 +48,7 @@ class Storage:
         self._folder, self._epoch, self._part, self._sync = folder, epoch, part, sync
         self._access = access or InPlace(folder)
         self._schema_of, self._checked = schema_of, set[str]()
+        self.bytes_written = 0
         self._written: dict[str, Hashes] = {}  # by run: statistics need not open a run that was just written
 
     def read(self, piece: Slice) -> pa.Table:
@@ -121,6 +122,7 @@ class Storage:
         run = write_run(self._folder, name, rows, port, self._access.copy, self._sync)
         OPEN_RUNS.wrote(self._folder, run)
         self._written[name] = hashes
+        self.bytes_written += run.size
         return Slice(run, within)
 
     def keep_open(self, names: Collection[str]) -> None:

@@ -1,0 +1,99 @@
+"""The disk space of a run: measure it around every epoch, and refuse epochs that would take more than is allowed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from penstock.balance.intake.disk import PLENTY, DiskBudget
+from penstock.checkpoint.store import Checkpoint
+from penstock.engine.driver.intake import Intake
+from penstock.engine.driver.outputs import Outputs
+from penstock.errors import DiskFullError
+from penstock.events import DiskPressure, EpochDropped, Event
+from penstock.state.model import Manifest
+from penstock.units import size_text
+
+
+class DiskGuard:
+    """The disk budget of a run. Invariant: once it has begun, `budget.used` is what the checkpoint took after the last
+    committed epoch, and `_refusals` is how many plans of the next epoch did not fit."""
+
+    def __init__(self, checkpoint: Checkpoint, outputs: Outputs, limit: int | None, emit: Callable[[Event], None]):
+        self._checkpoint, self._outputs, self._emit = checkpoint, outputs, emit
+        self.budget = DiskBudget(limit)
+        self._begun, self._refusals = False, 0
+
+    def begin(self, epoch: int) -> None:
+        """Measure what there is before the first epoch of a run, which follows `epoch`."""
+        if not self._begun:
+            self._begun = True
+            self.budget = replace(self.budget, used=self._measured(epoch), free=_free(self._checkpoint.root))
+
+    def admits(self, before: Manifest, after: Manifest, intake: Intake) -> bool:
+        """Return whether the epoch that leads to `after` may be committed; delete its files if not. Raise DiskFullError
+        if no epoch can be: neither this one nor one with fewer rows.
+
+        The files exist already, so an epoch that takes in next to nothing and leaves less state is always good.
+        """
+        budget = self.budget
+        size = self._measured(after.epoch) + self._checkpoint.manifest_bytes(before.epoch)
+        given = after.totals.rows_in - before.totals.rows_in
+        self.budget = budget = budget.written(size - budget.used, intake.asked, given)
+        if budget.limit is None or size <= budget.limit or _frees(before, after, intake.asked):
+            return True
+        self._checkpoint.discard(after.epoch, self._outputs.staging().values())
+        fewer = (
+            budget.refused(intake.asked) if before.epoch or intake.asked > 1 else None
+        )  # at first nothing can be freed
+        if fewer is None:
+            self.budget = budget.again()
+            raise _used_up(self._checkpoint.root, after.epoch, budget, size)
+        self.budget, self._refusals = fewer, self._refusals + 1
+        reason = f"it would take {size_text(size)} of the {size_text(budget.limit)} that `disk` allows"
+        self._emit(EpochDropped(after.epoch, reason, self._refusals))
+        return False
+
+    def committed(self, epoch: int, rows: int) -> None:
+        """Measure after an epoch whose unneeded files are deleted. Without back-pressure the next one could ask for
+        `rows` rows."""
+        before, self._refusals = self.budget.pressed, 0
+        self.budget = now = self.budget.committed(self._measured(epoch), _free(self._checkpoint.root), rows)
+        if now.pressed != before:
+            self._emit(DiskPressure(epoch, now.pressed, now.used, now.limit or 0, now.free))
+
+    def _measured(self, epoch: int) -> int:
+        return self._checkpoint.disk_bytes(self._outputs.staging().values(), epoch)
+
+
+def _frees(before: Manifest, after: Manifest, asked: int) -> bool:
+    """Return whether an epoch with at most one row leaves less state, or one without rows leaves no more."""
+    return asked <= 1 and _state_bytes(after) < _state_bytes(before) + (asked == 0)
+
+
+def _state_bytes(manifest: Manifest) -> int:
+    runs = {piece.run for sub in manifest.subqueries for site in sub.sites for piece in site.all_slices()}
+    return sum(run.size for run in runs)
+
+
+def _free(folder: Path) -> int:
+    """Return the free bytes of a folder's file system; very many if it does not tell."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return PLENTY
+    return found.f_bavail * found.f_frsize
+
+
+def _used_up(root: Path, epoch: int, budget: DiskBudget, size: int) -> DiskFullError:
+    limit = budget.limit or 0
+    return DiskFullError(
+        f"the checkpoint takes {size_text(budget.used)} of the {size_text(limit)} that the setting `disk` allows",
+        detail=f"{root}: epoch {epoch} would take {size - limit:,} bytes more than that, even with no more than a row, "
+        "and there is no work left that frees space",
+        hint="give `disk` more, or let state expire earlier, with shorter windows or bands of time; the checkpoint is "
+        "intact, and the same command with a larger `disk` continues where it stopped. With the setting "
+        "on_full = 'wait' a run waits for room instead of ending",
+    )
