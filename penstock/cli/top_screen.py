@@ -47,7 +47,7 @@ def picture(status: Status, now: float, most: int | None = None) -> RenderableTy
 def rows_per_table(status: Status, height: int) -> int:
     """Return how many rows each table may have on a terminal of `height` lines."""
     tables = 2 * len(status.subqueries) + 1
-    lines_around = 3 + 5 * len(status.subqueries) + 3  # the last 3: two of the heading, the second of a decision
+    lines_around = 4 + 5 * len(status.subqueries) + 3  # the last 3: two of the heading, the second of a decision
     return max(1, (height - lines_around) // tables)
 
 
@@ -67,9 +67,8 @@ def _facts(status: Status) -> Text:
         ("in", f"{status.rows_in_per_second:,.0f} rows/s"),
         ("out", f"{status.rows_out_per_second:,.0f} rows/s"),
         ("waiting", f"{status.waiting:,} rows"),
-        ("disk", _disk(status)),
     )
-    return Text("\n").join([_named(facts), _named(rates)])
+    return Text("\n").join([_named(facts), _named(rates), _named([("disk", _disk(status))])])
 
 
 def _disk(status: Status) -> str:

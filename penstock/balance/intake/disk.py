@@ -6,9 +6,12 @@ from 80 % of the limit on, and where two epochs of the usual size would not fit,
 merged in the next one while both copies exist. A file system needs no other reserve: whatever its size, what matters is
 how much of it an epoch takes.
 
+Rows that wait at sites are written once more when they are worked on, while their first file still exists. So the space
+for that counts as taken when they are taken in.
+
 Rows can also free space, because they close windows. So an epoch with a single row is tried before none is, and after a
-few epochs without any row it is tried again: only if these have freed nothing, and it still does not fit, the query
-cannot go on. It takes these epochs until files that are no longer needed are deleted, since older manifests name them.
+few epochs without any row it is tried again: only if these have freed nothing, had no waiting rows to work on, and it
+still does not fit, the query cannot go on. It takes these epochs until files that are no longer needed are deleted, since older manifests name them.
 """
 
 from __future__ import annotations
@@ -26,15 +29,18 @@ PLENTY = 2**62  # bytes
 @dataclass(frozen=True)
 class DiskBudget:
     """The bytes that a checkpoint takes (`used`), may take (`limit`, None: no limit), and that its file system has
-    left (`free`). An epoch writes about `per_row` bytes for each row that it asks for (0: unknown).
+    left (`free`). Rows that wait at sites take `due` of the used bytes, and will take as much again. An epoch writes
+    about `per_row` bytes for each row that it asks for (0: unknown).
 
     `most_rows` bounds the next epoch after one did not fit (None: no bound). Invariant: while it is 0, the checkpoint
-    took `lowest` bytes when the last epoch with rows did not fit, and `dry` epochs without rows were committed since.
+    took `lowest` bytes when the last epoch with rows did not fit, and `dry` epochs were committed since that had
+    neither rows nor waiting rows to work on.
     """
 
     limit: int | None = None
     used: int = 0
     free: int = PLENTY
+    due: int = 0
     per_row: float = 0.0
     most_rows: int | None = None
     lowest: int = 0
@@ -43,8 +49,12 @@ class DiskBudget:
 
     @property
     def left(self) -> int:
-        """Return the bytes that the checkpoint may still take."""
-        return max(0, min(self.free, PLENTY if self.limit is None else self.limit - self.used))
+        """Return the bytes that the checkpoint may still take, beyond what waiting rows will."""
+        return max(0, min(self.free - self.due, self._left_of_limit))
+
+    @property
+    def _left_of_limit(self) -> int:
+        return PLENTY if self.limit is None else max(0, self.limit - self.used - self.due)
 
     @property
     def first_bytes(self) -> int:
@@ -53,9 +63,11 @@ class DiskBudget:
 
     @property
     def merge_bytes(self) -> int | None:
-        """Return the bytes that an epoch may write before it merges no more runs; None: no bound. There is none while
-        all state could be written once more."""
-        return None if self.left > EPOCHS_AHEAD * self.used else self.left // EPOCHS_AHEAD
+        """Return the bytes that an epoch may write if it merges runs, which exist twice until the old ones are deleted;
+        None: no bound. There is none while there is room for all state, twice. Half is left for rows that arrive."""
+        if self.left > EPOCHS_AHEAD * self.used:
+            return None
+        return self.left if self.holds_all else self.left // EPOCHS_AHEAD
 
     @property
     def holds_all(self) -> bool:
@@ -74,8 +86,7 @@ class DiskBudget:
         takes effect below 1."""
         epochs = EPOCHS_AHEAD * self.per_row * rows
         of_limit = max(epochs, (1 - FREE_PART) * self.limit) if self.limit is not None else epochs
-        left_of_limit = PLENTY if self.limit is None else max(0, self.limit - self.used)
-        return min(left_of_limit / max(1.0, of_limit), max(0, self.free) / max(1.0, epochs))
+        return min(self._left_of_limit / max(1.0, of_limit), max(0, self.free - self.due) / max(1.0, epochs))
 
     def written(self, size: int, asked: int, given: int) -> DiskBudget:
         """Return the budget after an epoch that asked for `asked` rows, was given `given` and wrote `size` bytes. An
@@ -84,20 +95,23 @@ class DiskBudget:
             return self
         return replace(self, per_row=size / min(asked, given))
 
-    def committed(self, used: int, free: int, rows: int) -> DiskBudget:
+    def committed(self, used: int, free: int, rows: int, due: int = 0) -> DiskBudget:
         """Return the budget after an epoch was committed; one without back-pressure may ask for `rows` rows."""
-        now = replace(self, used=used, free=free)
+        now = replace(self, used=used, free=free, due=due)
         now = replace(now, pressed=now.spare(rows) < (RELIEF if self.pressed else 1.0))
         if not self.holds_all:
             return replace(now, most_rows=None, dry=0)
         if used < self.lowest:
             return replace(now, most_rows=1, dry=0)
+        if due < self.due:
+            return now
         dry = self.dry + 1
         return replace(now, most_rows=int(dry >= EPOCHS_WITHOUT_ROWS), dry=dry)
 
-    def refused(self, asked: int) -> DiskBudget | None:
-        """Return the budget after an epoch that asked for `asked` rows did not fit; None if the query cannot go on."""
-        if asked > 1:
+    def refused(self, asked: int, given: int) -> DiskBudget | None:
+        """Return the budget after an epoch that asked for `asked` rows and was given `given` did not fit; None if the
+        query cannot go on. Sources that gave far more than they were asked for do not give less."""
+        if asked > 1 and given <= EPOCHS_AHEAD * asked:
             return replace(self, most_rows=max(1, asked // SHRINKING), pressed=True)
         if asked == 0 or self.dry:
             return None

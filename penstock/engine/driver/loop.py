@@ -134,7 +134,7 @@ class EpochLoop:
         """Run one epoch if there is any input or work. One for which there is no room on the disk is planned again with
         fewer rows."""
         with self.checkpoint.explaining():
-            self._disk_guard.begin(self.manifest.epoch)
+            self._disk_guard.begin(self.manifest)
             while (outcome := self._step()) is None:
                 pass
             return outcome
@@ -163,7 +163,7 @@ class EpochLoop:
             return None
         self._commit(after, watch)
         self._source_intake.concluded(after.totals.rows_in - before.totals.rows_in, watch.seconds, reports)
-        self._disk_guard.committed(after.epoch, self._source_intake.admissible(self._adaptation.directories))
+        self._disk_guard.committed(after, self._source_intake.admissible(self._adaptation.directories))
         self._idle_budget = self._idle_budget.after(watch.seconds, flushed_seconds(reports))
         pending = has_pending(after, self.query.program) and not only_put_off(self._planner.flushing, reports)
         used = self.disk.used

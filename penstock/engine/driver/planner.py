@@ -54,7 +54,7 @@ class EpochPlanner:
         merge_bytes: int | None = None,
     ) -> EpochJob:
         """Return the job of the epoch after `manifest`, with the state of all sites under the directories of `intake`.
-        All sites together merge no more runs once they have written `merge_bytes` (None: no bound)."""
+        Sites merge runs only as long as all that they write takes at most `merge_bytes` together (None: no bound)."""
         program, states = self.program.under(intake.directories), manifest.subqueries
         operators = [subquery.operator for subquery in program.subqueries]
         changed = [n for n, state in enumerate(states) if state.directory.grid != intake.directories[n].grid]

@@ -37,8 +37,8 @@ class WorkLimits:
     A site uses at most `memory` bytes (0: a share of its machine's). It runs items of at most `item_rows` rows until
     `seconds` have passed or `items` are done, whichever comes first (None: no such limit), but at least one item. Of
     the work that `flushing` allows to defer, a lazy site does as much as fits into `idle_seconds`. A site never leaves
-    more than `buffer_rows` rows pending, whatever the other limits (None: no bound). It merges no more runs once it has
-    written `merge_bytes` (None: no bound).
+    more than `buffer_rows` rows pending, whatever the other limits (None: no bound). It merges runs
+    only as long as all that it writes takes at most `merge_bytes` (None: no bound).
     """
 
     item_rows: int = 1_000_000

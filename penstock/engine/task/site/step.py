@@ -58,7 +58,9 @@ class _Step:
         access = run_access(job, part, self._state.needed_slices())
         schemas = RunSchemas(job.program, self._subquery, self._state)
         budget, home = budget_of(job), hull(self._directory.ranges_of(site))
-        self._storage = Storage(job.runs, job.epoch, part, access, self._syncing.later, schemas.of, budget, home)
+        self._storage = Storage(
+            job.runs, job.epoch, part, access, self._syncing.later, schemas.of, budget, home, job.limits.merge_bytes
+        )
         self._watch = Stopwatch(clock)
         if subquery in job.regridded and isinstance(self._operator, Gridded):
             self._state = spread_anew(self._storage, self._operator, self._state, self._directory.ranges_of(site))
@@ -121,7 +123,7 @@ class _Step:
         """Return the rows for the operator, by port, and the rows that the ordered merger holds back."""
         if not self._subquery.ordered:
             return arrived.rows, Held()
-        return release(self._storage, self._state, arrived.rows, low_water_mark(upto), self._may_merge)
+        return release(self._storage, self._state, arrived.rows, low_water_mark(upto), self._work.deadline.allows)
 
     def _new_state(self, view: StateView, marks: AllMarks, upto: Marks, held: Held) -> SiteState:
         """Return the state after the step: expired runs dropped, the rows that are still needed added, slices
@@ -146,13 +148,8 @@ class _Step:
             new = [alive(rows, expired_below) for rows in new]
         rows = alive(operator.combine(port, new), expired_below)
         slices = [*of_port(self._state.slices, port), *self._work.written[port], *self._storage.write(port, rows)]
-        span, may = operator.span(port), self._may_merge
+        span, may = operator.span(port), self._work.deadline.allows
         return Compaction(self._storage, port, operator.combine, expired_below, span, may).run(slices)
-
-    def _may_merge(self) -> bool:
-        """Return whether there is time and disk space to merge more runs."""
-        most = self._job.limits.merge_bytes
-        return (most is None or self._storage.bytes_written < most) and self._work.deadline.allows()
 
     def _unworked(self, port: int, view: StateView) -> list[Slice]:
         """Return the slices of the rows in ranges that were not worked on: those pending before, and those that have
