@@ -77,7 +77,8 @@ def test_after_epochs_without_rows_that_free_nothing_the_query_cannot_go_on() ->
         budget = budget.committed(900, PLENTY, 80)
     assert budget.admitted(80) == 1
     assert budget.refused(1, 1) is None
-    assert _refused(budget.again(), 1).holds_all
+    assert budget.again().admitted(80) == 1
+    assert budget.again().refused(1, 1) is None
 
 
 def test_a_row_is_tried_again_as_soon_as_space_was_freed() -> None:

@@ -118,5 +118,5 @@ class DiskBudget:
         return replace(self, most_rows=0, lowest=self.used, pressed=True)
 
     def again(self) -> DiskBudget:
-        """Return the budget to try again with, after the query could not go on."""
-        return replace(self, most_rows=1, dry=0)
+        """Return the budget to try again with, after the query could not go on: with the fewest rows, at once."""
+        return replace(self, most_rows=1, dry=max(1, self.dry))
