@@ -11,7 +11,8 @@ for that counts as taken when they are taken in.
 
 Rows can also free space, because they close windows. So an epoch with a single row is tried before none is, and after a
 few epochs without any row it is tried again: only if these have freed nothing, had no waiting rows to work on, and it
-still does not fit, the query cannot go on. It takes these epochs until files that are no longer needed are deleted, since older manifests name them.
+still does not fit, the query cannot go on. It takes these epochs until files that are no longer needed are deleted,
+since older manifests name them.
 """
 
 from __future__ import annotations
