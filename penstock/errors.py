@@ -62,7 +62,7 @@ class StorageError(PenstockError):
 
 
 class DiskFullError(StorageError):
-    """A file system is full, or the user's quota is used up."""
+    """A file system is full, the user's quota is used up, or a checkpoint takes all that the setting `disk` allows."""
 
 
 class AttemptFailed(PenstockError):

@@ -10,7 +10,7 @@ class EpochCommitted:
     """An epoch was committed. `low_water_mark` is in the unit of the time column, None at the end of the stream.
     `pending` says that work was left for a later epoch, apart from closings that were put off on purpose; `backlog` is
     the number of rows that wait at all sites. `waiting` is the number of rows that the sources still have. `sites` is
-    the number of sites of the subquery that has most."""
+    the number of sites of the subquery that has most. The checkpoint takes `disk_bytes`, without published rows."""
 
     epoch: int
     rows_in: int
@@ -23,6 +23,7 @@ class EpochCommitted:
     pending: bool
     backlog: int = 0
     sites: int = 0
+    disk_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,10 @@ class Rebalanced:
 
 @dataclass(frozen=True)
 class EpochDropped:
-    """An attempt to run an epoch failed or was discarded: a worker was lost, or tasks disagreed. The epoch runs again,
-    unless this was the last attempt that the setting `attempts_per_epoch` allows, or the run is being stopped: then
-    `again` is False. Attempts count from 1."""
+    """An attempt to run an epoch failed or was discarded: a worker was lost, tasks disagreed, or its files would take
+    more than the setting `disk` allows. The epoch runs again, in the last case with fewer rows, unless this was the
+    last attempt that the setting `attempts_per_epoch` allows, or the run is being stopped: then `again` is False.
+    Attempts count from 1."""
 
     epoch: int
     reason: str
@@ -137,6 +139,18 @@ class DiskFull:
 
     def __str__(self) -> str:
         return f"warning: {self.what} ({self.detail}); epoch {self.epoch} waits until there is"
+
+
+@dataclass(frozen=True)
+class DiskPressure:
+    """Back-pressure by disk space has begun, or ended if `begins` is False: epochs take in fewer rows the less space is
+    left. The checkpoint takes `used` bytes of `limit` (0: no limit), and its file system has `free` bytes left."""
+
+    epoch: int
+    begins: bool
+    used: int
+    limit: int
+    free: int
 
 
 @dataclass(frozen=True)
@@ -183,6 +197,7 @@ Event = (
     | EpochDropped
     | WorkerDied
     | DiskFull
+    | DiskPressure
     | SparkStarting
     | JoinExplodes
     | RunRecovered

@@ -139,8 +139,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "a folder was removed; `accept` continues without them: use it for one start only"
         ),
     ] = "stop"
+    disk: Annotated[
+        _Bytes | None,
+        _doc(
+            "how much the checkpoint may take on disk: state, staged rows and manifests, not published rows; from 80 % "
+            "of it on less and less is taken in; None: as much as there is"
+        ),
+    ] = None
     on_full: Annotated[
-        OnFull, _doc("`stop` ends the run with an error when a disk is full, `wait` retries until there is room")
+        OnFull,
+        _doc(
+            "`stop` ends the run with an error when a disk is full, or `disk` is used up; `wait` retries until there "
+            "is room"
+        ),
     ] = "stop"
     late: Annotated[str, _doc("folder of the late rows; empty: `late` in the checkpoint")] = ""
     bad: Annotated[str, _doc("folder of the bad rows; empty: `bad` in the checkpoint")] = ""

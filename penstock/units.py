@@ -1,4 +1,4 @@
-"""Units of time and of memory: text such as "2s" or "1.5 h" to microseconds, and back; "2GB" to bytes."""
+"""Units of time and of memory: text such as "2s" or "1.5 h" to microseconds, and back; "2GB" to bytes, and back."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ def span_text(value: int, is_timestamp: bool) -> str:
     return f"{value // unit}{short}"
 
 
+_SIZE_UNITS = ("B", "kB", "MB", "GB", "TB")
 _SIZES: dict[str, int] = {"": 1, "B": 1}
 _SIZES |= {unit + end: base**n for n, unit in enumerate("KMGT", 1) for end, base in (("B", 1000), ("IB", 1024))}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
@@ -79,3 +80,12 @@ def size(text: str | int) -> int:
             hint='write it as "500MB", "2GB" or "1GiB"',
         )
     return round(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
+
+
+def size_text(count: float) -> str:
+    """Return a number of bytes with at most three digits and a unit."""
+    for unit in _SIZE_UNITS:
+        if count < 999.5 or unit == _SIZE_UNITS[-1]:
+            break
+        count /= 1000
+    return f"{count:,.1f} {unit}" if count < 9.95 and unit != _SIZE_UNITS[0] else f"{count:,.0f} {unit}"

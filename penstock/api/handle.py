@@ -71,7 +71,10 @@ class Run:
         self._stop = loop.room.stopping
         self._error: BaseException | None = None
         self._warnings: list[str] = []
-        self._progress, self._decisions = Progress(epoch=loop.manifest.epoch), Counter[str]()
+        self._progress, self._decisions = (
+            Progress(epoch=loop.manifest.epoch, disk_limit=loop.disk.limit),
+            Counter[str](),
+        )
         event_log.listeners.append(self._note)
         # An event rather than the thread: after an interrupted `join`, Python 3.11 reports a live thread as dead.
         self._over = threading.Event()

@@ -30,6 +30,7 @@ class SettingOptions(TypedDict, total=False):
     lateness: Lateness
     on_bad_row: OnBadRow
     on_missing_results: OnMissingResults
+    disk: str | int | None
     on_full: OnFull
     late: str
     bad: str

@@ -18,7 +18,8 @@ _KEPT_OF_EPOCHS, _KEPT_OTHERS = 1000, 5000  # events
 @dataclass(frozen=True)
 class Progress:
     """The progress of a run. Rows and seconds count from the start of this run. `low_water_mark` is a datetime (UTC)
-    for a TIMESTAMP column, the number itself for a BIGINT one, and None before the first rows and after the end."""
+    for a TIMESTAMP column, the number itself for a BIGINT one, and None before the first rows and after the end. The
+    checkpoint takes `disk_bytes`, without published rows, of `disk_limit` that it may take (None: no limit)."""
 
     state: str = "running"
     epoch: int = 0
@@ -31,6 +32,8 @@ class Progress:
     waiting: int = 0
     low_water_mark: datetime | int | None = None
     dropped_epochs: int = 0
+    disk_bytes: int = 0
+    disk_limit: int | None = None
     started: float = field(default_factory=time.perf_counter, repr=False)
 
     def plus(self, event: EpochCommitted, low_water_mark: datetime | int | None) -> Progress:
@@ -46,6 +49,7 @@ class Progress:
             seconds=self.elapsed,
             waiting=event.waiting + event.pending,
             low_water_mark=low_water_mark,
+            disk_bytes=event.disk_bytes,
         )
 
     @property

@@ -29,6 +29,7 @@ from pathlib import Path
 
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.lock import FILE, Lock
+from penstock.checkpoint.usage import DiskUsage
 from penstock.errors import CheckpointError, CorruptCheckpointError, PenstockError, StorageError
 from penstock.paths import local_path
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark
@@ -69,6 +70,7 @@ class Checkpoint:
         self.runs = root / "runs"
         self._lock = Lock(root / FILE)
         self._named: dict[int, set[str]] = {}  # the names in each manifest that was read for garbage collection
+        self._usage = DiskUsage()
 
     @classmethod
     def open(cls, location: str | os.PathLike[str]) -> Checkpoint:
@@ -137,15 +139,26 @@ class Checkpoint:
             sync_folder(folder)
         manifests.commit(self.manifests, manifest)
 
-    def discard(self, epoch: int) -> None:
-        """Delete the state files of an epoch whose tasks have all ended. Deletes nothing if the epoch is committed, or
-        if the lock was lost and another driver may be about to commit it."""
+    def disk_bytes(self, staging: Iterable[Path], epoch: int) -> int:
+        """Return the bytes of all files of state, of staged rows and of manifests. The tasks of `epoch` have ended."""
+        return self._usage.measure((self.runs, self.manifests, *staging), epoch)
+
+    def manifest_bytes(self, epoch: int) -> int:
+        """Return the bytes of the manifest of an epoch; 0 if there is none."""
+        with suppress(OSError):
+            return (self.manifests / manifests.file_name(epoch)).stat().st_size
+        return 0
+
+    def discard(self, epoch: int, staging: Iterable[Path] = ()) -> None:
+        """Delete the files of state and of staged rows of an epoch whose tasks have all ended. Deletes nothing if the
+        epoch is committed, or if the lock was lost and another driver may be about to commit it."""
         if not self._lock.held or (self.manifests / manifests.file_name(epoch)).exists():
             return
-        with suppress(OSError), os.scandir(self.runs) as entries:
-            for entry in entries:
-                if epoch_of_name(entry.name) == epoch:
-                    os.unlink(entry.path)
+        for folder in (self.runs, *staging):
+            with suppress(OSError), os.scandir(folder) as entries:
+                for entry in entries:
+                    if epoch_of_name(entry.name) == epoch:
+                        os.unlink(entry.path)
 
     def collect(self, staging: Iterable[Path], recovering: bool = False) -> None:
         """Delete old manifests, and files of committed epochs that none of the kept manifests names.

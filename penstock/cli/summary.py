@@ -14,7 +14,7 @@ from penstock.cli.running import Ended
 from penstock.connectors.sinks.files import FilesSink
 from penstock.settings import INLINE
 
-_SUMMED = ("epochs", "rows_in", "rows_out", "late_rows", "bad_rows")
+_SUMMED = ("epochs", "rows_in", "rows_out", "late_rows", "bad_rows", "disk_bytes")
 
 
 def results_of(ended: Ended) -> Path | None:
@@ -90,6 +90,7 @@ def _facts(ended: Ended) -> dict[str, Any]:
         "seconds": round(p.seconds, 3),
         "starting_seconds": round(ended.starting, 3),
         "rows_per_second": round(p.rows_per_second, 1),
+        "disk_limit": p.disk_limit,
         "decisions": dict(ended.run.decisions),
         "state": p.state,
         "checkpoint": None if ended.job.checkpoint is None else str(ended.run.checkpoint),

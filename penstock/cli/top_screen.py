@@ -16,6 +16,7 @@ from rich.text import Text
 from penstock.api.progress_line import shown_mark
 from penstock.cli.counted import counted
 from penstock.control.status import DecisionStatus, GroupStatus, SiteStatus, Status, SubqueryStatus
+from penstock.units import size_text
 
 _BUSY, _OVERLOADED = 0.7, 0.9  # utilisation from which a site is yellow and red
 _HOTTEST = 8  # groups that are shown
@@ -26,7 +27,6 @@ _SITE_COLUMNS = (
 )
 _WIDE, _WHERE_WIDE = 100, ("out/s", "delay")  # columns that are left out on a narrow terminal, to leave room for bars
 _GROUP_COLUMNS = (("site", 4), ("rows/s", 9), ("hottest groups", None), ("busy", 6), ("pending", 10), ("state", 6))
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def picture(status: Status, now: float, most: int | None = None) -> RenderableType:
@@ -47,7 +47,7 @@ def picture(status: Status, now: float, most: int | None = None) -> RenderableTy
 def rows_per_table(status: Status, height: int) -> int:
     """Return how many rows each table may have on a terminal of `height` lines."""
     tables = 2 * len(status.subqueries) + 1
-    lines_around = 3 + 5 * len(status.subqueries) + 3  # the last 3: two of the heading, the second of a decision
+    lines_around = 4 + 5 * len(status.subqueries) + 3  # the last 3: two of the heading, the second of a decision
     return max(1, (height - lines_around) // tables)
 
 
@@ -68,7 +68,12 @@ def _facts(status: Status) -> Text:
         ("out", f"{status.rows_out_per_second:,.0f} rows/s"),
         ("waiting", f"{status.waiting:,} rows"),
     )
-    return Text("\n").join([_named(facts), _named(rates)])
+    return Text("\n").join([_named(facts), _named(rates), _named([("disk", _disk(status))])])
+
+
+def _disk(status: Status) -> str:
+    limit = f" of {size_text(status.disk_limit)}" if status.disk_limit else ""
+    return size_text(status.disk_bytes) + limit
 
 
 def _named(facts: Sequence[tuple[str, str]]) -> Text:
@@ -124,7 +129,7 @@ def _site(number: int, site: SiteStatus, full: float) -> tuple[RenderableType, .
         Bar(full or 1, 0, min(full or 1, site.backlog), color="blue"),
         f"{site.backlog:,.0f}",
         _delay(site.delay),
-        _size(site.state_bytes),
+        size_text(site.state_bytes),
         f"{site.groups:,}",
     )
 
@@ -145,7 +150,7 @@ def _groups(hottest: Sequence[GroupStatus]) -> Table:
             Text(plain(group.group), overflow="fold"),
             Text(_percent(group.utilisation), colour),
             f"{group.pending:,}",
-            _size(group.state_bytes),
+            size_text(group.state_bytes),
         )
     return table
 
@@ -200,15 +205,6 @@ def _colour(utilisation: float) -> str:
 
 def _percent(part: float) -> str:
     return f"{100 * part:,.0f} %"
-
-
-def _size(count: float) -> str:
-    """Format a number of bytes with at most three digits and a unit."""
-    for unit in _UNITS:
-        if count < 999.5 or unit == _UNITS[-1]:
-            break
-        count /= 1000
-    return f"{count:,.1f} {unit}" if count < 9.95 and unit != _UNITS[0] else f"{count:,.0f} {unit}"
 
 
 def _delay(seconds: float) -> str:

@@ -75,7 +75,8 @@ class Status:
     """The status of a run. Invariant: subqueries are ordered by number, decisions from oldest to newest. `began` and
     `at` are seconds since 1970: the start of the run, and the time of this status. With `has_group_statistics` the
     sites have collected statistics of their groups, as they do while somebody watches; otherwise `hottest` is
-    unknown."""
+    unknown. The checkpoint takes `disk_bytes`, without published rows, of `disk_limit` that it may take (0: no
+    limit)."""
 
     query: str
     fingerprint: str
@@ -89,4 +90,6 @@ class Status:
     subqueries: tuple[SubqueryStatus, ...]
     decisions: tuple[DecisionStatus, ...] = ()
     has_group_statistics: bool = True
+    disk_bytes: int = 0
+    disk_limit: int = 0
     format: int = CONTROL_FORMAT

@@ -15,6 +15,7 @@ from penstock.events import (
     ChangeRefused,
     DirectoryChanged,
     DiskFull,
+    DiskPressure,
     EpochCommitted,
     EpochDropped,
     EpochTimed,
@@ -27,6 +28,7 @@ from penstock.events import (
     WorkerDied,
 )
 from penstock.observe.log import SHOWN
+from penstock.units import size_text
 
 _API = logging.getLogger("penstock.api")
 _BALANCE = logging.getLogger("penstock.balance")
@@ -82,6 +84,8 @@ def _place(event: Event) -> tuple[logging.Logger, int]:
             return _ENGINE, logging.WARNING if again else logging.ERROR
         case DiskFull() | JoinExplodes():
             return _ENGINE, logging.WARNING
+        case DiskPressure(begins=begins):
+            return _ENGINE, logging.WARNING if begins else logging.INFO
         case DirectoryChanged() | ChangeRefused() | ChangeMeasured() | Rebalanced():
             return _BALANCE, logging.INFO
         case WorkerDied():
@@ -98,6 +102,8 @@ def _line(event: Event) -> EventLine:
     match event:
         case EpochCommitted() | EpochTimed() | EpochDropped() | DiskFull() | WorkerDied():
             return _line_of_epoch(event)
+        case DiskPressure():
+            return _line_of_pressure(event)
         case DirectoryChanged() | ChangeRefused() | ChangeMeasured() | Rebalanced():
             return _line_of_decision(event)
         case JoinExplodes():
@@ -133,6 +139,13 @@ def _line_of_epoch(event: EpochCommitted | EpochTimed | EpochDropped | DiskFull 
             who = "a worker" if worker is None else f"worker {worker}"
             return EventLine(f"epoch {epoch}, attempt {attempt} has lost {who}: {reason}", reason)
     assert_never(event)
+
+
+def _line_of_pressure(event: DiskPressure) -> EventLine:
+    limit = f" of {size_text(event.limit)}" if event.limit else ""
+    reason = f"the checkpoint takes {size_text(event.used)}{limit}, {size_text(event.free)} are free"
+    what = "epochs take in fewer rows" if event.begins else "epochs take in all rows again"
+    return EventLine(f"epoch {event.epoch}: {what}: {reason}", reason)
 
 
 def _line_of_decision(event: DirectoryChanged | ChangeRefused | ChangeMeasured | Rebalanced) -> EventLine:

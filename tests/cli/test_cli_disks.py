@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from cli_case import penstock
+from cli_case import last_json, penstock
 from typer.testing import Result
 
 import penstock as package
@@ -98,6 +98,18 @@ def test_a_read_only_disk_is_named_and_the_same_command_goes_on(epochs: int, dis
     disk.unprotect()
     assert _newest_epoch(job) >= epochs
     _goes_on(job)
+
+
+def test_a_query_that_would_take_more_disk_than_it_may_is_told_so_and_goes_on_with_more(job: ScriptJob) -> None:
+    said = _refused(*COMMAND, "--set", "disk=50kB")
+    assert "of the 50 kB that the setting `disk` allows" in said
+    assert "give `disk` more" in said
+    assert _newest_epoch(job) > 0
+    result = _run("--set", "disk=10MB", "--json")
+    assert result.exit_code == 0, result.output
+    facts = last_json(result)
+    assert 0 < facts["disk_bytes"] < facts["disk_limit"] == 10_000_000
+    job.assert_answered()
 
 
 def test_a_demo_on_a_read_only_disk_ends_without_a_trace(job: ScriptJob, monkeypatch: pytest.MonkeyPatch) -> None:

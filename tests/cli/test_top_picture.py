@@ -22,11 +22,16 @@ def line_with(lines: list[str], text: str) -> str:
 
 def test_the_head_tells_how_far_the_query_is() -> None:
     lines = shown(STATUS)
-    assert lines[:3] == [
+    assert lines[:4] == [
         "busy",
         "epoch 1,234   low-water mark 2024-01-31 12:00:00   running for 1:01:01",
         "in 402,113 rows/s   out 1,201 rows/s   waiting 1,203,000 rows",
+        "disk 1.3 GB",
     ]
+
+
+def test_the_head_tells_how_much_disk_may_be_used() -> None:
+    assert shown(replace(STATUS, disk_limit=100_000_000_000))[3] == "disk 1.3 GB of 100 GB"
 
 
 def test_sites_have_bars_in_proportion() -> None:

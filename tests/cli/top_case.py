@@ -33,6 +33,7 @@ STATUS = Status(
     low_water_mark=datetime(2024, 1, 31, 12, tzinfo=UTC),
     subqueries=(SubqueryStatus("window join", SITES, HOTTEST),),
     decisions=DECISIONS,
+    disk_bytes=1_340_000_000,
 )
 
 

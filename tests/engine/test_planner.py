@@ -48,7 +48,7 @@ def manifest(sites: int = 2) -> Manifest:
 def intake(before: Manifest, offer: Offer, directory: Directory | None = None) -> Intake:
     routes = tuple(RouteTask(n, 0, one, BEGIN) for n, one in enumerate(offer.splits))
     directories = tuple(state.directory for state in before.subqueries) if directory is None else (directory,)
-    return Intake((offer,), routes, directories, (), (frozenset(),), 0.0, 0)
+    return Intake((offer,), routes, directories, (), (frozenset(),), 0.0, 0, 1)
 
 
 NOTHING_NEW = Offer((), {"row": 3}, False)

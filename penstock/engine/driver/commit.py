@@ -127,10 +127,10 @@ def nothing_yet(directory: Directory, tracks: int) -> SubqueryState:
 
 
 def epoch_committed(
-    before: Manifest, after: Manifest, waiting: int, seconds: float, pending: bool, reports: Reports
+    before: Manifest, after: Manifest, waiting: int, seconds: float, pending: bool, reports: Reports, disk_bytes: int
 ) -> EpochCommitted:
     """Return the event for an epoch that has been committed. `waiting` is how many rows sources are known to have for
-    later epochs."""
+    later epochs, `disk_bytes` what the checkpoint takes."""
     mark = low_water_mark(source_marks(after.sources))
     return EpochCommitted(
         epoch=after.epoch,
@@ -144,4 +144,5 @@ def epoch_committed(
         pending=pending,
         backlog=whole_backlog(reports),
         sites=max((len(state.sites) for state in after.subqueries), default=0),
+        disk_bytes=disk_bytes,
     )

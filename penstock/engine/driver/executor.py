@@ -179,6 +179,7 @@ class Room:
         self._waits, self._emit = waits, emit
         self.stopping = threading.Event()
         self.given_up = False
+        self._refusals = 0
 
     def attempt(self, epoch: int, do: Callable[[], Result], discard: Callable[[], None] = _nothing) -> Result:
         """Return the result of `do`, which may run again after it failed for lack of space. `discard` frees the space
@@ -191,9 +192,23 @@ class Room:
                     return do()
             except DiskFullError as error:
                 discard()
-                if not self._waits:
-                    raise
-                self._emit(DiskFull(epoch, error.what, error.detail, number))
-                if self.stopping.wait(LOOK_EVERY):
-                    self.given_up = True
-                    raise
+                self._wait(epoch, error, number)
+
+    def granted(self, epoch: int, ask: Callable[[], bool]) -> bool:
+        """Return what `ask` returns; False, after a while, if it raises that there is no space."""
+        try:
+            given, self._refusals = ask(), 0
+        except DiskFullError as error:
+            self._refusals += 1
+            self._wait(epoch, error, self._refusals)
+            return False
+        return given
+
+    def _wait(self, epoch: int, error: DiskFullError, number: int) -> None:
+        """Wait until it is time for another attempt; raise the error if there is to be none."""
+        if not self._waits:
+            raise error
+        self._emit(DiskFull(epoch, error.what, error.detail, number))
+        if self.stopping.wait(LOOK_EVERY):
+            self.given_up = True
+            raise error

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.balance.intake.admission import EPOCH_SECONDS, Admission, FixedAdmission
+from penstock.balance.intake.disk import DiskBudget
 from penstock.balance.intake.lead import LeadOfSource, SourceLead, lowest_marks, shares, substream_shares
 from penstock.clock import Clock
 from penstock.connectors.source import AcknowledgingReader, Offer, Reader, SizedSplit, SubstreamReader
@@ -31,8 +32,8 @@ class Intake:
     rows.
 
     `leads` is the progress of the sources relative to each other after these offers; the substreams in `held[i]` of
-    source i were not asked for rows. The sources were asked at the monotonic time `asked_at`, perhaps long before the
-    epoch starts, when the system time was `system_time`, in microseconds.
+    source i were not asked for rows. The sources were asked for `asked` rows at the monotonic time `asked_at`, perhaps
+    long before the epoch starts, when the system time was `system_time`, in microseconds.
     """
 
     offers: tuple[Offer, ...]
@@ -42,6 +43,7 @@ class Intake:
     held: tuple[frozenset[str], ...]
     asked_at: float
     system_time: int
+    asked: int
 
     @property
     def rows(self) -> int:
@@ -83,18 +85,20 @@ class SourceIntake:
         leads: Sequence[LeadOfSource],
         directories: tuple[Directory, ...],
         on_the_way: int = 0,
+        disk: DiskBudget = DiskBudget(),  # noqa: B008 - a frozen value
     ) -> Intake:
         """Return the input of the epoch after these states. Sources share the rows that the epoch may take, and no
         source leads the others too far. `on_the_way` are the rows of an epoch that is still running: they may end up in
-        buffers."""
+        buffers, and on the disk."""
         marks, asked_at, system_time = source_marks(states), self._clock.monotonic(), int(self._clock.time() * 1e6)
         now = [self._reached(n, leads[n], marks[n], state) for n, state in enumerate(states)]
-        rows, room = self._admissible(directories, on_the_way), self._room(directories)
+        rows = disk.admitted(self.admissible(directories, on_the_way), on_the_way)
+        room = min(self._room(directories), disk.first_bytes)
         for _ in range(_ASKED_AT_MOST):
-            parts = shares(rows, now, self._settings.max_lead)
+            parts = shares(rows, now, self._settings.max_lead) if rows else (0,) * len(now)
             most = [self._shares_within(standing, part, now) for standing, part in zip(now, parts, strict=True)]
             offers = tuple(map(_offer, self._readers, states, now, parts, most))
-            if rows == 1 or (size := _size(offers)) <= room:
+            if rows <= 1 or (size := _size(offers)) <= room:
                 break
             rows = max(1, min(rows, _rows(offers)) * room // size)
         splits = [(index, split) for index, offer in enumerate(offers) for split in offer.splits]
@@ -106,6 +110,7 @@ class SourceIntake:
             tuple(map(_held, states, parts, most)),
             asked_at,
             system_time,
+            rows,
         )
 
     def _reached(self, source: int, standing: LeadOfSource, mark: Mark, state: SourceState) -> LeadOfSource:
@@ -145,7 +150,7 @@ class SourceIntake:
             },
         )
 
-    def _admissible(self, directories: Sequence[Directory], on_the_way: int) -> int:
+    def admissible(self, directories: Sequence[Directory], on_the_way: int = 0) -> int:
         """Return how many rows the sources may give together so that they fit into the buffers of the sites."""
         capacity = self._settings.buffer_rows
         fitting = max(1, int(self._room(directories) / max(1.0, self._bytes_per_row)))

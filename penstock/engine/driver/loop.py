@@ -12,11 +12,13 @@ from penstock.balance.controller import controllers
 from penstock.balance.decisions import Change
 from penstock.balance.flushing import IdleBudget
 from penstock.balance.intake.admission import EPOCH_SECONDS
+from penstock.balance.intake.disk import DiskBudget
 from penstock.balance.intake.lead import LeadOfSource
 from penstock.balance.stats import RoundStats
 from penstock.clock import SYSTEM_CLOCK, Clock, Stopwatch
 from penstock.engine.driver.adapt import Adaptation
 from penstock.engine.driver.commit import epoch_committed, has_pending, next_manifest, source_states
+from penstock.engine.driver.disk import DiskGuard
 from penstock.engine.driver.effort import Explosions, epoch_timed, flushed_seconds, only_put_off
 from penstock.engine.driver.executor import Executor, Room, disagreement, inconsistent, successes
 from penstock.engine.driver.fetch_costs import FetchCosts
@@ -84,6 +86,7 @@ class EpochLoop:
         self._idle_budget = IdleBudget(settings.epoch_seconds or EPOCH_SECONDS)
         self._fetch_costs = FetchCosts(settings)
         self.room = Room(settings.on_full == "wait", emit)
+        self._disk_guard = DiskGuard(self.checkpoint, self.outputs, settings.disk, emit)
         self._adaptation = Adaptation(
             [state.directory for state in self.manifest.subqueries],
             [subquery.operator for subquery in query.program.subqueries],
@@ -112,6 +115,11 @@ class EpochLoop:
         return self._settings.buffer_rows or 0 if isinstance(operator, ProbingOperator) else 0
 
     @property
+    def disk(self) -> DiskBudget:
+        """Return what the checkpoint takes on disk, and may take."""
+        return self._disk_guard.budget
+
+    @property
     def directories(self) -> tuple[Directory, ...]:
         """Return the directories of the next epoch that will be planned."""
         return self._adaptation.directories
@@ -124,21 +132,26 @@ class EpochLoop:
     # -- one epoch -----------------------------------------------------------------------------------------------
 
     def step(self) -> Outcome:
-        """Run one epoch if there is any input or work."""
+        """Run one epoch if there is any input or work. One for which there is no room on the disk is planned again with
+        fewer rows."""
         with self.checkpoint.explaining():
-            return self._step()
+            self._disk_guard.begin(self.manifest)
+            while (outcome := self._step()) is None:
+                pass
+            return outcome
 
-    def _step(self) -> Outcome:
+    def _step(self) -> Outcome | None:
+        """Plan and run one epoch; return None if it does not fit on the disk, and fewer rows may."""
         if self.manifest.finished:
             return Outcome.FINISHED
-        watch = Stopwatch(self._clock)
+        watch, leads = Stopwatch(self._clock), self._source_intake.leads
         if self._ahead is None:
             self._apply_due_changes()
         intake, self._ahead = self._ahead or self._intake(self.manifest.sources, self._source_intake.leads), None
         self._source_intake.leads = intake.leads
         floors = self._source_intake.floors(intake, self.manifest.sources)
         clean_up = self._planner.clean_up(self.manifest, intake, self._adaptation.asked_clean_up)
-        if not self._planner.worth_running(self.manifest, intake, floors, clean_up):
+        if not (self.disk.holds_all or self._planner.worth_running(self.manifest, intake, floors, clean_up)):
             return Outcome.IDLE
         job = self._job(intake, floors, clean_up)
         watch.lap("plan")
@@ -147,11 +160,17 @@ class EpochLoop:
         reach(FaultPoint.JOB_DONE)
         watch.lap("run")
         before, after = self.manifest, next_manifest(self.manifest, job, intake.offers, reports)
+        if not self.room.granted(after.epoch, lambda: self._disk_guard.admits(before, after, intake)):
+            self._ahead, self._source_intake.leads = None, leads
+            return None
         self._commit(after, watch)
         self._source_intake.concluded(after.totals.rows_in - before.totals.rows_in, watch.seconds, reports)
+        taken = (intake.asked, after.totals.rows_in - before.totals.rows_in)
+        self._disk_guard.committed(after, self._source_intake.admissible(self._adaptation.directories), taken)
         self._idle_budget = self._idle_budget.after(watch.seconds, flushed_seconds(reports))
         pending = has_pending(after, self.query.program) and not only_put_off(self._planner.flushing, reports)
-        self._emit(epoch_committed(before, after, intake.waiting, watch.seconds, pending, reports))
+        used = self.disk.used
+        self._emit(epoch_committed(before, after, intake.waiting, watch.seconds, pending, reports, used))
         self._explosions.observe(after.epoch, reports)
         self._observe(job, reports, watch.seconds)
         self._emit(epoch_timed(after.epoch, watch, reports))
@@ -199,7 +218,7 @@ class EpochLoop:
         watch.lap("collect")
 
     def _intake(self, states: Sequence[SourceState], leads: Sequence[LeadOfSource], on_the_way: int = 0) -> Intake:
-        return self._source_intake.intake(states, leads, self._adaptation.directories, on_the_way)
+        return self._source_intake.intake(states, leads, self._adaptation.directories, on_the_way, self.disk)
 
     def _look_ahead(
         self, job: EpochJob, intake: Intake, reports: Sequence[Report]
@@ -209,6 +228,8 @@ class EpochLoop:
         routes = [report for report in reports if isinstance(report, RouteReport)]
         if not intake.waiting or len(routes) < len(reports) or self._adaptation.has_due_changes:
             return None
+        if self.disk.most_rows is not None:
+            return None  # what comes next depends on whether this epoch fits on the disk
         with suppress(PenstockError):  # the next epoch will raise it again
             self._ahead = self._intake(source_states(job, intake.offers, routes), intake.leads, intake.rows)
             return self._planner.ahead(job, self._ahead), self._ahead.routes
@@ -217,8 +238,17 @@ class EpochLoop:
     def _job(self, intake: Intake, floors: Sequence[Mark], clean_up: tuple[Ranges, ...]) -> EpochJob:
         """Return the job of the next epoch."""
         idle, wants = self._idle_budget.seconds(intake.waiting), self._adaptation.wants_statistics or self.watched
-        park = self._adaptation.take_parks()
-        return self._planner.job(self.manifest, intake, floors, idle, wants, self._explosions.known, clean_up, park)
+        return self._planner.job(
+            self.manifest,
+            intake,
+            floors,
+            idle,
+            wants,
+            self._explosions.known,
+            clean_up=clean_up,
+            park=self._adaptation.take_parks(),
+            merge_bytes=self.disk.merge_bytes,
+        )
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
         """Run the job until an attempt succeeds and its tasks agree, and return their reports. This is the only place
@@ -247,5 +277,5 @@ class EpochLoop:
         return self.room.attempt(
             job.epoch,
             lambda: successes(self._executor.run(job, intake.routes, partial(self._look_ahead, job, intake))),
-            partial(self.checkpoint.discard, job.epoch),
+            partial(self.checkpoint.discard, job.epoch, self.outputs.staging().values()),
         )

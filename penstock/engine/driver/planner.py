@@ -17,7 +17,7 @@ from penstock.engine.wire.job import EpochJob, Output, SourceProgress, WorkLimit
 from penstock.progress.mark import Mark
 from penstock.settings import Settings
 from penstock.state.hash_ranges import HashRange
-from penstock.state.model import Manifest, SourceState
+from penstock.state.model import Manifest, SourceState, SubqueryState
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,11 @@ class EpochPlanner:
         told_keys: tuple[frozenset[int], ...] = (),
         clean_up: tuple[Ranges, ...] = (),
         park: Sequence[Sequence[HashRange]] = (),
+        merge_bytes: int | None = None,
     ) -> EpochJob:
         """Return the job of the epoch after `manifest`, with the state of all sites under the directories of `intake`.
-        In each subquery, some ranges are to be parked, others to be cleaned up."""
+        In each subquery, some ranges are to be parked, others to be cleaned up. Sites merge runs only as long as all
+        that they write takes at most `merge_bytes` together (None: no bound)."""
         program, states = self.program.under(intake.directories), manifest.subqueries
         operators = [subquery.operator for subquery in program.subqueries]
         changed = [n for n, state in enumerate(states) if state.directory.grid != intake.directories[n].grid]
@@ -80,7 +82,7 @@ class EpochPlanner:
             runs=self.runs,
             outputs=self.outputs,
             late_outputs=self.late_outputs,
-            limits=self.limits(idle_seconds, idle=not intake.routes),
+            limits=self.limits(idle_seconds, not intake.routes, _per_site(merge_bytes, states)),
             divert_bad_rows=self.settings.on_bad_row == "divert",
             collect_statistics=wants_statistics,
             cache=self.settings.cache,
@@ -98,9 +100,9 @@ class EpochPlanner:
         program = self.program.under(intake.directories)
         return rule.ranges(manifest, program, intake.directories, asked, idle=not intake.routes)
 
-    def limits(self, idle_seconds: float, idle: bool) -> WorkLimits:
-        """Return the bounds on the work of a site in an epoch with so many seconds for deferred work. A clean-up gets
-        half of the time, or all of it if there is no input."""
+    def limits(self, idle_seconds: float, idle: bool, merge_bytes: int | None = None) -> WorkLimits:
+        """Return the bounds on the work of a site in an epoch with so many seconds for deferred work, and bytes to
+        merge runs with. A clean-up gets half of the time, or all of it if there is no input."""
         s = self.settings
         length = s.deadline_seconds or s.epoch_seconds or EPOCH_SECONDS
         return WorkLimits(
@@ -112,6 +114,7 @@ class EpochPlanner:
             buffer_rows=s.buffer_rows,
             memory=s.memory or 0,
             clean_up_seconds=length if idle else length / 2,
+            merge_bytes=merge_bytes,
         )
 
     def ahead(self, job: EpochJob, intake: Intake) -> EpochJob:
@@ -123,6 +126,10 @@ class EpochPlanner:
             route_inputs=tuple(task.input for task in intake.routes),
             directories=intake.directories,
         )
+
+
+def _per_site(size: int | None, states: Sequence[SubqueryState]) -> int | None:
+    return None if size is None else size // max(1, sum(len(state.sites) for state in states))
 
 
 def _source_progress(state: SourceState, offer: Offer, floor: Mark) -> SourceProgress:

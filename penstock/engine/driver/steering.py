@@ -202,6 +202,8 @@ class Steering:
             subqueries=tuple(self._subquery(subquery, known) for subquery in query.program.subqueries),
             decisions=tuple(self._decisions),
             has_group_statistics=known,
+            disk_bytes=self._loop.disk.used,
+            disk_limit=self._loop.disk.limit or 0,
         )
 
     def _has_group_statistics(self, now: float) -> bool:

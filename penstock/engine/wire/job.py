@@ -39,7 +39,8 @@ class WorkLimits:
     `seconds` have passed or `items` are done, whichever comes first (None: no such limit), but at least one item. Of
     the work that `flushing` allows to defer, a lazy site does as much as fits into `idle_seconds`. A site never leaves
     more than `buffer_rows` rows pending, whatever the other limits (None: no bound). A clean-up begins no further part
-    after `clean_up_seconds`.
+    after `clean_up_seconds`. Runs are merged only as long as all that the site writes takes at most `merge_bytes`
+    (None: no bound).
     """
 
     item_rows: int = 1_000_000
@@ -50,6 +51,7 @@ class WorkLimits:
     buffer_rows: int | None = None
     memory: int = 0
     clean_up_seconds: float = 1.0
+    merge_bytes: int | None = None
 
 
 @dataclass(frozen=True)

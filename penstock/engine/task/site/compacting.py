@@ -24,7 +24,8 @@ Combine = Callable[[int, Sequence[pa.Table]], pa.Table]
 @dataclass(frozen=True)
 class Compaction:
     """The compaction of one port. Rows with a time below `expired_below` are dropped; `span` is the lifetime of rows,
-    `combine` merges sorted tables of the port. A piece is started only while `may` returns True."""
+    `combine` merges sorted tables of the port. A piece is started only while `may` returns True, and if the disk has
+    room for it."""
 
     storage: Storage
     port: int
@@ -44,6 +45,8 @@ class Compaction:
         done: dict[Slice, list[HashRange]] = {}
         written: list[Slice] = []
         for merge, part in self._pieces(current):
+            if not self.storage.has_room(self._written_size(merge)):
+                continue  # whatever the number of slices: lookups take longer, and the query goes on
             if not (urgent or self.may()):
                 break
             urgent = False
@@ -60,6 +63,12 @@ class Compaction:
             yield from (
                 (merge, part) for part in cut(merge.range, sources, PartLimits(bytes=self.storage.budget.piece))
             )
+
+    def _written_size(self, merge: MergeRange) -> int:
+        """Return about how many bytes a piece of a merge takes, at most. A single slice is rewritten if half of its
+        rows have expired."""
+        whole = sum(piece.run.size for piece in merge.slices)
+        return min(self.storage.budget.piece, whole if len(merge.slices) > 1 else whole // 2)
 
     def _merged(self, pieces: Sequence[Slice], part: HashRange) -> list[Slice]:
         """Write the rows of some slices, which are in a part of the hashes, as new runs."""

@@ -66,7 +66,9 @@ class _Step:
         access = run_access(job, part, (*self._state.needed_slices(), *owed))
         schemas = RunSchemas(job.program, self._subquery, self._state)
         budget, home = budget_of(job), hull(self._directory.ranges_of(site))
-        self._storage = Storage(job.runs, job.epoch, part, access, self._syncing.later, schemas.of, budget, home)
+        self._storage = Storage(
+            job.runs, job.epoch, part, access, self._syncing.later, schemas.of, budget, home, job.limits.merge_bytes
+        )
         self._watch = Stopwatch(clock)
         if subquery in job.regridded and isinstance(self._operator, Gridded):
             self._state = spread_anew(self._storage, self._operator, self._state, self._directory.ranges_of(site))

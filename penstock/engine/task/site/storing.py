@@ -31,7 +31,8 @@ from penstock.storage.run_files import corrupt, write_run
 class Storage:
     """The runs of one site in one epoch. `part` makes the names of new runs unique among the sites of an epoch; `sync`
     makes the runs durable; `schema_of` returns the columns that a run must have, if known. `budget` bounds the size of
-    runs. A new run is a slice of the range `home`, whichever of its hashes have rows: so slices have few borders."""
+    runs. A new run is a slice of the range `home`, whichever of its hashes have rows: so slices have few borders. Once
+    `merge_bytes` are written, there is no room on the disk to merge runs (None: no bound)."""
 
     def __init__(
         self,
@@ -43,11 +44,13 @@ class Storage:
         schema_of: Callable[[RunFile], pa.Schema | None] = lambda run: None,
         budget: Budget = Budget(USUAL),  # noqa: B008 - a frozen value
         home: HashRange = EVERYTHING,
+        merge_bytes: int | None = None,
     ) -> None:
         self.budget, self._home = budget, home
         self._folder, self._epoch, self._part, self._sync = folder, epoch, part, sync
         self._access = access or InPlace(folder)
         self._schema_of, self._checked = schema_of, set[str]()
+        self._merge_bytes, self._bytes_written = merge_bytes, 0
         self._written: dict[str, Hashes] = {}  # by run: statistics need not open a run that was just written
 
     def read(self, piece: Slice) -> pa.Table:
@@ -121,7 +124,12 @@ class Storage:
         run = write_run(self._folder, name, rows, port, self._access.copy, self._sync)
         OPEN_RUNS.wrote(self._folder, run)
         self._written[name] = hashes
+        self._bytes_written += run.size
         return Slice(run, within)
+
+    def has_room(self, size: int) -> bool:
+        """Return whether `size` bytes may be written to merge runs."""
+        return self._merge_bytes is None or self._bytes_written + size <= self._merge_bytes
 
     def keep_open(self, names: Collection[str]) -> None:
         """Release all runs other than these."""
