@@ -10,7 +10,8 @@ class EpochCommitted:
     """An epoch was committed. `low_water_mark` is in the unit of the time column, None at the end of the stream.
     `pending` says that work was left for a later epoch, apart from closings that were put off on purpose; `backlog` is
     the number of rows that wait at all sites. `waiting` is the number of rows that the sources still have. `sites` is
-    the number of sites of the subquery that has most. The checkpoint takes `disk_bytes`, without published rows."""
+    the number of sites of the subquery that has most. The checkpoint takes `disk_bytes`, without published rows.
+    About `parked_bytes` of state are parked: they still owe results."""
 
     epoch: int
     rows_in: int
@@ -24,6 +25,7 @@ class EpochCommitted:
     backlog: int = 0
     sites: int = 0
     disk_bytes: int = 0
+    parked_bytes: int = 0
 
 
 @dataclass(frozen=True)

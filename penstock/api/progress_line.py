@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.api.run_state import Progress
+from penstock.units import size_text
 
 _RATE_SECONDS = 5.0  # over which the rate is measured
 _PLAIN_EVERY = 5.0  # seconds
@@ -91,6 +92,9 @@ def progress_text(named: NamedProgress, rate: float) -> str:
         f"{p.late_rows:,} late",
         f"{p.waiting:,} waiting",
     ]
+    if p.parked_bytes:
+        left = f" (clean-up: about {p.seconds_to_clean_up:,.0f} s)" if p.seconds_to_clean_up is not None else ""
+        facts.append(f"{size_text(p.parked_bytes)} parked{left}")
     return prefix + ", ".join(facts)
 
 

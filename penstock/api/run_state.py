@@ -13,13 +13,16 @@ from operator import itemgetter
 from penstock.events import EpochCommitted, EpochTimed, Event
 
 _KEPT_OF_EPOCHS, _KEPT_OTHERS = 1000, 5000  # events
+_NEWEST = 0.3  # weight of the newest epoch in the rate of a clean-up
 
 
 @dataclass(frozen=True)
 class Progress:
     """The progress of a run. Rows and seconds count from the start of this run. `low_water_mark` is a datetime (UTC)
     for a TIMESTAMP column, the number itself for a BIGINT one, and None before the first rows and after the end. The
-    checkpoint takes `disk_bytes`, without published rows, of `disk_limit` that it may take (None: no limit)."""
+    checkpoint takes `disk_bytes`, without published rows, of `disk_limit` that it may take (None: no limit).
+    About `parked_bytes` of state are parked; `freed_per_second` is how many bytes of it are cleaned up per second, 0 if
+    none were in the last epoch."""
 
     state: str = "running"
     epoch: int = 0
@@ -34,6 +37,8 @@ class Progress:
     dropped_epochs: int = 0
     disk_bytes: int = 0
     disk_limit: int | None = None
+    parked_bytes: int = 0
+    freed_per_second: float = 0.0
     started: float = field(default_factory=time.perf_counter, repr=False)
 
     def plus(self, event: EpochCommitted, low_water_mark: datetime | int | None) -> Progress:
@@ -50,7 +55,22 @@ class Progress:
             waiting=event.waiting + event.pending,
             low_water_mark=low_water_mark,
             disk_bytes=event.disk_bytes,
+            parked_bytes=event.parked_bytes,
+            freed_per_second=self._freed_per_second(event),
         )
+
+    def _freed_per_second(self, event: EpochCommitted) -> float:
+        """Return the rate of a clean-up, smoothed over its epochs."""
+        freed = self.parked_bytes - event.parked_bytes
+        if freed <= 0:
+            return 0.0
+        now = freed / max(event.seconds, 1e-6)
+        return (1 - _NEWEST) * self.freed_per_second + _NEWEST * now if self.freed_per_second else now
+
+    @property
+    def seconds_to_clean_up(self) -> float | None:
+        """Return about how many seconds it takes until no state is parked; None if none is cleaned up now."""
+        return self.parked_bytes / self.freed_per_second if self.freed_per_second else None
 
     @property
     def elapsed(self) -> float:

@@ -85,6 +85,8 @@ def _heading(number: int, subquery: SubqueryStatus) -> Text:
     about = f"  {counted(len(subquery.sites), 'site')}, {counted(groups, 'group')}"
     if subquery.spread_keys:
         about += f", {counted(subquery.spread_keys, 'key')} at several sites"
+    if parked := sum(site.parked_bytes for site in subquery.sites):
+        about += f", {size_text(parked)} of state parked"
     return _line(Text.assemble((f"subquery {number}: {plain(subquery.name)}", "bold"), (about, "dim")))
 
 

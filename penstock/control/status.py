@@ -12,7 +12,7 @@ from penstock.control.folder import CONTROL_FORMAT
 class SiteStatus:
     """The status of a site. `utilisation` is the fraction of its share of time that the site is busy, `backlog` its
     pending rows, `delay` the seconds that a row waits until it is processed. `used_bytes` is state, pending and held
-    rows; `resident_bytes` is what its worker has in memory, of `memory_limit` that it may use (0: unknown)."""
+    rows, `parked_bytes` parked state; `resident_bytes` is what its worker has in memory, of `memory_limit` that it may use (0: unknown)."""
 
     rows_per_second: float
     utilisation: float
@@ -24,6 +24,7 @@ class SiteStatus:
     used_bytes: int = 0
     resident_bytes: int = 0
     memory_limit: int = 0
+    parked_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class GroupStatus:
     pending_bytes: int = 0
     held_bytes: int = 0
     last_used: int = 0
+    parked_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from penstock.state.model import (
     restricted,
     starting_marks,
 )
-from penstock.state.runs import restrict
+from penstock.state.runs import about_bytes, restrict
 
 
 def next_manifest(
@@ -145,4 +145,10 @@ def epoch_committed(
         backlog=whole_backlog(reports),
         sites=max((len(state.sites) for state in after.subqueries), default=0),
         disk_bytes=disk_bytes,
+        parked_bytes=sum(map(parked_bytes, after.subqueries)),
     )
+
+
+def parked_bytes(state: SubqueryState) -> int:
+    """Return about how many bytes of a subquery's state are parked."""
+    return sum(about_bytes(site.parked_slices(), len(state.sites)) for site in state.sites)

@@ -169,6 +169,7 @@ class EpochLoop:
         self._disk_guard.committed(after, self._source_intake.admissible(self._adaptation.directories), taken)
         self._idle_budget = self._idle_budget.after(watch.seconds, flushed_seconds(reports))
         pending = has_pending(after, self.query.program) and not only_put_off(self._planner.flushing, reports)
+        pending |= any(clean_up) and any(site.parked for state in after.subqueries for site in state.sites)
         used = self.disk.used
         self._emit(epoch_committed(before, after, intake.waiting, watch.seconds, pending, reports, used))
         self._explosions.observe(after.epoch, reports)

@@ -21,7 +21,6 @@ from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, coalesced, common
 from penstock.state.model import Manifest, SubqueryState, restricted
 from penstock.state.overflow import park
-from penstock.state.runs import about_bytes
 
 Ranges = tuple[HashRange, ...]
 UNBOUNDED = 1 << 61  # a lifetime of rows as long as this has no end
@@ -92,11 +91,6 @@ class Parked:
     def delay(self, upto: Marks) -> int:
         """Return the event time by which the range is behind `upto`."""
         return max(bound.at - max(mark.at, self.least) for mark, bound in zip(self.marks, upto, strict=True))
-
-
-def parked_bytes(state: SubqueryState) -> int:
-    """Return the approximate bytes of parked state of a subquery."""
-    return sum(about_bytes(site.parked_slices(), len(state.sites)) for site in state.sites)
 
 
 def _all_parked(state: SubqueryState) -> Iterator[Parked]:

@@ -27,6 +27,7 @@ def subquery_status(subquery: Subquery, stats: RoundStats) -> SubqueryStatus:
 
 def _sites(stats: RoundStats) -> tuple[SiteStatus, ...]:
     rows, state = stats.of_sites(stats.loads.rows) + stats.cells.rows, stats.of_sites(stats.loads.state_bytes)
+    parked = stats.of_sites(stats.loads.parked_bytes)
     groups = np.bincount(stats.homes, minlength=stats.directory.sites)
     return tuple(
         SiteStatus(
@@ -40,6 +41,7 @@ def _sites(stats: RoundStats) -> tuple[SiteStatus, ...]:
             used_bytes=memory.used,
             resident_bytes=memory.resident,
             memory_limit=memory.limit,
+            parked_bytes=int(parked[site]),
         )
         for site, memory in enumerate(stats.site_memory)
     )
@@ -56,9 +58,10 @@ def untold_status(subquery: Subquery, state: SubqueryState, last: LastEpoch, cap
             rows_per_second=reports[site].rows_in / last.seconds if site in reports else 0.0,
             utilisation=_part(reports[site].time.seconds, share) if site in reports else 0.0,
             backlog=float(reports[site].backlog) if site in reports else 0.0,
-            state_bytes=about_bytes(held.slices, state.directory.sites),
+            state_bytes=about_bytes((*held.slices, *held.active), state.directory.sites),
             groups=int(groups[site]),
-            used_bytes=about_bytes(held.all_slices(), state.directory.sites),
+            used_bytes=about_bytes(held.needed_slices(), state.directory.sites),
+            parked_bytes=about_bytes(held.parked_slices(), state.directory.sites),
         )
         for site, held in enumerate(state.sites)
     )
@@ -81,6 +84,7 @@ def hottest(stats: RoundStats) -> tuple[GroupStatus, ...]:
             pending_bytes=int(loads.pending_bytes[place]),
             held_bytes=int(loads.held_bytes[place]),
             last_used=int(loads.last_used[place]),
+            parked_bytes=int(loads.parked_bytes[place]),
         )
         for place in order.tolist()
     )

@@ -23,7 +23,7 @@ from penstock.state.overflow import inside, unpark
 from penstock.state.runs import Slice, restrict
 
 
-class CleanUp:
+class SiteCleanUp:
     """The clean-up of a site in one epoch: parts begin until its share of the time is over, but at least one does."""
 
     def __init__(self, operator: Operator, limits: WorkLimits, storage: Storage, work: Work, clock: Clock) -> None:

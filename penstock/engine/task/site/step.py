@@ -17,7 +17,7 @@ from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
 from penstock.engine.task.site.access import run_access
 from penstock.engine.task.site.budgets import budget_of, within_budget
-from penstock.engine.task.site.cleaning import CleanUp
+from penstock.engine.task.site.cleaning import SiteCleanUp
 from penstock.engine.task.site.compacting import Compaction
 from penstock.engine.task.site.counting import OutputByGroup, SiteBorders
 from penstock.engine.task.site.cutting import PartLimits, TableRows
@@ -77,7 +77,7 @@ class _Step:
             self._operator, job.limits, self._branches, self._storage, self._watch, urgent, self._state.turn,
             job.told_keys[subquery] if job.told_keys else (), clock=clock, counts=self._output or UNCOUNTED,
         )  # fmt: skip
-        self._clean_up = CleanUp(self._operator, job.limits, self._storage, self._work, clock)
+        self._clean_up = SiteCleanUp(self._operator, job.limits, self._storage, self._work, clock)
 
     def run(self, blobs: Iterable[Blob]) -> SiteResult:
         """Run the step. It does not wait until its files are durable."""
