@@ -14,10 +14,11 @@ from math import prod
 import numpy as np
 
 from penstock.balance.decisions import Decision, Measured, Refusal
+from penstock.balance.draft import DraftDirectory, standing
 from penstock.balance.policies import policy_named
 from penstock.balance.policies.static import Static
 from penstock.balance.policy import Learning, Paced, Policy
-from penstock.balance.rules import DraftDirectory, Rules, broken_rule, standing
+from penstock.balance.rules import Rules, broken_rule
 from penstock.balance.stats import BoolArray, RoundStats
 from penstock.settings import Settings
 from penstock.state.directory import Directory, Group
@@ -147,7 +148,7 @@ def carried_out(
         if (rule := broken_rule(rules, at, decision)) is not None:
             refused.append(Refusal(decision, rule))
         else:
-            at = at.after(rules, decision.change)
+            at = at.after(rules.cool_down, decision.change)
             accepted.append(decision)
     return at, tuple(accepted), tuple(refused)
 

@@ -21,9 +21,9 @@ from penstock.balance.estimate import NOISE_ROWS, Demand, demand
 from penstock.balance.keys import KeyLoad
 from penstock.balance.levelling import Leveller, Pieces, PlanLimits, Step, begun, unclear, within, worthwhile
 from penstock.balance.move_costs import MoveCosts
-from penstock.balance.policies.memory import full_reason
 from penstock.balance.policy import Learning
 from penstock.balance.rules import MOST_DEPTH
+from penstock.balance.sizes import full_reason
 from penstock.balance.stats import FloatArray, RoundStats
 from penstock.balance.tuning import (
     BOUNDS,
@@ -130,7 +130,7 @@ class Even(Learning):
 
 def _full(stats: RoundStats) -> bool:
     """Return whether a site holds more than its memory."""
-    return bool(stats.memory) and float(stats.of_sites(stats.loads.state_bytes).max()) > stats.memory
+    return bool(stats.memory) and float(stats.held.max()) > stats.memory
 
 
 def _levelling(stats: RoundStats, plan: Leveller, enough: float) -> list[Step]:

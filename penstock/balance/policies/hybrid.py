@@ -24,7 +24,7 @@ class Hybrid(Paced):
     def decide(self, stats: RoundStats) -> Sequence[Decision]:
         if not stats.memory:
             return self.work.decide(stats)
-        room = stats.memory - stats.of_sites(stats.loads.state_bytes)
+        room = stats.memory - stats.held
         return self.state.decide(stats) if (room < 0).any() else self.work.decide_within(stats, room)
 
     def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:
