@@ -100,10 +100,11 @@ class Controller:
         stats, measured = self.stats, self._measured(self.stats)
         single = self.single | _single_keys(stats)
         begin = standing(stats, self.number, self.cooldown_until, single)
-        limited = _with_limits(stats, self.rules, begin.cooldown_until)
-        wanted = self.policy.decide(replace(limited, rested=self.rested))
-        at, accepted, refused = carried_out(self.rules, begin, wanted)
-        return self._next(at, accepted, measured), RoundOutcome(at.directory, accepted, refused, measured)
+        seen = replace(_with_limits(stats, self.rules, begin.cooldown_until), rested=self.rested)
+        at, accepted, refused = carried_out(self.rules, begin, self.policy.decide(seen))
+        policy = self.policy.after(seen) if isinstance(self.policy, Learning) else self.policy
+        following = self._next(policy, at, accepted, measured)
+        return following, RoundOutcome(at.directory, accepted, refused, measured)
 
     def _measured(self, stats: RoundStats) -> Measured | None:
         """Compare the predicted gain of the last decisions with the change of pace since; None if nothing was decided,
@@ -112,12 +113,13 @@ class Controller:
             return None
         return Measured(self.hope.gain, 1 - stats.pace / self.hope.pace)
 
-    def _next(self, at: DraftDirectory, accepted: Sequence[Decision], measured: Measured | None) -> Controller:
+    def _next(
+        self, policy: Policy, at: DraftDirectory, accepted: Sequence[Decision], measured: Measured | None
+    ) -> Controller:
         hope = ExpectedGain(1 - prod(1 - decision.gain for decision in accepted), at.stats.pace) if accepted else None
         length = self.length
         if isinstance(self.policy, Paced):
             length = self.policy.next_round(self.length, bool(accepted), measured)
-        policy = self.policy.after(at.stats) if isinstance(self.policy, Learning) else self.policy
         return replace(
             Controller(policy, self.rules, length),
             number=self.number + 1,

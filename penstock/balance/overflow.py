@@ -22,8 +22,8 @@ from penstock.balance.victims import Victims
 @dataclass(frozen=True)
 class CleanUps:
     """The choice of parked groups to clean up. A site has room for a group if its active state with it is at most
-    `room` of its memory. In a round a site cleans up at most `most_bytes` of parked state, or one group: that takes
-    time, and no new row of these groups is worked on meanwhile."""
+    `room` of its memory. In a round a site cleans up at most `most_bytes` of parked state, or one group, because that
+    takes time from new rows."""
 
     room: float = 0.5
     most_bytes: int = 64 * MEGABYTE
@@ -54,7 +54,8 @@ class CleanUps:
 @dataclass(frozen=True)
 class Overflow:
     """What sites do by themselves if state exceeds memory. A site parks if its active state is more than `full` of its
-    memory (theta_m in D-Cape)."""
+    memory (theta_m in D-Cape). What it keeps should be more than the room for clean-ups: `full` times the rest of the
+    portion of `victims`."""
 
     full: float = 1.0
     victims: Victims = field(default_factory=Victims)

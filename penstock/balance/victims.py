@@ -27,12 +27,12 @@ class Victims:
     productive_first: bool = False
 
     def places(self, stats: RoundStats, site: int, most: float = np.inf) -> IntArray:
-        """Return the places of the groups to park at a site, the first victim first: together at most `most` bytes and
-        at most the portion, or one group."""
+        """Return the places of the groups to park at a site, the first victim first: together at most the portion, or
+        one group, and in any case at most `most` bytes."""
         order = self.order(stats, site)
         parked = np.cumsum(stats.loads.state_bytes[order])
-        count = int((parked <= min(most, self.portion * stats.held[site])).sum())
-        return order[: max(1, count)]
+        count = max(1, int((parked <= self.portion * stats.held[site]).sum()))
+        return order[: min(count, int((parked <= most).sum()))]
 
     def order(self, stats: RoundStats, site: int) -> IntArray:
         """Return the places of all groups of a site that may be parked, the first victim first: inactive ones by their

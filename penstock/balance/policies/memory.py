@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.balance.decisions import Decision, Measured
+from penstock.balance.overflow import Overflow
 from penstock.balance.policies.pacing import Pacing
 from penstock.balance.policies.pairing import Pick, decisions, largest, pairs
 from penstock.balance.policy import Paced
@@ -21,14 +22,15 @@ class Memory(Paced):
     """A pair is considered if the donor holds at least the mean and at least `imbalance` times as much as the receiver,
     or if the donor exceeds its memory and the receiver does not. The first pair that fails this ends the round. Of each
     pair at most one group moves: the largest of those that bring the two sites closer together. How busy the receiver
-    is does not matter."""
+    is does not matter. If no move helps, sites that exceed their memory park state, as `overflow` says."""
 
     imbalance: float = 1.2
+    overflow: Overflow = field(default_factory=Overflow)
     pacing: Pacing = field(default_factory=Pacing)
     name: str = "memory"
 
     def decide(self, stats: RoundStats) -> Sequence[Decision]:
-        return decisions(stats, self._picks(stats))
+        return decisions(stats, self._picks(stats)) or self.overflow.decide(stats)
 
     def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:
         return self.pacing.next_length(length, moved, measured)
