@@ -23,6 +23,7 @@ KEYS = 1 << KEY_BITS
 ROW_BYTES = 100
 ROW_SECONDS = 1e-4
 EPOCH, ROUND = 0.5, 5.0  # seconds; sites keep up with their input
+RESULTS = 100.0  # of a row per megabyte of active state, at a ratio of 1
 CLEANED_BYTES = 1_000_000  # that a site cleans up in an epoch
 RULES = Rules(budget=10**12)
 MB = 1_000_000
@@ -32,7 +33,8 @@ MB = 1_000_000
 class Join:
     """Invariant: an entry per key in all arrays, in order of hash. `rates` are rows in an epoch, `ratios` the results
     of a row per megabyte of active state, `expiry` the part of active state that expires in an epoch. `active` and
-    `parked` are bytes, `owed` the results that parked state has missed, `left` the bytes still to be cleaned up."""
+    `parked` are bytes, `owed` the results that parked state has missed, `left` the bytes still to be cleaned up. The
+    load alternates between the first and the second half of the keys every `swing` epochs (0: it does not)."""
 
     directory: Directory
     rates: FloatArray
@@ -40,6 +42,7 @@ class Join:
     memory: int
     may_park: bool = True
     expiry: float = 0.0
+    swing: int = 0
     active: FloatArray = field(default_factory=lambda: np.zeros(KEYS))
     parked: FloatArray = field(default_factory=lambda: np.zeros(KEYS))
     owed: FloatArray = field(default_factory=lambda: np.zeros(KEYS))
@@ -60,7 +63,7 @@ class Join:
 
     def epoch(self, rng: np.random.Generator) -> tuple[Join, RoundStats]:
         """The join after one more epoch, and the statistics of the epoch."""
-        rows = rng.poisson(self.rates)
+        rows = rng.poisson(self._rates_now())
         output, missed = (rows * self.ratios * state / MB for state in (self.active, self.parked))
         cleaned, done = self._cleaned()
         later = replace(
@@ -74,6 +77,12 @@ class Join:
             produced=self.produced + float(output.sum() + self.owed[done].sum()),
         )
         return later, later._stats(rows, output)
+
+    def _rates_now(self) -> FloatArray:
+        if not self.swing:
+            return self.rates
+        first = np.arange(KEYS) < KEYS // 2
+        return np.where(first == (self.number // self.swing % 2 == 0), 10 / 11, 1 / 11) * 2 * self.rates
 
     def _cleaned(self) -> tuple[FloatArray, BoolArray]:
         """The bytes of each key that an epoch cleans up, site by site, and the keys that are done with it."""
@@ -166,13 +175,13 @@ def join_of(
     sites: int, memory: int, ratios: Sequence[float] = (1.0,), growth: float = 0.003, expiry: float = 0.0,
     groups: int = 16, may_park: bool = True,
 ) -> Join:  # fmt: skip
-    """A join whose groups have these ratios by turns, and whose state grows in each epoch by the part `growth` of the
-    memory of all sites."""
+    """A join whose groups have these ratios of results, by turns. Its state grows in each epoch by the part `growth` of
+    the memory of all sites."""
     directory = uniform(sites, groups)
     count = len(directory.groups)
     rates = np.full(KEYS, growth * sites * memory / ROW_BYTES / KEYS)
     of_keys: npt.NDArray[np.float64] = np.repeat(np.resize(ratios, count), KEYS // count).astype(np.float64)
-    return Join(directory, rates, of_keys, memory, may_park, expiry)
+    return Join(directory, rates, RESULTS * of_keys, memory, may_park, expiry)
 
 
 def at_sites(join: Join, homes: Sequence[int]) -> Join:
