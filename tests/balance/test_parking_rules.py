@@ -113,12 +113,11 @@ def test_a_key_of_a_group_with_parked_state_is_not_spread() -> None:
 
 
 def test_parked_state_moves_for_free() -> None:
-    """Site 1 has room for one megabyte: for the active state of the first group, not for that of the second."""
+    """Site 1 has room for one megabyte: for the active state of one group, and not of two."""
     stats = epoch(memory=3 * MEGABYTE, parked_bytes=[50 * MEGABYTE, 0, 0, 0])
-    assert refused(stats, Move(FIRST, 0, 1)) == []
-    assert [rule for _, rule in refused(stats, Move(FIRST, 0, 1), Move(SECOND, 0, 1))] == [
-        "the memory of site 1 would overflow"
-    ]
+    moves = Move(FIRST, 0, 1), Move(SECOND, 0, 1)
+    assert refused(stats, *moves) == [(str(moves[1]), "the memory of site 1 would overflow")]
+    assert refused(replace(stats, memory=4 * MEGABYTE), *moves) == []
 
 
 def test_later_decisions_see_what_a_clean_up_takes() -> None:
@@ -141,8 +140,18 @@ def test_later_decisions_see_what_was_parked(change: Change) -> None:
 
 
 def test_a_half_of_a_group_has_half_of_its_state() -> None:
-    halves = FIRST.halves
-    stats = epoch(state_bytes=[4, 0, 0, 0], parked_bytes=[0, 6, 0, 0], memory=3)
-    assert refused(stats, SplitGroup(FIRST), Park(halves[0]), Scale(1)) == []
+    half = FIRST.halves[0]
+    stats = epoch(state_bytes=[4, 0, 4, 0], parked_bytes=[0, 6, 0, 0])
+    assert refused(replace(stats, memory=6), SplitGroup(FIRST), Park(half), Scale(1)) == []
+    assert refused(replace(stats, memory=5), SplitGroup(FIRST), Park(half), Scale(1)) == [
+        ("scale to 1 sites", "the memory of site 0 would overflow")
+    ]
     assert refused(stats, SplitGroup(SECOND), CleanUp(SECOND.halves[1])) == []
-    assert refused(stats, SplitGroup(THIRD), Park(THIRD.halves[0])) == [("park 100", "it has no active state")]
+    assert refused(stats, SplitGroup(FOURTH), Park(FOURTH.halves[0])) == [("park 110", "it has no active state")]
+
+
+def test_a_site_that_has_parked_is_no_longer_the_fuller_one() -> None:
+    """Both sites are too full, and the fuller one may give."""
+    stats, move = epoch(state_bytes=[4, 1, 3, 0], memory=2), Move(SECOND, 0, 1)
+    assert refused(stats, move) == []
+    assert refused(stats, Park(FIRST), move) == [(str(move), "the memory of site 1 would overflow")]
