@@ -52,7 +52,8 @@ class Victims:
         may = here & (size > 0) & (stats.loads.pending == 0)
         for cells in stats.directory.spread:
             may[stats.directory.place_at(cells.hash)] = False
-        return may & (size >= SMALL * size[here].mean()) if here.any() else may
+        mean = float(size[here].mean()) if here.any() else 0.0
+        return may & (size >= SMALL * mean)
 
     def parks(self, stats: RoundStats, site: int, reason: str, most: float = np.inf) -> list[Decision]:
         """Return the decisions to park these groups."""

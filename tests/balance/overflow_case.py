@@ -154,12 +154,12 @@ class History:
         return [refusal.rule for outcome in self.outcomes for refusal in outcome.refused]
 
 
-def run(join: Join, policy: Policy | str, epochs: int, seed: int = 0) -> History:
+def run(join: Join, policy: Policy | str, epochs: int, rules: Rules = RULES, seed: int = 0) -> History:
     """Run a join for so many epochs."""
     rng = np.random.default_rng(seed)
     outcomes: list[RoundOutcome] = []
     held: list[FloatArray] = []
-    controller = Controller(policy_named(policy) if isinstance(policy, str) else policy, RULES, ROUND)
+    controller = Controller(policy_named(policy) if isinstance(policy, str) else policy, rules, ROUND)
     for _ in range(epochs):
         join, stats = join.epoch(rng)
         controller = controller.observe(stats) if controller.wants_statistics else controller.skip(stats.seconds)
