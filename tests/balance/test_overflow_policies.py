@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from overflow_case import EPOCH, MB, RESULTS, ROUND, RULES, History, Join, at_sites, join_of, run
+from overflow_case import EPOCH, MB, RESULTS, ROUND, ROW_BYTES, RULES, History, Join, at_sites, join_of, run
 
-from penstock.balance.decisions import CleanUp, Move, Park
+from penstock.balance.decisions import CleanUp, Decision, Move, Park
 from penstock.balance.overflow import CleanUps, Overflow
 from penstock.balance.policies.active_disk import ActiveDisk
 from penstock.balance.policies.lazy_disk import LazyDisk
@@ -30,9 +30,9 @@ def crowded() -> Join:
     return at_sites(join_of(3, MEMORY, [4, 2, 1, 1]), [0, 0, 1, 0, 0, 2])
 
 
-def one_productive_site() -> Join:
+def one_productive_site(sites: int = 3, growth: float = 0.003) -> Join:
     """The groups of site 0 have four times as many results as the others."""
-    join = at_sites(join_of(3, MEMORY), [0, 1, 2])
+    join = at_sites(join_of(sites, MEMORY, growth=growth), range(sites))
     return replace(join, ratios=np.where(join.homes == 0, 4.0, 1.0) * join.ratios)
 
 
@@ -218,15 +218,26 @@ def test_active_disk_is_lazy_disk_where_all_sites_are_alike() -> None:
 
 def test_state_is_parked_for_others_only_as_far_as_the_query_exceeds_all_memory() -> None:
     history = run(one_productive_site(), "active-disk", 1000)
-    forced = [(number, made) for number, made in history.decided(Park) if "per MB" in made.reason]
-    grown = one_productive_site().rates.sum() * 100 * ROUND / EPOCH  # bytes in a round
+    grown = one_productive_site().rates.sum() * ROW_BYTES * ROUND / EPOCH  # in a round
+    forced = parked_for_others(history)
     assert forced
     for number, _ in forced:
-        sum_so_far = sum(made.cost for one, made in forced if one <= number)
-        assert sum_so_far <= (number + 1) * grown * 1.01 - 3 * MEMORY
+        so_far = sum(made.cost for one, made in forced if one <= number)
+        assert so_far <= (number + 1) * grown * 1.01 - 3 * MEMORY
+        assert history.held[number].min() >= 0.8 * history.held[number].max()
+
+
+def test_so_much_is_parked_for_others_that_groups_move_there() -> None:
+    history = run(one_productive_site(sites=4, growth=0.001), "active-disk", 2000)
+    forced = parked_for_others(history)
+    assert forced
+    for number in {number for number, _ in forced}:
         at_once = sum(made.cost for one, made in forced if one == number)
-        assert at_once > 0.2 * history.held[number].min(), "small generations relieve little"
-    assert all(history.held[number].min() >= 0.8 * history.held[number].max() for number, _ in forced)
+        assert history.held[number].min() - at_once < 0.8 * history.held[number].max()
+
+
+def parked_for_others(history: History) -> list[tuple[int, Decision]]:
+    return [(number, made) for number, made in history.decided(Park) if "per MB" in made.reason]
 
 
 def test_a_site_does_not_park_for_others_what_it_would_clean_up_again() -> None:

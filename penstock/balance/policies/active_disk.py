@@ -49,7 +49,8 @@ class ActiveDisk(Learning):
 
     def _may_park(self, stats: RoundStats, site: int) -> bool:
         """Return whether a site may park for the sake of others: it does not have to park anyway, and is so full that
-        it has no room for a clean-up afterwards. Less than a whole portion would only make small generations."""
+        it has no room for a clean-up afterwards. After less than a whole portion the sites would still be level, and
+        nothing would move there."""
         held, overflow = float(stats.held[site]), self.lazy.overflow
         portion = overflow.victims.portion * held
         stays_full = held - portion >= overflow.clean_ups.room * stats.memory
