@@ -53,7 +53,7 @@ class Victims:
         for cells in stats.directory.spread:
             may[stats.directory.place_at(cells.hash)] = False
         mean = float(size[here].mean()) if here.any() else 0.0
-        return may & (size >= SMALL * mean)
+        return np.asarray(may & (size >= SMALL * mean), np.bool_)
 
     def parks(self, stats: RoundStats, site: int, reason: str, most: float = np.inf) -> list[Decision]:
         """Return the decisions to park these groups."""
