@@ -179,7 +179,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     policy: Annotated[
         str,
         _doc(
-            "what decides which group lives where: `static`, `even`, `flux`, `diffusion`, `elastic`, `memory`, `hybrid`"
+            "what decides which group lives where, and whose state is parked: `static`, `even`, `flux`, `diffusion`, "
+            "`elastic`, `memory`, `hybrid`, `local`, `lazy-disk`, `active-disk`"
         ),
     ] = "even"
     round_seconds: Annotated[
@@ -205,7 +206,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         _Bytes | None,
         _doc(
             "a policy gives no site more state of a subquery than this, unless another holds even more; sites that "
-            "hold more give some away under `even`, `memory` and `hybrid`; None: no limit"
+            "hold more give some away under `even`, `memory`, `hybrid`, `lazy-disk` and `active-disk`; None: no limit"
         ),
     ] = None
     least_sites: Annotated[_Sites, _doc("how many sites a policy keeps at least")] = 1

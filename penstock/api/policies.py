@@ -3,20 +3,26 @@ custom policy can reuse one with other thresholds."""
 
 from __future__ import annotations
 
-from penstock.balance.decisions import Decision, Gather, Merge, Move, Scale, SplitGroup, Spread
+from penstock.balance.decisions import CleanUp, Decision, Gather, Merge, Move, Park, Scale, SplitGroup, Spread
+from penstock.balance.overflow import CleanUps, Overflow
 from penstock.balance.policies import register
+from penstock.balance.policies.active_disk import ActiveDisk
 from penstock.balance.policies.diffusion import Diffusion
 from penstock.balance.policies.even import Even
 from penstock.balance.policies.flux import Flux
 from penstock.balance.policies.hybrid import Hybrid
+from penstock.balance.policies.lazy_disk import LazyDisk
+from penstock.balance.policies.local import Local
 from penstock.balance.policies.memory import Memory
 from penstock.balance.policy import Learning, Paced, Policy
 from penstock.balance.stats import Loads, MemoryUse, RoundStats
+from penstock.balance.victims import Victims
 from penstock.errors import ConfigError
 
 __all__ = [
-    "Decision", "Diffusion", "Even", "Flux", "Gather", "Hybrid", "Learning", "Loads", "Memory", "MemoryUse",
-    "Merge", "Move", "Paced", "Policy", "RoundStats", "Scale", "SplitGroup", "Spread",
+    "ActiveDisk", "CleanUp", "CleanUps", "Decision", "Diffusion", "Even", "Flux", "Gather", "Hybrid", "LazyDisk",
+    "Learning", "Loads", "Local", "Memory", "MemoryUse", "Merge", "Move", "Overflow", "Paced", "Park", "Policy",
+    "RoundStats", "Scale", "SplitGroup", "Spread", "Victims",
 ]  # fmt: skip
 
 

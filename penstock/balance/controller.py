@@ -14,10 +14,11 @@ from math import prod
 import numpy as np
 
 from penstock.balance.decisions import Decision, Measured, Refusal
+from penstock.balance.draft import DraftDirectory, standing
 from penstock.balance.policies import policy_named
 from penstock.balance.policies.static import Static
 from penstock.balance.policy import Learning, Paced, Policy
-from penstock.balance.rules import DraftDirectory, Rules, broken_rule, standing
+from penstock.balance.rules import Rules, broken_rule
 from penstock.balance.stats import BoolArray, RoundStats
 from penstock.settings import Settings
 from penstock.state.directory import Directory, Group
@@ -99,10 +100,11 @@ class Controller:
         stats, measured = self.stats, self._measured(self.stats)
         single = self.single | _single_keys(stats)
         begin = standing(stats, self.number, self.cooldown_until, single)
-        limited = _with_limits(stats, self.rules, begin.cooldown_until)
-        wanted = self.policy.decide(replace(limited, rested=self.rested))
-        at, accepted, refused = carried_out(self.rules, begin, wanted)
-        return self._next(at, accepted, measured), RoundOutcome(at.directory, accepted, refused, measured)
+        seen = replace(_with_limits(stats, self.rules, begin.cooldown_until), rested=self.rested)
+        at, accepted, refused = carried_out(self.rules, begin, self.policy.decide(seen))
+        policy = self.policy.after(seen) if isinstance(self.policy, Learning) else self.policy
+        following = self._next(policy, at, accepted, measured)
+        return following, RoundOutcome(at.directory, accepted, refused, measured)
 
     def _measured(self, stats: RoundStats) -> Measured | None:
         """Compare the predicted gain of the last decisions with the change of pace since; None if nothing was decided,
@@ -111,12 +113,13 @@ class Controller:
             return None
         return Measured(self.hope.gain, 1 - stats.pace / self.hope.pace)
 
-    def _next(self, at: DraftDirectory, accepted: Sequence[Decision], measured: Measured | None) -> Controller:
+    def _next(
+        self, policy: Policy, at: DraftDirectory, accepted: Sequence[Decision], measured: Measured | None
+    ) -> Controller:
         hope = ExpectedGain(1 - prod(1 - decision.gain for decision in accepted), at.stats.pace) if accepted else None
         length = self.length
         if isinstance(self.policy, Paced):
             length = self.policy.next_round(self.length, bool(accepted), measured)
-        policy = self.policy.after(at.stats) if isinstance(self.policy, Learning) else self.policy
         return replace(
             Controller(policy, self.rules, length),
             number=self.number + 1,
@@ -147,7 +150,7 @@ def carried_out(
         if (rule := broken_rule(rules, at, decision)) is not None:
             refused.append(Refusal(decision, rule))
         else:
-            at = at.after(rules, decision.change)
+            at = at.after(rules.cool_down, decision.change)
             accepted.append(decision)
     return at, tuple(accepted), tuple(refused)
 

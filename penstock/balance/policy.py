@@ -29,7 +29,7 @@ class Learning(ABC):
 
     @abstractmethod
     def after(self, stats: RoundStats) -> Policy:
-        """Return the policy for the next round, given the statistics of this one."""
+        """Return the policy for the next round, given the statistics of this one, which `decide` had, too."""
 
 
 class Paced(ABC):

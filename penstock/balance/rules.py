@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-
-import numpy as np
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from penstock.balance.decisions import (
     Change,
@@ -21,7 +18,7 @@ from penstock.balance.decisions import (
     SplitGroup,
     Spread,
 )
-from penstock.balance.stats import FloatArray, IntArray, RoundStats
+from penstock.balance.draft import DraftDirectory, home_of
 from penstock.state.directory import Directory, Group
 from penstock.state.hash_ranges import HASH_END
 from penstock.state.hot_keys import too_wide
@@ -42,124 +39,16 @@ class Rules:
     most_sites: int = 1
 
 
-@dataclass(frozen=True, eq=False)
-class DraftDirectory:
-    """The directory and the load of sites while decisions are applied one by one. `away` maps groups to their new site
-    where it differs from `known`: the directory is not rebuilt for every move. `cooldown_until` maps a group to the
-    round before which it must not move, `single` are the groups known to have one key, `moved` counts the bytes that
-    changed site in this round. Invariant: `held` is the bytes of state at each site of the directory, `waiting` the
-    pending rows."""
-
-    known: Directory
-    stats: RoundStats
-    number: int
-    held: FloatArray
-    waiting: FloatArray
-    cooldown_until: Mapping[Group, int] = field(default_factory=dict)
-    single: frozenset[Group] = frozenset()
-    moved: int = 0
-    away: Mapping[Group, int] = field(default_factory=dict)
-
-    @cached_property
-    def directory(self) -> Directory:
-        """Return the directory with all changes applied."""
-        return self.known.with_homes(self.away) if self.away else self.known
-
-    def home(self, group: Group) -> int | None:
-        """Return the site of a group; None if there is no such group."""
-        return self.away[group] if group in self.away else _home(self.known, group)
-
-    def burden(self, group: Group) -> tuple[int, int]:
-        """Return the bytes of state and the pending rows of a group. A group that did not exist in the round is
-        estimated: split off, it has an even part of its ancestor; merged, the sum of its parts."""
-        known, loads = self.stats.directory, self.stats.loads
-        first, last = known.overlapping(group)
-        younger = max(0, group.depth - known.groups[first].depth)
-        if younger or last == first + 1:
-            return int(loads.state_bytes[first]) >> younger, int(loads.pending[first]) >> younger
-        return int(loads.state_bytes[first:last].sum()), int(loads.pending[first:last].sum())
-
-    def after(self, rules: Rules, change: Change) -> DraftDirectory:
-        """Return the state after a change. Requires that the change breaks no rule."""
-        loads = self.stats.loads
-        match change:
-            case Move(group, source, target):
-                state, rows = self.burden(group)
-                return replace(
-                    self,
-                    away={**self.away, group: target},
-                    held=_shifted(self.held, source, target, state),
-                    waiting=_shifted(self.waiting, source, target, rows),
-                    cooldown_until={**self.cooldown_until, group: self.number + 1 + rules.cool_down},
-                    moved=self.moved + state,
-                )
-            case SplitGroup(group):
-                until = self.cooldown_until.get(group, 0)
-                return self._under(
-                    change, cooldown_until=_inherited_cooldowns(self, dict.fromkeys(group.halves, until))
-                )
-            case Merge(group):
-                until = max(self.cooldown_until.get(half, 0) for half in group.halves)
-                return self._under(change, cooldown_until=_inherited_cooldowns(self, {group: until}))
-            case Scale():
-                after = self._under(change, cooldown_until=self.cooldown_until)
-                held, waiting = (after._at_sites(counts) for counts in (loads.state_bytes, loads.pending))
-                return replace(after, held=held, waiting=waiting)
-            case Park(group) | CleanUp(group):
-                return self  # which state is parked is no matter of the directory
-            case Spread() | Gather():
-                return self._under(change, cooldown_until=self.cooldown_until)
-
-    def _under(self, change: Change, cooldown_until: Mapping[Group, int]) -> DraftDirectory:
-        return replace(self, known=change.applied(self.directory), away={}, cooldown_until=cooldown_until)
-
-    def _at_sites(self, counts: IntArray) -> FloatArray:
-        directory = self.directory
-        weights = self._of_groups(directory, counts)
-        return np.bincount(directory.home_of, weights=weights, minlength=directory.sites).astype(np.float64)
-
-    def _of_groups(self, directory: Directory, counts: IntArray) -> IntArray:
-        """Return `counts`, given per group of the round, for the groups of `directory`, estimated as in `burden`."""
-        known = self.stats.directory
-        first = np.searchsorted(known.lows, directory.lows, side="right") - 1
-        before = np.searchsorted(known.lows, directory.lasts, side="right")
-        added = np.concatenate(([0], np.cumsum(counts)))
-        younger = np.maximum(directory.depths - known.depths[first], 0)
-        return np.where(younger > 0, counts[first] >> younger, added[before] - added[first])
-
-
-def standing(
-    stats: RoundStats, number: int, cooldown_until: Mapping[Group, int], single: frozenset[Group]
-) -> DraftDirectory:
-    """Return the state at the end of a round, before any decision is applied. Expired cooldowns are dropped."""
-    loads, live = stats.loads, {group: until for group, until in cooldown_until.items() if until > number}
-    held, waiting = stats.of_sites(loads.state_bytes), stats.of_sites(loads.pending)
-    return DraftDirectory(stats.directory, stats, number, held, waiting, live, single)
-
-
-def _shifted(stats: FloatArray, source: int, target: int, amount: int) -> FloatArray:
-    """Return a copy with `amount` moved from one site to another."""
-    shifted = stats.copy()
-    shifted[source] -= amount
-    shifted[target] += amount
-    return shifted
-
-
-def _inherited_cooldowns(at: DraftDirectory, heirs: Mapping[Group, int]) -> dict[Group, int]:
-    """Return the cooldowns with those of the groups that replace others."""
-    return {**at.cooldown_until, **{group: until for group, until in heirs.items() if until}}
-
-
 def impossible(directory: Directory, change: Change, may_cut: Collection[int] = ()) -> str | None:
     """Return why a change cannot be applied to a directory; None if it can. `may_cut` are the ports whose rows may be
     distributed among sites."""
     match change:
         case Move(group, source, target):
-            return _impossible_move(directory, _home(directory, group), source, target)
+            return _impossible_move(directory, home_of(directory, group), source, target)
         case SplitGroup(group) | Park(group) | CleanUp(group):
-            return "there is no such group" if _home(directory, group) is None else None
+            return "there is no such group" if home_of(directory, group) is None else None
         case Merge(group):
-            homes = {_home(directory, half) for half in group.halves}
+            homes = {home_of(directory, half) for half in group.halves}
             if None in homes:
                 return "its halves do not exist"
             return "its halves are at different sites" if len(homes) > 1 else None
@@ -196,7 +85,7 @@ def broken_rule(rules: Rules, at: DraftDirectory, decision: Decision) -> str | N
         case Move(group) if at.number < at.cooldown_until.get(group, 0):
             return "it was moved by hand" if at.cooldown_until[group] == PINNED else "it was moved recently"
         case Move() as move:
-            return _against_receiving(rules, at, move)
+            return _against_moving_parked(at, move) or _against_receiving(rules, at, move)
         case SplitGroup(group) if group in at.single or group.depth >= MOST_DEPTH:
             return "it is a group of one key"
         case Scale(sites) if sites == at.known.sites:
@@ -204,9 +93,54 @@ def broken_rule(rules: Rules, at: DraftDirectory, decision: Decision) -> str | N
         case Scale(sites) if not rules.least_sites <= sites <= rules.most_sites:
             return f"only {rules.least_sites} to {rules.most_sites} sites are allowed"
         case Scale() as scale:
-            return _against_scaling(at, at.after(rules, scale))
+            return _against_scaling(at, at.after(rules.cool_down, scale))
+        case Park(group):
+            return _against_parking(at, group)
+        case CleanUp(group):
+            return _against_cleaning_up(at, group)
+        case Spread(hash_) if _is_parked(at, hash_):
+            return "state of its group is parked"
         case _:
             return None
+
+
+def _against_moving_parked(at: DraftDirectory, move: Move) -> str | None:
+    """Return the rule against moving and parking at once that a move breaks; None if it breaks none. State that was
+    parked in an earlier round may move: only metadata does."""
+    if at.parks(move.group):
+        return "it is parked in this round"
+    return f"site {move.target} parks state in this round" if move.target in at.spilling else None
+
+
+def _against_parking(at: DraftDirectory, group: Group) -> str | None:
+    """Return the rule that parking a group breaks; None if it breaks none."""
+    (state, pending), home = at.burden(group), at.home(group)
+    if not at.stats.may_park:
+        return "this run does not park state"
+    if not at.stats.memory:
+        return "the state of a site is not bounded in this run"
+    if pending:
+        return "it has pending rows"
+    if at.parks(group) or not state:
+        return "it has no active state"
+    if at.cleans_up(group):
+        return "it is cleaned up in this round"
+    if any(group.low <= cells.hash < group.range.high for cells in at.directory.spread):
+        return "a key of it is spread"
+    return f"site {home} receives state in this round" if home in at.receiving else None
+
+
+def _is_parked(at: DraftDirectory, hash_: int) -> bool:
+    """Return whether state of the group with this hash is parked, or will be."""
+    group = at.directory.groups[at.directory.place_at(hash_)]
+    return at.parks(group) or at.parked(group) > 0
+
+
+def _against_cleaning_up(at: DraftDirectory, group: Group) -> str | None:
+    """Return the rule that cleaning up a group breaks; None if it breaks none."""
+    if at.parks(group):
+        return "it is parked in this round"
+    return None if at.parked(group) and not at.cleans_up(group) else "nothing of it is parked"
 
 
 def _against_receiving(rules: Rules, at: DraftDirectory, move: Move) -> str | None:
@@ -239,14 +173,6 @@ def _against_scaling(before: DraftDirectory, after: DraftDirectory) -> str | Non
         if room and has.max() > max(room, had.max()):
             return f"the {what} of site {int(has.argmax())} would overflow"
     return None
-
-
-def _home(directory: Directory, group: Group) -> int | None:
-    """Return the site of a group; None if there is no such group."""
-    try:
-        return directory.home(group)
-    except KeyError:
-        return None
 
 
 def impossible_spread(directory: Directory, change: Spread, may_cut: Collection[int]) -> str | None:

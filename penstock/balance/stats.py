@@ -96,12 +96,13 @@ class RoundStats:
     Invariant: `loads` has one entry per group of the directory, the arrays below it one per site. `busy` is the seconds
     that a site worked, `share` the seconds that it could have worked: the time its level took in each epoch, until the
     last site was done or the deadline came, and the pauses between epochs. `backlog` is the mean number of pending rows
-    at the end of an epoch and `capacity` its limit; `memory` is the limit of a site's bytes of state, `least_sites` and
-    `most_sites` are those of the number of sites, `budget` that of the bytes of state that may move at the end of the
-    round (0: unlimited). `seconds_per_byte` is how long a site waits for each byte of state that moves to it (0: state
-    is read in place). `in_cooldown` is a mask of the groups in cooldown (None: none is). `may_cut` are the ports whose
-    rows may be distributed among sites. `keys` are the heaviest keys of groups, `cells` the statistics of spread
-    hashes. `site_memory` is the memory of each site at the end of the round (empty: unknown).
+    at the end of an epoch and `capacity` its limit; `memory` is the limit of a site's bytes of active state,
+    `least_sites` and `most_sites` are those of the number of sites, `budget` that of the bytes of state that may move
+    at the end of the round (0: unlimited). `seconds_per_byte` is how long a site waits for each byte of state that
+    moves to it (0: state is read in place). `in_cooldown` is a mask of the groups in cooldown (None: none is).
+    `may_cut` are the ports whose rows may be distributed among sites. `keys` are the heaviest keys of groups, `cells`
+    the statistics of spread hashes. `site_memory` is the memory of each site at the end of the round (empty: unknown).
+    `may_park` is True if state that exceeds `memory` may be parked.
     """
 
     directory: Directory
@@ -123,6 +124,7 @@ class RoundStats:
     keys: tuple[KeyLoad, ...] = ()
     cells: CellLoads = NO_CELLS
     site_memory: tuple[MemoryUse, ...] = ()
+    may_park: bool = False
 
     def then(self, later: RoundStats) -> RoundStats:
         """Add one more epoch, under the same directory."""
@@ -172,6 +174,16 @@ class RoundStats:
     def of_sites(self, stats: npt.NDArray[np.int64] | FloatArray) -> FloatArray:
         """Sum values of groups by site."""
         return np.bincount(self.homes, weights=stats, minlength=self.directory.sites).astype(np.float64)
+
+    @cached_property
+    def held(self) -> FloatArray:
+        """Return the bytes of active state of each site's groups."""
+        return self.of_sites(self.loads.state_bytes)
+
+    @cached_property
+    def productivity(self) -> FloatArray:
+        """Return the rows that each group produced per byte of its active state; 0 where it has none."""
+        return _parts(self.loads.output, self.loads.state_bytes)
 
     @cached_property
     def idle(self) -> FloatArray:

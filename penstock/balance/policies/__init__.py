@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from penstock.balance.policies.active_disk import ActiveDisk
 from penstock.balance.policies.diffusion import Diffusion
 from penstock.balance.policies.even import Even
 from penstock.balance.policies.flux import Flux
 from penstock.balance.policies.hybrid import Hybrid
+from penstock.balance.policies.lazy_disk import LazyDisk
+from penstock.balance.policies.local import Local
 from penstock.balance.policies.memory import Memory
 from penstock.balance.policies.static import Static
 from penstock.balance.policy import Policy
@@ -13,6 +16,7 @@ from penstock.errors import ConfigError, did_you_mean
 
 _OWN: tuple[Policy, ...] = (
     Static(), Flux(), Diffusion(), Diffusion(name="elastic", elastic=True), Memory(), Hybrid(), Even(),
+    Local(), LazyDisk(), ActiveDisk(),
 )  # fmt: skip
 _known: dict[str, Policy] = {policy.name: policy for policy in _OWN}
 

@@ -4,8 +4,9 @@ From one round it estimates the work of every group and the speed of every site,
 slowest site close to the ideal. It applies only what pays: the time saved over some rounds must exceed the time to move
 state, and the gain must exceed the noise of the measurement, so that groups do not move back and forth. A plan that is
 too long for one round is judged as a whole. A site that exceeds its memory gives state away whether that saves time or
-not. Hot keys are acted on at once. A slow site is acted on gradually: a disturbance may be over before a move helps,
-and buffers absorb it. A key that is too much for any one site is spread over several while it is that hot.
+not; if no site can take it, it parks some. Hot keys are acted on at once. A slow site is acted on gradually: a
+disturbance may be over before a move helps, and buffers absorb it. A key that is too much for any one site is spread
+over several while it is that hot.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from penstock.balance.estimate import NOISE_ROWS, Demand, demand
 from penstock.balance.keys import KeyLoad
 from penstock.balance.levelling import Leveller, Pieces, PlanLimits, Step, begun, unclear, within, worthwhile
 from penstock.balance.move_costs import MoveCosts
-from penstock.balance.policies.memory import full_reason
+from penstock.balance.overflow import Overflow
+from penstock.balance.policies.pairing import sites_in
 from penstock.balance.policy import Learning
 from penstock.balance.rules import MOST_DEPTH
+from penstock.balance.sizes import full_reason
 from penstock.balance.stats import FloatArray, RoundStats
 from penstock.balance.tuning import (
     BOUNDS,
@@ -62,6 +65,7 @@ class Even(Learning):
     prices: MoveCosts = field(default_factory=MoveCosts)
     bounds: TuningBounds = BOUNDS
     inertia: float = 0.5
+    overflow: Overflow = field(default_factory=Overflow)
     speeds: tuple[float, ...] = ()
 
     def decide(self, stats: RoundStats) -> Sequence[Decision]:
@@ -69,7 +73,15 @@ class Even(Learning):
         asked = self._asked(stats)
         if hot := spreads(stats, asked, self.least_gain):
             return hot  # groups are levelled once the effect of the spread is measured
-        return [*gathers(stats, asked), *self._of_groups(stats, asked)]
+        made = self._of_groups(stats, asked)
+        return [*gathers(stats, asked), *self._of_overflow(stats, made), *made]
+
+    def _of_overflow(self, stats: RoundStats, made: Sequence[Decision]) -> Sequence[Decision]:
+        """Return parks and clean-ups at sites that give and receive nothing. While a move relieves a full site, nothing
+        is parked."""
+        moving = sites_in(made)
+        relieved = any(self.overflow.overflows(stats, site) for site in moving)
+        return [] if relieved else self.overflow.decide(stats, moving)
 
     def _of_groups(self, stats: RoundStats, asked: Demand) -> Sequence[Decision]:
         """Return splits and moves if the sites are uneven or full; otherwise splits of large groups, or merges."""
@@ -130,7 +142,7 @@ class Even(Learning):
 
 def _full(stats: RoundStats) -> bool:
     """Return whether a site holds more than its memory."""
-    return bool(stats.memory) and float(stats.of_sites(stats.loads.state_bytes).max()) > stats.memory
+    return bool(stats.memory) and float(stats.held.max()) > stats.memory
 
 
 def _levelling(stats: RoundStats, plan: Leveller, enough: float) -> list[Step]:

@@ -1,5 +1,5 @@
-"""`hybrid`: balances state while a site holds more than its memory, and otherwise work, as far as memory has room
-(Flux, section 6.3)."""
+"""`hybrid`: balances state while a site holds more than its memory or has parked some, and otherwise work, as far as
+memory has room (Flux, section 6.3)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ class Hybrid(Paced):
     name: str = "hybrid"
 
     def decide(self, stats: RoundStats) -> Sequence[Decision]:
+        if stats.loads.parked_bytes.any():
+            return self.state.decide(stats)
         if not stats.memory:
             return self.work.decide(stats)
-        room = stats.memory - stats.of_sites(stats.loads.state_bytes)
+        room = stats.memory - stats.held
         return self.state.decide(stats) if (room < 0).any() else self.work.decide_within(stats, room)
 
     def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.balance.decisions import Decision, Measured
+from penstock.balance.overflow import Overflow
 from penstock.balance.policies.pacing import Pacing
 from penstock.balance.policies.pairing import Pick, decisions, largest, pairs
 from penstock.balance.policy import Paced
+from penstock.balance.sizes import full_reason, written
 from penstock.balance.stats import FloatArray, RoundStats
-
-UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
@@ -22,20 +22,21 @@ class Memory(Paced):
     """A pair is considered if the donor holds at least the mean and at least `imbalance` times as much as the receiver,
     or if the donor exceeds its memory and the receiver does not. The first pair that fails this ends the round. Of each
     pair at most one group moves: the largest of those that bring the two sites closer together. How busy the receiver
-    is does not matter."""
+    is does not matter. If no move helps, sites that exceed their memory park state, as `overflow` says."""
 
     imbalance: float = 1.2
+    overflow: Overflow = field(default_factory=Overflow)
     pacing: Pacing = field(default_factory=Pacing)
     name: str = "memory"
 
     def decide(self, stats: RoundStats) -> Sequence[Decision]:
-        return decisions(stats, self._picks(stats))
+        return decisions(stats, self._picks(stats)) or self.overflow.decide(stats)
 
     def next_round(self, length: float, moved: bool, measured: Measured | None) -> float:
         return self.pacing.next_length(length, moved, measured)
 
     def _picks(self, stats: RoundStats) -> Iterator[Pick]:
-        held = stats.of_sites(stats.loads.state_bytes)
+        held = stats.held
         for donor, receiver in pairs(held):
             if not self._considers(held, donor, receiver, stats.memory):
                 return
@@ -62,18 +63,4 @@ def _group_to_move(stats: RoundStats, held: FloatArray, donor: int, receiver: in
 
 
 def _reason(held: FloatArray, donor: int, receiver: int, memory: int) -> str:
-    return f"{full_reason(donor, held[donor], memory)}, site {receiver} {_written(held[receiver])}"
-
-
-def full_reason(donor: int, held: float, memory: int) -> str:
-    """Return how much state a site holds and, if that is too much, how much it may hold (0: no limit)."""
-    bound = f" and may hold {_written(memory)}" if 0 < memory < held else ""
-    return f"site {donor} holds {_written(held)} of state{bound}"
-
-
-def _written(size: float) -> str:
-    """Format a number of bytes with three digits and a unit."""
-    power = 0
-    while size >= 999.5 and power < len(UNITS) - 1:
-        size, power = size / 1000, power + 1
-    return f"{size:.3g} {UNITS[power]}"
+    return f"{full_reason(donor, held[donor], memory)}, site {receiver} {written(held[receiver])}"

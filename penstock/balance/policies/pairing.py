@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -70,3 +70,9 @@ def decisions(stats: RoundStats, picks: Iterable[Pick]) -> tuple[Decision, ...]:
         made.append(Decision(move, pick.reason, now.gain(later), cost))
         now = later
     return tuple(made)
+
+
+def sites_in(made: Sequence[Decision]) -> frozenset[int]:
+    """Return the sites that give or receive in some moves."""
+    moves = [decision.change for decision in made if isinstance(decision.change, Move)]
+    return frozenset(site for move in moves for site in (move.source, move.target))
