@@ -12,7 +12,8 @@ from penstock.control.folder import CONTROL_FORMAT
 class SiteStatus:
     """The status of a site. `utilisation` is the fraction of its share of time that the site is busy, `backlog` its
     pending rows, `delay` the seconds that a row waits until it is processed. `used_bytes` is state, pending and held
-    rows, `parked_bytes` parked state; `resident_bytes` is what its worker has in memory, of `memory_limit` that it may use (0: unknown)."""
+    rows, `parked_bytes` parked state; `resident_bytes` is what its worker has in memory, of `memory_limit` that it may
+    use (0: unknown)."""
 
     rows_per_second: float
     utilisation: float

@@ -40,9 +40,11 @@ from penstock.errors import AttemptFailed, LostWorker, PenstockError
 from penstock.events import EpochDropped, Event, RunFinished, WorkerDied
 from penstock.operators.protocol import ProbingOperator
 from penstock.progress.mark import Mark
+from penstock.state.budget import budget_for
 from penstock.state.directory import Directory
 from penstock.state.model import Manifest, SourceState
 from penstock.storage.faults import FaultPoint, reach
+from penstock.storage.memory import memory_limit
 
 
 class Outcome(Enum):
@@ -197,12 +199,23 @@ class EpochLoop:
         self._fetch_costs.observe(reports)
         if not job.collect_statistics:
             return self._adaptation.skip(passed)
-        every, memory, rest = range(len(job.directories)), self._settings.state_bytes or 0, self.last.rest
-        stats = tuple(round_of(job, n, reports, passed, self.capacity(n), memory, rest) for n in every)
+        rest, parks = self.last.rest, self._settings.overflow != "read"
+        stats = tuple(
+            round_of(job, n, reports, passed, self.capacity(n), self._state_limit(directory), rest, parks)
+            for n, directory in enumerate(job.directories)
+        )
         stats = tuple(self._fetch_costs.noted(of_subquery, n, reports) for n, of_subquery in enumerate(stats))
         self.stats = tuple(map(RoundStats.remembering, stats, self.stats)) if self.stats else stats
         self.watched, self.stats_epoch = False, job.epoch
         self._adaptation.observe(job.epoch, self.stats)
+
+    def _state_limit(self, directory: Directory) -> int:
+        """Return how many bytes of active state a site may hold (0: no limit). State that is not parked needs none,
+        unless the settings say so."""
+        s = self._settings
+        if s.state_bytes or s.overflow == "read":
+            return s.state_bytes or 0
+        return budget_for(s.memory, memory_limit(), directory.sites).total
 
     def _commit(self, after: Manifest, watch: Stopwatch) -> None:
         """Commit the epoch, publish its rows, and remove files that are no longer needed."""

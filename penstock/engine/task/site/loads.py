@@ -148,9 +148,11 @@ def round_of(
     capacity: int,
     memory: int = 0,
     rest: float = 0.0,
+    may_park: bool = False,
 ) -> RoundStats:
     """Return the statistics of a subquery for one epoch of `seconds`, of which `rest` seconds were idle. All its site
-    reports must have statistics."""
+    reports must have statistics. A site may hold `memory` bytes of active state; `may_park` says whether more than that
+    may be parked."""
     directory = job.directories[subquery]
     sites = [report for report in reports if isinstance(report, SiteReport) and report.subquery == subquery]
     own = sorted(sites, key=lambda report: report.site)
@@ -167,6 +169,7 @@ def round_of(
         backlog=np.asarray([float(report.backlog) for report in own]),
         capacity=capacity,
         memory=memory,
+        may_park=may_park,
         may_cut=may_cut(job.program.subqueries[subquery].operator),
         keys=heaviest(key for site in known for key in site.keys),
         cells=CellLoads.of_sites([site.cells for site in known]),
