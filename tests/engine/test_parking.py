@@ -73,7 +73,8 @@ def test_crashes_between_parks(case: int, random: Random, place: Place) -> None:
 @pytest.mark.parametrize("name", ["inner join", "full join", "three-way join", "windows"])
 def test_death_in_a_clean_up(name: str, nth: int, random: Random, place: Place) -> None:
     """The results of a clean-up that died are staged and not named, so they are produced again, once."""
-    scenario, way = operator_scenario(random, QUERIES[name], overflow="rotate"), Way(sites=2, groups_per_site=4)
+    scenario = operator_scenario(random, QUERIES[name], overflow="rotate")
+    way = Way(sites=2, groups_per_site=4, rows_per_epoch=8)
     arm(FaultPoint.SITE_CLEANED, nth)
     with pytest.raises(InjectedCrash):
         _run_parking_all(scenario, place, way)
@@ -102,7 +103,7 @@ def _park_all(loop: EpochLoop) -> None:
 def test_what_is_parked_waits_for_the_end_and_is_used_then(name: str, random: Random, place: Place) -> None:
     """With `defer`, nothing is cleaned up before the end unless it is overdue; marks of parked ranges stand still."""
     scenario = operator_scenario(random, QUERIES[name], overflow="defer")
-    most, way = 0, Way(sites=2, groups_per_site=2, max_delay=1_000_000)
+    most, way = 0, Way(sites=2, groups_per_site=2, rows_per_epoch=8, max_delay=1_000_000)
     with looping(scenario, place, way, InlineExecutor()) as (loop, _):
         while loop.step() is not Outcome.FINISHED:
             _park_all(loop)

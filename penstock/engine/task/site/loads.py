@@ -13,14 +13,13 @@ import numpy.typing as npt
 from penstock.balance.keys import CellLoads, KeyLoad, heaviest
 from penstock.balance.stats import FloatArray, IntArray, Loads, MemoryUse, RoundStats, SiteStatistics
 from penstock.engine.task.site.counting import KeyCounts, OutputByGroup, SiteBorders, counted_at
+from penstock.engine.task.site.parts import SiteParts
 from penstock.engine.task.site.storing import Storage
-from penstock.engine.task.site.view import StateView
-from penstock.engine.task.site.working import Work, Worked
+from penstock.engine.task.site.working import Worked
 from penstock.engine.wire.job import EpochJob, RouteReport, SiteReport
 from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import KeepsTimesApart, ProbingOperator, may_cut
 from penstock.plan.program import Subquery
-from penstock.progress.mark import Marks
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import Hashes, HashRange, common, point, remaining
 from penstock.state.hot_keys import Cells
@@ -43,8 +42,8 @@ class _InSlices:
 
 
 class SiteStatisticsCollector:
-    """Collects the statistics of a site whose step is done, from the state in `view`, the `work` on it and its
-    `output`. Rows of cells are counted apart from those of groups.
+    """Collects the statistics of a site whose step is done, from its `parts` and its `output`. Rows of cells are
+    counted apart from those of groups.
 
     Invariant: arrays for groups and cells have one entry for each of the site's groups, then one for each of its cells.
     """
@@ -55,18 +54,20 @@ class SiteStatisticsCollector:
         subquery: Subquery,
         site: int,
         storage: Storage,
-        view: StateView,
-        work: Work,
+        parts: SiteParts,
         output: OutputByGroup,
     ) -> None:
         self._directory, self._operator, self._site = job.directories[subquery.number], subquery.operator, site
-        self._storage, self._view, self._work, self._output = storage, view, work, output
+        self._storage, self._parts, self._output = storage, parts, output
         self._borders, self._cells = output.borders, self._directory.cells_of(site)
         self._known, self._epoch = counted_at(job.runs, subquery.number, site), job.epoch
 
-    def collect(self, state: SiteState, upto: Marks) -> SiteStatistics:
-        """Return the statistics. `state` is the state after the step, `upto` the marks up to which work was due."""
-        fresh = [[hashes_of(table) for table in tables] for tables in self._view.fresh]
+    def collect(self, state: SiteState) -> SiteStatistics:
+        """Return the statistics. `state` is the state after the step."""
+        views = [part.view for part in self._parts.all]
+        fresh = [
+            [hashes_of(table) for view in views for table in view.fresh[port]] for port in range(self._operator.ports)
+        ]
         in_groups = [[without(hashes, self._cells) for hashes in port] for port in fresh]
         rows, heaviest, keys = self._rows_and_keys(in_groups)
         counts = self._known.of(self._borders, state.all_slices(), self._storage.hashes_here)
@@ -77,7 +78,7 @@ class SiteStatisticsCollector:
         groups, probing = slice(len(self._borders.groups)), isinstance(self._operator, ProbingOperator)
         pending = waiting.rows[groups]
         if not probing:  # stored rows are pending in ranges where due work was not done
-            for left in self._work.left(state.marks, upto, self._view.parked):
+            for left in self._parts.usual.left:
                 pending = np.where(self._borders.groups.overlap(left), stored.rows[groups], pending)
         seconds, of_cells = self._seconds(fresh, rows if probing else rows + stored.rows[groups])
         load = Loads(
@@ -111,16 +112,24 @@ class SiteStatisticsCollector:
         """Return the seconds of the groups, and those of the cells."""
         rows = [sum(rows_of(port, cell) for port in fresh) for cell in self._cells]
         both = np.concatenate((weights, np.asarray(rows, np.int64)))
-        seconds = shared_out(self._borders, self._work.worked, both)
+        seconds = shared_out(self._borders, [item for part in self._parts.all for item in part.work.worked], both)
         return seconds[: len(weights)], seconds[len(weights) :]
 
     def _done(self) -> IntArray:
         """Return the pending rows of each group that were worked on."""
-        return self._borders.groups.counted(self._view.hashes_inside(remaining(self._work.done, self._cells)))
+        return self._borders.groups.counted(
+            hashes
+            for part in self._parts.all
+            for hashes in part.view.hashes_inside(remaining(part.work.done, self._cells))
+        )
 
     def _done_in_cells(self) -> list[int]:
         """Return the pending rows of each cell that were worked on."""
-        columns = self._view.hashes_inside(common(sorted(self._work.done), self._cells))
+        columns = [
+            hashes
+            for part in self._parts.all
+            for hashes in part.view.hashes_inside(common(sorted(part.work.done), self._cells))
+        ]
         return [rows_of(columns, cell) for cell in self._cells]
 
     def _summed(self, slices: Iterable[Slice], counts: Mapping[Slice, IntArray]) -> _InSlices:

@@ -20,13 +20,12 @@ from penstock.engine.task.site.budgets import budget_of, within_budget
 from penstock.engine.task.site.cleaning import SiteCleanUp
 from penstock.engine.task.site.compacting import Compaction
 from penstock.engine.task.site.counting import OutputByGroup, SiteBorders
-from penstock.engine.task.site.cutting import PartLimits, TableRows
-from penstock.engine.task.site.keeping import Kept
+from penstock.engine.task.site.cutting import PartLimits
 from penstock.engine.task.site.loads import SiteStatisticsCollector
 from penstock.engine.task.site.merge import Arrived, Held, merge, release, site_marks, state_rows, with_overflow
+from penstock.engine.task.site.parts import SitePart, SiteParts, site_parts
 from penstock.engine.task.site.storing import RunSchemas, Storage, alive, of_port, spread_anew
-from penstock.engine.task.site.view import StateView, state_view
-from penstock.engine.task.site.working import AllMarks, Work
+from penstock.engine.task.site.working import AllMarks, Deadline, Work
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, SiteReport, SiteResult, site_producer
 from penstock.operators.arrange import hashes_of
@@ -35,8 +34,8 @@ from penstock.operators.protocol import UNCOUNTED, Gridded, KeepsTimesApart, Pro
 from penstock.progress.mark import MIN_TIME, Marks, low_water_mark
 from penstock.state.compaction import most_slices
 from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, coalesced, hull, remaining
-from penstock.state.model import SiteState, least, restricted
-from penstock.state.overflow import inside
+from penstock.state.model import SiteState, least
+from penstock.state.overflow import inside, outside
 from penstock.state.runs import Slice, about, restrict
 from penstock.storage.durable import BackgroundSync
 from penstock.storage.faults import FaultPoint, reach
@@ -73,11 +72,7 @@ class _Step:
         if subquery in job.regridded and isinstance(self._operator, Gridded):
             self._state = spread_anew(self._storage, self._operator, self._state, self._directory.ranges_of(site))
         self._output = OutputByGroup(SiteBorders.of(self._directory, site)) if job.collect_statistics else None
-        self._work = Work(
-            self._operator, job.limits, self._branches, self._storage, self._watch, urgent, self._state.turn,
-            job.told_keys[subquery] if job.told_keys else (), clock=clock, counts=self._output or UNCOUNTED,
-        )  # fmt: skip
-        self._clean_up = SiteCleanUp(self._operator, job.limits, self._storage, self._work, clock)
+        self._clock, self._urgent, self._deadline = clock, urgent, Deadline(job.limits, clock)
 
     def run(self, blobs: Iterable[Blob]) -> SiteResult:
         """Run the step. It does not wait until its files are durable."""
@@ -90,16 +85,16 @@ class _Step:
         fresh = [state_rows(self._subquery, port, part) for port, part in enumerate(rows)]
         backlog_before, overflow = self._rows_of(self._state.pending), self._rows_of(arrived.written)
         self._state = with_overflow(self._state, self._operator, arrived.written)
+        work = self._new_work()
         if self._to_clean:
-            self._state = self._clean_up.run(self._state, self._to_clean)
-            watch.lap("clean up")
-            reach(FaultPoint.SITE_CLEANED)
-        view = state_view(self._storage, self._operator, self._state, fresh)
-        marks = self._work.run(view, self._state.marks, upto)
+            self._state = self._cleaned_up(work)
+        parts = site_parts(self._storage, self._operator, self._state, fresh, (work, self._new_work()), upto)
+        parts = parts.run(self._operator, active_first=bool(self._job.epoch % 2))
+        marks = parts.marks(self._state)
         staged = self._branches.staged()
         watch.lap("emit")
         reach(FaultPoint.SITE_WORKED)
-        state = self._new_state(view, marks, upto, held)
+        state = self._new_state(parts, marks, held)
         watch.lap("keep")
         reach(FaultPoint.SITE_DONE)
         reached = least(marks, self._operator.tracks)
@@ -119,87 +114,101 @@ class _Step:
             rows_in=rows_in,
             rows_done=backlog_before + rows_in - backlog,
             rows_out=self._branches.rows_out,
-            items=self._work.deadline.done,
-            pending=bool(self._work.left(marks, upto, view.parked) or state.pending),
+            items=self._deadline.done,
+            pending=bool(parts.usual.left or state.pending),
             backlog=backlog,
             time=watch.task_time(),
-            statistics=self._statistics(view, state, upto),
+            statistics=self._statistics(parts, state),
             fetched=self._storage.brought(),
-            flushed=self._work.flushed,
-            explosions=tuple(self._work.explosions),
+            flushed=parts.usual.work.flushed,
+            explosions=tuple(found for part in parts.all for found in part.work.explosions),
         )
         within_budget(self._job, self._storage.budget)
         return SiteResult(messages, report, self._syncing.durable())
+
+    def _new_work(self) -> Work:
+        """Return a new work of this step; all share its deadline."""
+        told = self._job.told_keys[self._subquery.number] if self._job.told_keys else ()
+        return Work(
+            self._operator, self._job.limits, self._branches, self._storage, self._watch, self._urgent,
+            self._state.turn, told, clock=self._clock, deadline=self._deadline, counts=self._output or UNCOUNTED,
+        )  # fmt: skip
+
+    def _cleaned_up(self, work: Work) -> SiteState:
+        """Return the state after a clean-up."""
+        clean_up = SiteCleanUp(self._operator, self._job.limits, self._storage, work, self._clock)
+        state = clean_up.run(self._state, self._to_clean)
+        self._watch.lap("clean up")
+        reach(FaultPoint.SITE_CLEANED)
+        return state
 
     def _let_through(self, arrived: Arrived, upto: Marks) -> tuple[Sequence[Sequence[pa.Table]], Held]:
         """Return the rows for the operator, by port, and the rows that the ordered merger holds back."""
         if not self._subquery.ordered:
             return arrived.rows, Held()
-        return release(self._storage, self._state, arrived.rows, low_water_mark(upto), self._work.deadline.allows)
+        return release(self._storage, self._state, arrived.rows, low_water_mark(upto), self._deadline.allows)
 
-    def _new_state(self, view: StateView, marks: AllMarks, upto: Marks, held: Held) -> SiteState:
+    def _new_state(self, parts: SiteParts, marks: AllMarks, held: Held) -> SiteState:
         """Return the state after the step: expired runs dropped, the rows that are still needed added, slices
         compacted."""
-        free = remaining([EVERYTHING], view.parked)
-        reached = least(restricted(marks, free) if view.parked else marks, self._operator.tracks)
-        slices, pending, active = list[Slice](), list[Slice](), list[Slice]()
-        for port in range(self._operator.ports):
-            expired_below = self._operator.expired_below(port, reached)
-            fresh = _inside(view.fresh[port], free) if view.parked else view.fresh[port]
-            slices += self._written_state(port, self._state.slices, fresh, self._work.kept, expired_below)
-            pending += self._unworked(port, view)
-            if view.parked:
-                fresh = _inside(view.fresh[port], view.parked)
-                active += self._written_state(port, self._state.active, fresh, self._work.kept_active, MIN_TIME)
-        turn = self._work.turn if pending or self._work.left(marks, upto, view.parked) else 0
+        stored = [self._stored(part) for part in parts.all]
+        pending = [piece for part in parts.all for piece in self._pending(part)]
+        turns = [part.work.turn for part in parts.all if part.work.done]
         state = replace(
             self._state,
-            slices=tuple(slices),
+            slices=stored[0],
+            active=stored[1] if parts.active else (),
             marks=marks,
             pending=tuple(pending),
             held=held.slices,
             released=held.released,
-            turn=turn,
-            active=tuple(active),
+            turn=(turns or [self._state.turn])[0] if pending or parts.usual.left else 0,
         )
         self._storage.keep_open(self._names_in_use(state))
         return state
 
-    def _written_state(
-        self, port: int, stored: Sequence[Slice], fresh: Sequence[pa.Table], kept: Kept, expired_below: int
-    ) -> list[Slice]:
-        """Return the slices of a port after the step, either those of the active generations or all others: write the
-        rows that are still needed as a run, and compact."""
-        operator = self._operator
-        new = operator.to_store(fresh, kept.rows[port])
+    def _stored(self, part: SitePart) -> tuple[Slice, ...]:
+        """Return the stored slices of a part after the step, of all ports. The active generation does not expire."""
+        reached, stored = least(part.state.marks, self._operator.tracks), list[Slice]()
+        for port in range(self._operator.ports):
+            expired_below = MIN_TIME if part.is_active else self._operator.expired_below(port, reached)
+            stored += self._written_state(port, part, expired_below)
+        return tuple(stored)
+
+    def _written_state(self, port: int, part: SitePart, expired_below: int) -> list[Slice]:
+        """Return the stored slices of a port after the step: write the rows that are still needed as a run, and
+        compact."""
+        operator, kept = self._operator, part.work.kept
+        new = operator.to_store(part.view.fresh[port], kept.rows[port])
         if isinstance(operator, KeepsTimesApart):
             new = [alive(rows, expired_below) for rows in new]
         rows = alive(operator.combine(port, new), expired_below)
-        slices = [*of_port(stored, port), *kept.written[port], *self._storage.write(port, rows)]
-        span, may = operator.span(port), self._work.deadline.allows
+        slices = [*of_port(part.state.slices, port), *kept.written[port], *self._storage.write(port, rows)]
+        span, may = operator.span(port), self._deadline.allows
         return Compaction(self._storage, port, operator.combine, expired_below, span, may).run(slices)
 
-    def _unworked(self, port: int, view: StateView) -> list[Slice]:
-        """Return the slices of the rows in ranges that were not worked on: those pending before, and those that have
-        just arrived. Rewrites them if there are too many slices."""
+    def _pending(self, part: SitePart) -> list[Slice]:
+        """Return the slices of the rows of a part that were not worked on."""
         if not isinstance(self._operator, ProbingOperator):
             return []
-        cells = self._borders_of_pending(view)
-        undone = apart(remaining([EVERYTHING], self._work.done), cells)
-        slices = of_port(self._state.pending, port)
+        pending = [piece for port in range(self._operator.ports) for piece in self._unworked(port, part)]
+        if isinstance(self._operator, Generational) or not self._state.parked:
+            return pending
+        parked = self._state.parked_ranges()  # the slices show that these rows wait for a clean-up
+        return list(restrict(pending, parked) if part.is_active else outside(pending, parked))
+
+    def _unworked(self, port: int, part: SitePart) -> list[Slice]:
+        """Return the slices of the rows in ranges that were not worked on: those pending before, and those that have
+        just arrived. Rewrites them if there are too many slices."""
+        cells, view = self._directory.cells_of(self._site), part.view
+        undone = apart(remaining([EVERYTHING], part.work.done), cells)
+        slices = of_port(part.state.pending, port)
         old = [piece for piece in restrict(slices, undone) if self._storage.may_have_rows(piece)]
         if most_slices(old) < MOST_PENDING + 2 * len(cells) or not all(map(self._storage.is_here, old)):
             return [*old, *self._written_apart(port, view.fresh_inside(port, undone), cells)]
-        parts = (part for one in undone for part in view.cuts(one, PartLimits(bytes=self._storage.budget.piece)))
-        tables = (self._operator.combine(port, view.unworked(port, [part])) for part in parts)
+        ranges = (cut for one in undone for cut in view.cuts(one, PartLimits(bytes=self._storage.budget.piece)))
+        tables = (self._operator.combine(port, view.unworked(port, [cut])) for cut in ranges)
         return [piece for rows in tables for piece in self._written_apart(port, rows, cells)]
-
-    def _borders_of_pending(self, view: StateView) -> list[HashRange]:
-        """Return the ranges whose pending rows have slices of their own: cells, and parked ranges of an operator that
-        does not work on such rows."""
-        cells = self._directory.cells_of(self._site)
-        waiting = [] if isinstance(self._operator, Generational) else view.parked
-        return sorted([*remaining(waiting, cells), *cells]) if waiting else list(cells)
 
     def _written_apart(self, port: int, rows: pa.Table, cells: Sequence[HashRange]) -> list[Slice]:
         """Write pending rows as a new run, in one slice per cell and per range between cells, without empty slices: the
@@ -211,14 +220,12 @@ class _Step:
         pieces = restrict(written, apart([EVERYTHING], cells))
         return [piece for piece in pieces if len(hashes[piece.range.rows(hashes)])]
 
-    def _statistics(self, view: StateView, state: SiteState, upto: Marks) -> SiteStatistics | None:
+    def _statistics(self, parts: SiteParts, state: SiteState) -> SiteStatistics | None:
         """Return the statistics of the site's groups, keys and cells; None if the job does not ask for them."""
         if self._output is None:
             return None
-        collector = SiteStatisticsCollector(
-            self._job, self._subquery, self._site, self._storage, view, self._work, self._output
-        )
-        return collector.collect(state, upto)
+        collector = SiteStatisticsCollector(self._job, self._subquery, self._site, self._storage, parts, self._output)
+        return collector.collect(state)
 
     def _rows_of(self, slices: Iterable[Slice]) -> int:
         """Return the number of rows in slices; estimated for slices that have not been fetched yet."""
@@ -229,8 +236,3 @@ class _Step:
         """Return the names of the runs that this process may read again. Includes the runs of other sites that it may
         get."""
         return {*self._job.runs_in_use, *(piece.run.name for piece in state.all_slices())}
-
-
-def _inside(tables: Sequence[pa.Table], ranges: Sequence[HashRange]) -> list[pa.Table]:
-    """Return the rows of sorted tables in some ranges, as sorted tables."""
-    return [rows for table in map(TableRows, tables) for part in ranges if (rows := table.inside(part)).num_rows]

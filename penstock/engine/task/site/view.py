@@ -14,7 +14,6 @@ from penstock.operators.protocol import Operator, Portion, ProbingOperator, Stor
 from penstock.progress.mark import Marks
 from penstock.state.hash_ranges import Hashes, HashRange
 from penstock.state.model import SiteState
-from penstock.state.overflow import outside
 from penstock.state.runs import TIME, Slice, restrict
 
 
@@ -22,18 +21,14 @@ class StateView(ABC):
     """The state of a site during a step. `fresh[port]` are the state rows that have just arrived, in sorted tables; at
     most one table if the operator probes. What these rows are to the operator, the two kinds of views say.
 
-    Invariant: `_arrived[port]` are the rows of these tables; `_pending` has those of the pending slices that are here;
-    `_slices` are the stored slices that work uses: in `parked` ranges, those of the active generation.
+    Invariant: `_arrived[port]` are the rows of these tables; `_pending` has those of the pending slices that are here.
     """
 
     def __init__(
         self, storage: Storage, operator: Operator, state: SiteState, fresh: Sequence[Sequence[pa.Table]]
     ) -> None:
         self._storage, self._operator, self._state = storage, operator, state
-        self.fresh, self.parked = fresh, state.parked_ranges()
-        self._slices = (
-            (*outside(state.slices, self.parked), *restrict(state.active, self.parked)) if self.parked else state.slices
-        )
+        self.fresh = fresh
         self._arrived = [list(map(TableRows, tables)) for tables in fresh]
         self._pending: dict[Slice, SliceRows] = {}
 
@@ -46,7 +41,7 @@ class StateView(ABC):
 
     def rows(self) -> int:
         """Return an upper bound on the rows of the site: all rows of its runs, and those that have just arrived."""
-        runs = {piece.run for piece in (*self._slices, *self._state.pending)}
+        runs = {piece.run for piece in (*self._state.slices, *self._state.pending)}
         fresh: int = sum(rows.num_rows for tables in self.fresh for rows in tables)
         return sum(run.rows for run in runs) + fresh
 
@@ -61,7 +56,7 @@ class StateView(ABC):
 
     def on_their_way(self) -> list[Slice]:
         """Return the slices that have not been fetched yet, pending ones first."""
-        return [p for p in (*self._state.pending, *self._slices) if not self._storage.is_here(p)]
+        return [p for p in (*self._state.pending, *self._state.slices) if not self._storage.is_here(p)]
 
     def cuts(self, part: HashRange, limits: PartLimits) -> Iterator[HashRange]:
         """Yield the range cut into parts whose rows that work goes through keep the limits, but never within one
@@ -95,7 +90,7 @@ class StateView(ABC):
         """Return the input of one work item: all state of the operator in a range of hashes."""
 
     def _stored(self, port: int, part: HashRange) -> list[Stored]:
-        return [self._storage.stored(piece) for piece in restrict(of_port(self._slices, port), [part])]
+        return [self._storage.stored(piece) for piece in restrict(of_port(self._state.slices, port), [part])]
 
     def unworked(self, port: int, ranges: Iterable[HashRange]) -> list[pa.Table]:
         """Return the rows of some ranges that are pending work, as sorted tables."""
@@ -116,7 +111,7 @@ class _ProbingView(StateView):
         """Yield parts that keep the limits, and whose stored rows fit into memory: work may look up any of them."""
         pages = PartLimits(bytes=self._storage.budget.pages)
         for within in super().cuts(part, limits):
-            stored = [EstimatedRows(self._storage, piece) for piece in restrict(self._slices, [within])]
+            stored = [EstimatedRows(self._storage, piece) for piece in restrict(self._state.slices, [within])]
             yield from cut(within, stored, pages)
 
     def has_unworked(self, part: HashRange) -> bool:
@@ -149,7 +144,7 @@ class _ClosingView(StateView):
         return 0
 
     def cuts(self, part: HashRange, limits: PartLimits) -> Iterator[HashRange]:
-        stored = (SliceRows(self._storage, piece) for piece in restrict(self._slices, [part]))
+        stored = (SliceRows(self._storage, piece) for piece in restrict(self._state.slices, [part]))
         return cut(part, [*self._all_waiting(), *stored], limits)
 
     def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:

@@ -15,7 +15,6 @@ from penstock.engine.task.site.keeping import Kept
 from penstock.engine.task.site.storing import Storage
 from penstock.engine.task.site.view import StateView
 from penstock.engine.wire.job import WorkLimits
-from penstock.operators import generations
 from penstock.operators.protocol import (
     UNCOUNTED,
     ClosesWindows,
@@ -28,7 +27,7 @@ from penstock.operators.protocol import (
 )
 from penstock.progress.mark import Marks
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, apart, coalesced, common, remaining
-from penstock.state.model import RangeMark, behind, least, moved_to, restricted
+from penstock.state.model import RangeMark, behind, moved_to, restricted
 from penstock.state.runs import Slice, restrict
 
 AllMarks = tuple[RangeMark, ...]
@@ -46,13 +45,13 @@ class Worked:
 class Work:
     """The work of a site in one epoch.
 
-    Invariant: `done` are the ranges of the items that were done, `worked` has the cost of each, `kept` the state rows
-    to keep from them, and `kept_active` those in parked ranges. `put_off` are the ranges that were deferred on purpose,
-    `flushed` is the seconds spent on work that could have been deferred. `urgent` ranges come first. Of all other
-    ranges with equal marks, those from the hash `turn` on come first: it is the end of the last item, so that every
-    range gets its turn even if marks do not advance. `explosions` are keys found to have very many result rows: each
-    waits for one epoch, so that it is reported before it is worked on. `_unworked` is how many rows are pending work.
-    Result rows are counted in `counts`.
+    Invariant: `done` are the ranges of the items that were done, `worked` has the cost of each, and `kept` the state
+    rows to keep from them. `put_off` are the ranges that were deferred on purpose, `flushed` is the seconds spent on
+    work that could have been deferred. `urgent` ranges come first. Of all other ranges with equal marks, those from the
+    hash `turn` on come first: it is the end of the last item, so that every range gets its turn even if marks do not
+    advance. `explosions` are keys found to have very many result rows: each waits for one epoch, so that it is reported
+    before it is worked on. `unworked` is how many rows of the site are pending work. Result rows are counted in
+    `counts`.
     """
 
     def __init__(
@@ -67,25 +66,26 @@ class Work:
         told_keys: Collection[int] = (),
         *,
         clock: Clock,
+        deadline: Deadline | None = None,
         counts: OutputCounts = UNCOUNTED,
     ) -> None:
         self._operator, self._limits, self._urgent = operator, limits, urgent
         self._branches, self._storage, self._watch = branches, storage, watch
-        self._clock, self.deadline = clock, Deadline(limits, clock)
+        self._clock, self.deadline = clock, deadline or Deadline(limits, clock)
         self._counts, self.turn = counts, turn
         self.done: list[HashRange] = []
         self.worked: list[Worked] = []
-        self.kept, self.kept_active = Kept(operator, storage), Kept(operator, storage)
+        self.kept = Kept(operator, storage)
         self.put_off: list[HashRange] = []
         self.explosions: list[Explosion] = []
-        self._told_keys, self._unworked = told_keys, 0
+        self._told_keys, self.unworked = told_keys, 0
         self.flushed = 0.0
 
-    def run(self, view: StateView, marks: AllMarks, upto: Marks) -> AllMarks:
+    def run(self, view: StateView, marks: AllMarks, upto: Marks, elsewhere: int = 0) -> AllMarks:
         """Do the work that is due until the deadline, and return the marks of all ranges afterwards. Work that needs
-        rows that have not been fetched yet comes last."""
+        rows that have not been fetched yet comes last. The site has `elsewhere` more rows that are pending."""
         coming = view.on_their_way()
-        self._unworked = view.unworked_rows()
+        self.unworked = view.unworked_rows() + elsewhere
         marks, waiting = self._run_inside([EVERYTHING], marks, view, upto, coming)
         if waiting:
             nothing_else = not self.done and not view.has_fresh
@@ -95,9 +95,9 @@ class Work:
             marks, _ = self._run_inside(waiting, marks, view, upto, view.on_their_way())
         return marks
 
-    def left(self, marks: Iterable[RangeMark], upto: Marks, parked: Sequence[HashRange]) -> list[HashRange]:
-        """Return the ranges that are behind `upto` and neither parked nor deferred on purpose."""
-        return remaining([m.range for m in marks if behind(m.marks, upto)], [*self.put_off, *parked])
+    def left(self, marks: Iterable[RangeMark], upto: Marks) -> list[HashRange]:
+        """Return the ranges that are behind `upto` and were not deferred on purpose."""
+        return remaining([m.range for m in marks if behind(m.marks, upto)], self.put_off)
 
     def _run_inside(
         self, ranges: Sequence[HashRange], marks: AllMarks, view: StateView, upto: Marks, coming: Sequence[Slice]
@@ -108,7 +108,7 @@ class Work:
         work = due_ranges(
             inside, upto, view, self._operator, coalesced(piece.range for piece in coming), self._urgent, self.turn
         )
-        marks = moved_to(marks, _nothing_due(inside, work, upto, view.parked), upto)
+        marks = moved_to(marks, _nothing_due(inside, work, upto), upto)
         ready = [due for due in work if not due.waits]
         plan = flush(ready, marks, upto, view, self._operator, self._limits)
         self.put_off += [due.range for due in plan.later]
@@ -127,12 +127,10 @@ class Work:
             if not (self.deadline.allows() or self._overfull):
                 break
             portion = view.portion(item.range, item.after, upto)
-            if item.parked:
-                portion = generations.apart(portion)
             if self._is_to_be_told_first(portion):
                 continue
             self._do(item, portion)
-            done += [] if item.parked else [item.range]
+            done.append(item.range)
             self.deadline.done += 1
         return moved_to(marks, done, upto)
 
@@ -142,7 +140,7 @@ class Work:
     @property
     def _overfull(self) -> bool:
         """Return whether more rows are pending work than may be left."""
-        return self._limits.buffer_rows is not None and self._unworked > self._limits.buffer_rows
+        return self._limits.buffer_rows is not None and self.unworked > self._limits.buffer_rows
 
     def _is_to_be_told_first(self, portion: Portion) -> bool:
         """Return whether a key of the portion has very many result rows, is not reported yet, and the portion can wait
@@ -156,10 +154,10 @@ class Work:
 
     def _do(self, item: WorkItem, portion: Portion) -> None:
         """Run the operator on one item, and keep the state rows that it returns."""
-        self._unworked -= portion.fresh_rows
+        self.unworked -= portion.fresh_rows
         done = self.produce(item.range, portion)
         for port, rows in enumerate(done.keep):
-            (self.kept_active if item.parked else self.kept).add(port, rows)
+            self.kept.add(port, rows)
         self.done.append(item.range)
         if item.range not in self._urgent:  # urgent items are out of turn: they must not move it
             self.turn = item.range.high % HASH_END
@@ -221,23 +219,21 @@ def _in_idle_time(later: Iterable[WorkItem], limits: WorkLimits, clock: Clock) -
 @dataclass(frozen=True)
 class WorkItem:
     """A work item: a range of hashes with its pending rows, and the work due between `after` and the marks of the
-    epoch. `parked`: only the pending rows are worked on, with the active generation."""
+    epoch."""
 
     range: HashRange
     after: Marks
-    parked: bool = False
 
 
 @dataclass(frozen=True)
 class DueRange:
     """A range with equal marks that has work to do. `due`: there is more to do than its pending rows. `waits`: some of
-    its rows have not been fetched yet. `parked`: some of its state is parked, so its marks do not move."""
+    its rows have not been fetched yet."""
 
     range: HashRange
     after: Marks
     due: bool
     waits: bool = False
-    parked: bool = False
 
 
 def due_ranges(
@@ -251,49 +247,27 @@ def due_ranges(
 ) -> list[DueRange]:
     """Return the work that is due at a site, in order: urgent ranges as given, then ranges by their marks, lowest
     first, and those with equal marks from the hash `turn` on. `away` are the sorted ranges of which some rows have not
-    been fetched yet. The marks of parked ranges stand still, so they count as those of the other ranges."""
-    times, rank = view.least_times(), {part.low: n for n, part in enumerate(urgent)}
-    marks = list(marks)
-    level = least(restricted(marks, remaining([EVERYTHING], view.parked)), len(upto)) if view.parked else upto
+    been fetched yet."""
+    least, rank = view.least_times(), {part.low: n for n, part in enumerate(urgent)}
     found: list[DueRange] = []
     for m in marks:
-        due = behind(m.marks, upto) and operator.due(m.marks, upto, times)
+        due = behind(m.marks, upto) and operator.due(m.marks, upto, least)
         parts = apart(apart([m.range], urgent), [HashRange(turn, HASH_END)] if turn else [])
-        for one in (DueRange(part, m.marks, due) for part in remaining(parts, view.parked)):
-            found += _fetched_apart(one, away)
-        if isinstance(operator, generations.Generational):  # all others leave the rows of parked ranges pending
-            for one in (DueRange(part, m.marks, False, parked=True) for part in common(parts, view.parked)):
-                found += _fetched_apart(one, away)
+        found += [DueRange(part, m.marks, due) for part in (remaining(parts, away) if away else parts)]
+        found += [DueRange(part, m.marks, due, waits=True) for part in common(parts, away)]
     work = (s for s in found if s.due or view.has_unworked(s.range))
-    return sorted(
-        work,
-        key=lambda s: (
-            rank.get(s.range.low, len(rank)), level if s.parked else s.after, s.range.low < turn, s.range
-        ),
-    )  # fmt: skip
-
-
-def _fetched_apart(due: DueRange, away: Sequence[HashRange]) -> Iterator[DueRange]:
-    """Yield the work cut at the borders of the ranges of which some rows have not been fetched yet."""
-    if not away:
-        yield due
-        return
-    yield from (replace(due, range=part) for part in remaining([due.range], away))
-    yield from (replace(due, range=part, waits=True) for part in common([due.range], away))
+    return sorted(work, key=lambda s: (rank.get(s.range.low, len(rank)), s.after, s.range.low < turn, s.range))
 
 
 def items(work: Iterable[DueRange], view: StateView, limits: PartLimits) -> Iterator[WorkItem]:
     """Yield the work in items within the limits. Lazily: with a backlog, most items are not reached."""
     ready = (due for due in work if not due.waits)
-    return (WorkItem(part, due.after, due.parked) for due in ready for part in view.cuts(due.range, limits))
+    return (WorkItem(part, due.after) for due in ready for part in view.cuts(due.range, limits))
 
 
-def _nothing_due(
-    marks: Iterable[RangeMark], work: Iterable[DueRange], upto: Marks, parked: Sequence[HashRange]
-) -> list[HashRange]:
-    """Return the ranges that lag behind `upto` but have no work and are not parked: their marks can advance at once."""
-    stay = [*parked, *(due.range for due in work if not due.parked)]
-    return remaining([m.range for m in marks if behind(m.marks, upto)], stay)
+def _nothing_due(marks: Iterable[RangeMark], work: Iterable[DueRange], upto: Marks) -> list[HashRange]:
+    """Return the ranges that lag behind `upto` but have no work: their marks can advance at once."""
+    return remaining([m.range for m in marks if behind(m.marks, upto)], [due.range for due in work])
 
 
 class Deadline:
