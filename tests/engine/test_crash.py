@@ -18,6 +18,7 @@ from penstock.storage.faults import FaultPoint, arm
 from penstock.testing.ways import Way
 from tests.support.amounts import random_cases
 from tests.support.crashes import (
+    USUAL_POINTS,
     Fault,
     Place,
     Scenario,
@@ -32,12 +33,7 @@ from tests.support.crashes import (
     run_until_death,
 )
 
-EACH_POINT = [
-    (point, nth)
-    for point in FaultPoint
-    if point is not FaultPoint.SITE_CLEANED  # is reached only if something is parked: see `test_parking`
-    for nth in ((1,) if point is FaultPoint.RECOVERED else (1, 2, 3))
-]
+EACH_POINT = [(p, n) for p in USUAL_POINTS for n in (1, 2, 3) if p is not FaultPoint.RECOVERED or n == 1]
 
 
 def _is(point: FaultPoint) -> str:

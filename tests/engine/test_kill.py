@@ -21,6 +21,7 @@ from penstock.storage.faults import FaultPoint
 from penstock.testing.ways import Way
 from tests.support.amounts import random_cases
 from tests.support.crashes import (
+    USUAL_POINTS,
     Fault,
     Place,
     another_way,
@@ -34,7 +35,7 @@ from tests.support.crashes import (
 from tests.support.queries.data import SECOND
 from tests.support.queries.operators import operator_queries
 
-EACH_POINT = [(p, n) for p in FaultPoint for n in (1, 3) if p is not FaultPoint.RECOVERED or n == 1]
+EACH_POINT = [(p, n) for p in USUAL_POINTS for n in (1, 3) if p is not FaultPoint.RECOVERED or n == 1]
 AT_ONCE = "import sys; from tests.support.crashes import *; run_in_child(sys.argv[1], sys.argv[2], Way(), None)"
 
 

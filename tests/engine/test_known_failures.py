@@ -39,6 +39,7 @@ from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
 from penstock.testing import assert_same_rows
 from penstock.testing.ways import Way
 from tests.support.crashes import (
+    USUAL_POINTS,
     Fault,
     Place,
     Scenario,
@@ -54,7 +55,7 @@ from tests.support.crashes import (
 
 WITHOUT_ROWS = [  # the points that an epoch of nothing but punctuation reaches
     p
-    for p in FaultPoint
+    for p in USUAL_POINTS
     if p.name.split("_")[0] not in ("ROUTE", "RUN", "RECOVERED", "CLAIM") and p is not FaultPoint.COLLECTED_ONE
 ]
 
@@ -190,7 +191,9 @@ def test_a5_after_a_failed_commit_there_is_no_later_one(
     assert_exact(scenario, place)
 
 
-@pytest.mark.parametrize("point", [p for p in FaultPoint if p is not FaultPoint.MANIFEST_LINKED], ids=lambda p: p.value)
+@pytest.mark.parametrize(
+    "point", [p for p in USUAL_POINTS if p is not FaultPoint.MANIFEST_LINKED], ids=lambda p: p.value
+)
 def test_a5_an_error_of_the_disk_ends_the_run_and_hurts_nothing(
     point: FaultPoint, random: Random, scenario: Scenario, place: Place, way: Way
 ) -> None:

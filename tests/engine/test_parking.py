@@ -17,7 +17,7 @@ from penstock.connectors.source import Offer
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.engine.task.site.access import InPlace
-from penstock.events import DirectoryChanged
+from penstock.events import DirectoryChanged, EpochCommitted
 from penstock.state.directory import Group
 from penstock.state.model import SiteState
 from penstock.state.runs import Slice
@@ -43,7 +43,7 @@ EACH = 10  # schedules in one test
 PARKS = 0.4
 
 
-@pytest.mark.parametrize("case", range(40))
+@pytest.mark.parametrize("case", range(42))
 def test_any_schedule_of_parks_gives_the_batch_answer(case: int, random: Random, tmp_path: Path) -> None:
     """Groups are parked, cleaned up, moved, split, merged and rescaled, under deadlines of all kinds."""
     for number in range(EACH):
@@ -114,10 +114,13 @@ def test_what_is_parked_waits_for_the_end_and_is_used_then(name: str, random: Ra
     assert_exact(scenario, place)
 
 
-def _joined(rows: int = 12, within: str = "1h") -> Scenario:
-    """Return a join of two sources, with one row of the same second in each batch of either."""
+def _joined(rows: int = 12, within: str = "1h", keys: int = 1) -> Scenario:
+    """Return a join of two sources, with one row of the same second and key in each batch of either."""
     times = [datetime(2026, 1, 1) + timedelta(seconds=n) for n in range(rows)]
-    parts = [pa.table({"ts": pa.array([at], pa.timestamp("us")), "k": pa.array([7], pa.int64())}) for at in times]
+    parts = [
+        pa.table({"ts": pa.array([at], pa.timestamp("us")), "k": pa.array([n % keys], pa.int64())})
+        for n, at in enumerate(times)
+    ]
     a, b = (ps.read.batches(parts, time="ts", name=name) for name in "ab")
     return Scenario(a.join(b, "k", within=within), {"overflow": "defer"})
 
@@ -220,6 +223,30 @@ def test_parked_state_moves_and_is_cut_with_its_group(place: Place) -> None:
         while loop.step() is not Outcome.FINISHED:
             pass
     assert_exact(scenario, place)
+
+
+@pytest.mark.parametrize(
+    "policy", ["local", "even", "hybrid", "lazy-disk", "active-disk"]
+)  # rounds of `memory` are long
+@pytest.mark.parametrize("overflow", ["park", "rotate", "defer"])
+def test_a_policy_parks_state_that_exceeds_its_limit(policy: str, overflow: str, place: Place) -> None:
+    settings = {"policy": policy, "overflow": overflow, "state_bytes": 4_000, "round_seconds": 0.001}
+    scenario = replace(_joined(40, keys=16), settings=settings)
+    with looping(scenario, place, Way(rows_per_epoch=2, groups_per_site=4), InlineExecutor()) as (loop, told):
+        while loop.step() is not Outcome.FINISHED:
+            pass
+    assert any(event.parked_bytes for event in told if isinstance(event, EpochCommitted))
+    assert {event.what.split()[0] for event in told if isinstance(event, DirectoryChanged)} >= {"park"}
+    assert_exact(scenario, place)
+
+
+def test_nothing_is_parked_unless_a_run_allows_it(place: Place) -> None:
+    settings = {"policy": "local", "state_bytes": 4_000, "round_seconds": 0.001}
+    scenario = replace(_joined(20, keys=16), settings=settings)
+    with looping(scenario, place, Way(rows_per_epoch=2, groups_per_site=4), InlineExecutor()) as (loop, told):
+        while loop.step() is not Outcome.FINISHED:
+            pass
+    assert not any(isinstance(event, DirectoryChanged) for event in told)
 
 
 def test_nothing_is_parked_after_the_end_of_the_input(place: Place) -> None:

@@ -164,7 +164,7 @@ def test_groups_move_while_splits_are_read_ahead(
 ) -> None:
     scenario, provider = random_scenario(random, batches=6), start_pool(2)
     way = replace(random_way(random), rows_per_epoch=random.choice([7, 20]))
-    told = step_with_changes(scenario, place, way, PooledExecutor(provider, NeverRun()), random, chance=0.3)
+    told = step_with_changes(scenario, place, way, PooledExecutor(provider, NeverRun()), random)
     changes = [event.what for event in told if isinstance(event, DirectoryChanged)]
     assert provider.ahead > 0
     assert_exact(scenario, place, f"{way}\n{changes}\n{scenario.stream.explain()}")

@@ -66,6 +66,10 @@ class Fault:
         return f"{self.point.value}@{self.nth}:{self.action}"
 
 
+# Those that every run reaches: a clean-up needs parked state, and `test_parking` has some.
+USUAL_POINTS = [point for point in FaultPoint if point is not FaultPoint.SITE_CLEANED]
+
+
 def random_fault(random: Random) -> Fault:
     """Draw a fault at any point, mostly at an early time."""
     nth = random.choice([1, 2, 4, 8, random.randint(1, 40)])

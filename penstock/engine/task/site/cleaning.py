@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
 from penstock.clock import Clock
 from penstock.engine.task.site.cutting import EstimatedRows, PartLimits, SliceRows, cut
 from penstock.engine.task.site.storing import Storage, of_port
+from penstock.engine.task.site.view import as_stored
 from penstock.engine.task.site.working import Deadline, Work
 from penstock.engine.wire.job import WorkLimits
 from penstock.operators.generations import Generational
@@ -22,13 +25,17 @@ from penstock.state.model import ParkedRange, RangeMark, SiteState, restricted
 from penstock.state.overflow import inside, unpark
 from penstock.state.runs import Slice, restrict
 
+PART_ROWS = (
+    65_536  # rows of the younger generations in a part: each may owe many results, and the clock is read between
+)
+
 
 class SiteCleanUp:
     """The clean-up of a site in one epoch: parts begin until its share of the time is over, but at least one does."""
 
     def __init__(self, operator: Operator, limits: WorkLimits, storage: Storage, work: Work, clock: Clock) -> None:
         self._operator, self._storage, self._work = operator, storage, work
-        self._limits = PartLimits(limits.item_rows, storage.budget.item)
+        self._limits = PartLimits(min(limits.item_rows, PART_ROWS), storage.budget.item)
         self._deadline = Deadline(replace(limits, seconds=limits.clean_up_seconds), clock)
 
     def run(self, state: SiteState, wanted: Sequence[HashRange]) -> SiteState:
@@ -70,17 +77,21 @@ class SiteCleanUp:
         """Produce the results that the generations of a part owe together."""
         ports = range(self._operator.ports)
         oldest, *younger = parked.generations
-        stored = [self._stored(oldest, port) for port in ports]
+        stored: tuple[Sequence[Stored], ...] = tuple(
+            [self._storage.stored(piece) for piece in of_port(oldest, port)] for port in ports
+        )
         for generation in younger:
-            tables = ([self._storage.read(piece) for piece in of_port(generation, port)] for port in ports)
-            fresh = tuple(self._operator.combine(port, rows) for port, rows in enumerate(tables))
-            portion = Portion(tuple(map(tuple, stored)), fresh, part.marks, part.marks, clean_up=True)
+            fresh = tuple(self._rows(generation, port) for port in ports)
+            portion = Portion(stored, fresh, part.marks, part.marks, clean_up=True)
             if portion.fresh_rows:  # also without stored rows: those of younger generations are still to be decided
                 self._work.produce(part.range, portion)
-            stored = [known + self._stored(generation, port) for port, known in enumerate(stored)]
+            stored = tuple(
+                [*known, *map(as_stored, filter(len, [rows]))] for known, rows in zip(stored, fresh, strict=True)
+            )
 
-    def _stored(self, slices: Sequence[Slice], port: int) -> list[Stored]:
-        return [self._storage.stored(piece) for piece in of_port(slices, port)]
+    def _rows(self, generation: Sequence[Slice], port: int) -> pa.Table:
+        """Return the rows of a generation in one table: each of them is looked up in all older ones."""
+        return self._operator.combine(port, [self._storage.read(piece) for piece in of_port(generation, port)])
 
 
 def _with_active(state: SiteState, parked: ParkedRange) -> ParkedRange:

@@ -149,7 +149,7 @@ class _ClosingView(StateView):
 
     def portion(self, part: HashRange, after: Marks, upto: Marks) -> Portion:
         ports = range(self._operator.ports)
-        fresh = [[_as_stored(rows) for rows in self.unworked(port, [part]) if rows.num_rows] for port in ports]
+        fresh = [[as_stored(rows) for rows in self.unworked(port, [part]) if rows.num_rows] for port in ports]
         stored = tuple([*self._stored(port, part), *fresh[port]] for port in ports)
         return Portion(stored, tuple(self._operator.state_schema(port).empty_table() for port in ports), after, upto)
 
@@ -162,6 +162,7 @@ def state_view(
     return kind(storage, operator, state, fresh)
 
 
-def _as_stored(rows: pa.Table) -> Stored:
+def as_stored(rows: pa.Table) -> Stored:
+    """Return state rows in memory as stored ones. Requires at least one row."""
     bounds = pc.min_max(rows.column(TIME))
     return Stored(rows, bounds["min"].as_py(), bounds["max"].as_py())
