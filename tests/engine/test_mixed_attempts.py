@@ -25,7 +25,6 @@ from penstock.errors import PenstockError
 from penstock.events import EpochDropped
 from penstock.testing.ways import Way
 from tests.support.crashes import (
-    MixingExecutor,
     Place,
     assert_exact,
     finish,
@@ -33,6 +32,7 @@ from tests.support.crashes import (
     random_scenario,
 )
 from tests.support.looping import step_to_end
+from tests.support.mixing import MixingExecutor
 
 Messages = list[Message]
 Spoil = Callable[[Messages, Callable[[], Messages]], Messages]

@@ -22,7 +22,6 @@ from penstock.storage.faults import FaultPoint
 from penstock.testing.ways import Way
 from tests.support.crashes import (
     Fault,
-    MixingExecutor,
     Place,
     Scenario,
     another_way,
@@ -34,6 +33,7 @@ from tests.support.crashes import (
     run_until_death,
 )
 from tests.support.looping import step_to_end
+from tests.support.mixing import MixingExecutor
 from tests.support.queries.data import SECOND
 from tests.support.queries.operators import operator_queries
 

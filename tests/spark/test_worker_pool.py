@@ -32,7 +32,6 @@ from penstock.spark.workers.transport import BlobArena
 from penstock.spark.workers.worker import Request, TaskAnswer, Worker, _answer_all
 from penstock.testing.ways import Way, random_way
 from tests.support.crashes import (
-    MixingExecutor,
     Place,
     Scenario,
     assert_exact,
@@ -40,6 +39,7 @@ from tests.support.crashes import (
     random_scenario,
 )
 from tests.support.looping import looping, step_to_end
+from tests.support.mixing import MixingExecutor
 from tests.support.queries.data import SECOND
 from tests.support.queries.operators import operator_queries
 from tests.support.schedules import step_with_changes

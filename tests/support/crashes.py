@@ -7,7 +7,7 @@ Every batch is one epoch in every way of running, so that crashes do not change 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -25,10 +25,8 @@ from penstock.api.write import Ready
 from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.store import KEPT_MANIFESTS
 from penstock.connectors.source import BAD_ROWS_SCHEMA
-from penstock.engine.driver.executor import Executor
 from penstock.engine.driver.outputs import late_outputs
 from penstock.engine.task.site.access import HOSTS, OPEN_RUNS
-from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
 from penstock.errors import StorageError
 from penstock.operators.arrange import hashes_of
 from penstock.plan.logical import Source
@@ -316,28 +314,6 @@ def assert_homes(state: SubqueryState, runs: Path) -> None:
 def published(folder: Path, schema: pa.Schema) -> pa.Table:
     """Return the rows of a folder as a user reads them."""
     return pa.concat_tables([schema.empty_table(), *(pq.read_table(f) for f in sorted(folder.glob("*.parquet")))])
-
-
-class MixingExecutor:
-    """Runs an epoch twice and returns reports of both, the first `times` times: as Spark may after it has lost files.
-    `from_second(report)` chooses which reports are of the second run."""
-
-    def __init__(self, inner: Executor, times: int, from_second: Callable[[Report], bool]) -> None:
-        self._inner, self._left, self._from_second = inner, times, from_second
-
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
-        first = self._inner.run(job, routes, following)
-        if self._left == 0:
-            return first
-        self._left -= 1
-        second = {report.producer: report for report in self._inner.run(job, routes, following)}
-        return [second[report.producer] if self._from_second(report) else report for report in first]
-
-    def cancel(self) -> None:
-        self._inner.cancel()
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 def run_in_child(seed: str, root: str, way: Way, fault: str | None, operator: str | None = None) -> None:
