@@ -25,9 +25,7 @@ from penstock.state.model import ParkedRange, RangeMark, SiteState, restricted
 from penstock.state.overflow import inside, unpark
 from penstock.state.runs import Slice, restrict
 
-PART_ROWS = (
-    65_536  # rows of the younger generations in a part: each may owe many results, and the clock is read between
-)
+PART_ROWS = 65_536  # of the younger generations: each row may owe many results, and the clock is read between parts
 
 
 class SiteCleanUp:
@@ -85,13 +83,15 @@ class SiteCleanUp:
             portion = Portion(stored, fresh, part.marks, part.marks, clean_up=True)
             if portion.fresh_rows:  # also without stored rows: those of younger generations are still to be decided
                 self._work.produce(part.range, portion)
-            stored = tuple(
-                [*known, *map(as_stored, filter(len, [rows]))] for known, rows in zip(stored, fresh, strict=True)
-            )
+            stored = tuple(_with(known, rows) for known, rows in zip(stored, fresh, strict=True))
 
     def _rows(self, generation: Sequence[Slice], port: int) -> pa.Table:
         """Return the rows of a generation in one table: each of them is looked up in all older ones."""
         return self._operator.combine(port, [self._storage.read(piece) for piece in of_port(generation, port)])
+
+
+def _with(stored: Sequence[Stored], rows: pa.Table) -> Sequence[Stored]:
+    return [*stored, as_stored(rows)] if rows.num_rows else stored
 
 
 def _with_active(state: SiteState, parked: ParkedRange) -> ParkedRange:

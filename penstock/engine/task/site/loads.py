@@ -78,7 +78,7 @@ class SiteStatisticsCollector:
         groups, probing = slice(len(self._borders.groups)), isinstance(self._operator, ProbingOperator)
         pending = waiting.rows[groups]
         if not probing:  # stored rows are pending in ranges where due work was not done
-            for left in self._parts.usual.left:
+            for left in remaining(self._parts.usual.left, state.parked_ranges()):
                 pending = np.where(self._borders.groups.overlap(left), stored.rows[groups], pending)
         seconds, of_cells = self._seconds(fresh, rows if probing else rows + stored.rows[groups])
         load = Loads(
