@@ -74,7 +74,7 @@ def check_figures(loop: EpochLoop, place: Place) -> int:
     found = 0
     for stats, state in zip(loop.stats, loop.manifest.subqueries, strict=True):
         assert stats.directory == state.directory
-        stored = hashes_in(place, [p for site in state.sites for p in site.slices])
+        stored = hashes_in(place, [p for site in state.sites for p in (*site.slices, *site.active)])
         pending = hashes_in(place, [p for site in state.sites for p in site.pending])
         assert stats.loads.state_rows.tolist() == by_group(state.directory, stored)
         assert stats.loads.pending.tolist() == by_group(state.directory, pending)

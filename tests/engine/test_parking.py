@@ -48,7 +48,7 @@ def test_any_schedule_of_parks_gives_the_batch_answer(case: int, random: Random,
     """Groups are parked, cleaned up, moved, split, merged and rescaled, under deadlines of all kinds."""
     for number in range(EACH):
         name, place, way = random.choice(sorted(QUERIES)), Place(tmp_path / str(number)), random_way(random)
-        drawn = operator_scenario(random, QUERIES[name]) if number % 2 else random_scenario(random)
+        drawn = operator_scenario(random, QUERIES[name], 5) if number % 2 else random_scenario(random, 6)
         scenario = replace(drawn, settings=drawn.settings | {"overflow": random.choice(OVERFLOW)})
         told = step_with_changes(scenario, place, way, InlineExecutor(), random, PARKS)
         changes = [event.what for event in told if isinstance(event, DirectoryChanged)]
@@ -225,9 +225,7 @@ def test_parked_state_moves_and_is_cut_with_its_group(place: Place) -> None:
     assert_exact(scenario, place)
 
 
-@pytest.mark.parametrize(
-    "policy", ["local", "even", "hybrid", "lazy-disk", "active-disk"]
-)  # rounds of `memory` are long
+@pytest.mark.parametrize("policy", ["local", "even", "lazy-disk", "active-disk"])  # rounds of others are long
 @pytest.mark.parametrize("overflow", ["park", "rotate", "defer"])
 def test_a_policy_parks_state_that_exceeds_its_limit(policy: str, overflow: str, place: Place) -> None:
     settings = {"policy": policy, "overflow": overflow, "state_bytes": 4_000, "round_seconds": 0.001}

@@ -16,7 +16,6 @@ from penstock.balance.stats import SiteStatistics
 from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
 from penstock.engine.task.site.access import run_access
-from penstock.engine.task.site.budgets import budget_of, within_budget
 from penstock.engine.task.site.cleaning import SiteCleanUp
 from penstock.engine.task.site.compacting import Compaction
 from penstock.engine.task.site.counting import OutputByGroup, SiteBorders
@@ -32,6 +31,7 @@ from penstock.operators.arrange import hashes_of
 from penstock.operators.generations import Generational
 from penstock.operators.protocol import UNCOUNTED, Gridded, KeepsTimesApart, ProbingOperator
 from penstock.progress.mark import MIN_TIME, Marks, low_water_mark
+from penstock.state.budget import MEGABYTE, Budget, budget_for
 from penstock.state.compaction import most_slices
 from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, coalesced, hull, remaining
 from penstock.state.model import SiteState, least
@@ -39,7 +39,11 @@ from penstock.state.overflow import inside, outside
 from penstock.state.runs import Slice, about, restrict
 from penstock.storage.durable import BackgroundSync
 from penstock.storage.faults import FaultPoint, reach
+from penstock.storage.memory import memory_limit, resident_bytes
+from penstock.storage.open_runs import RESIDENT
 
+BASE = 200 * MEGABYTE  # about what a worker takes without any rows
+FREE = 0.4  # part of the budget that a step may take beyond what there was before it
 MOST_PENDING = 16  # slices of a port's pending rows: every item searches all of them for its rows
 
 
@@ -64,7 +68,7 @@ class _Step:
         owed = [piece for parked in inside(self._state.parked, self._to_clean) for piece in parked.slices()]
         access = run_access(job, part, (*self._state.needed_slices(), *owed))
         schemas = RunSchemas(job.program, self._subquery, self._state)
-        budget, home = budget_of(job), hull(self._directory.ranges_of(site))
+        budget, home = _budget_of(job), hull(self._directory.ranges_of(site))
         self._storage = Storage(
             job.runs, job.epoch, part, access, self._syncing.later, schemas.of, budget, home, job.limits.merge_bytes
         )
@@ -123,7 +127,7 @@ class _Step:
             flushed=parts.usual.work.flushed,
             explosions=tuple(found for part in parts.all for found in part.work.explosions),
         )
-        within_budget(self._job, self._storage.budget)
+        _keep_within(self._job, self._storage.budget)
         return SiteResult(messages, report, self._syncing.durable())
 
     def _new_work(self) -> Work:
@@ -236,3 +240,23 @@ class _Step:
         """Return the names of the runs that this process may read again. Includes the runs of other sites that it may
         get."""
         return {*self._job.runs_in_use, *(piece.run.name for piece in state.all_slices())}
+
+
+def _budget_of(job: EpochJob) -> Budget:
+    """Return the budget of a site, and let the mapped state of this process take what its sites may together."""
+    budget = budget_for(job.limits.memory, memory_limit(), job.width)
+    RESIDENT.limit = budget.pages * _sites_here(job)
+    return budget
+
+
+def _keep_within(job: EpochJob, budget: Budget) -> None:
+    """Give freed memory and pages of mapped files back to the system if the next step might exceed the budget. An
+    allocator keeps freed memory for its next arrays, which is faster as long as there is enough."""
+    if resident_bytes() > BASE + (1 - FREE) * budget.total * _sites_here(job):
+        RESIDENT.give_back()
+        pa.default_memory_pool().release_unused()
+
+
+def _sites_here(job: EpochJob) -> int:
+    """Return how many sites of one level run in this process; levels run one after another."""
+    return max((sum(state is not None for state in sites) for sites in job.sites), default=1)

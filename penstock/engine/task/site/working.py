@@ -7,11 +7,12 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+
 from penstock.balance.flushing import IDLE_SHARE, LAZY, LEAST_SHARE, Closing, at_least, pressing
 from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
 from penstock.engine.task.site.cutting import PartLimits
-from penstock.engine.task.site.keeping import Kept
 from penstock.engine.task.site.storing import Storage
 from penstock.engine.task.site.view import StateView
 from penstock.engine.wire.job import WorkLimits
@@ -40,6 +41,28 @@ class Worked:
 
     range: HashRange
     seconds: float
+
+
+class Kept:
+    """The state rows to keep from the items of a step.
+
+    Invariant: those of a port are in the tables `rows[port]` and in the slices `written[port]`, each row in one of
+    them. The tables of a port have no more bytes than the budget has for arrivals.
+    """
+
+    def __init__(self, operator: Operator, storage: Storage) -> None:
+        self._operator, self._storage = operator, storage
+        self.rows: list[list[pa.Table]] = [[] for _ in range(operator.ports)]
+        self.written: list[list[Slice]] = [[] for _ in range(operator.ports)]
+        self._bytes = [0] * operator.ports
+
+    def add(self, port: int, rows: pa.Table) -> None:
+        """Keep some rows, or write all that are kept if they take too much memory."""
+        self.rows[port].append(rows)
+        self._bytes[port] += rows.nbytes
+        if self._bytes[port] > self._storage.budget.arrivals:
+            self.written[port] += self._storage.write(port, self._operator.combine(port, self.rows[port]))
+            self.rows[port], self._bytes[port] = [], 0
 
 
 class Work:
