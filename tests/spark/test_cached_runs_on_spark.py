@@ -43,6 +43,6 @@ def test_workers_of_one_host_share_a_cache(
     """Both processes fetch, write and remove runs in one folder."""
     found = operator_scenario(random, operator_queries(SECOND)["full join"])
     scenario = Scenario(found.stream, {"cache": str(tmp_path / "cache"), "deadline_seconds": 60.0})
-    step_with_changes(scenario, place, Way(sites=4), executor_on(spark, direct), random, chance=0.3)
+    step_with_changes(scenario, place, Way(sites=4), executor_on(spark, direct), random)
     assert_exact(scenario, place)
     assert list((tmp_path / "cache").iterdir()), "nobody has used it"
