@@ -31,25 +31,22 @@ Signature = tuple[int, ...]  # of a file: changes when the file is replaced, wri
 
 class ResidentPages:
     """The pages of mapped runs that this process has read. Invariant: at most about `limit` bytes were read since all
-    pages were last given back."""
+    pages were last given back. Rows may be used some time after they were read, so the pages of a map are given back
+    twice after its last read."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._maps: WeakSet[mmap.mmap] = WeakSet()
+        self._maps, self._earlier = WeakSet[mmap.mmap](), WeakSet[mmap.mmap]()  # read since then; read before
         self._read, self._lock = 0, threading.Lock()
 
-    def add(self, mapped: mmap.mmap) -> None:
-        """Add the map of a file."""
-        with self._lock:
-            self._maps.add(mapped)
-
-    def read(self, size: int) -> None:
-        """Record that `size` bytes of some map are about to be read; give all pages back if there are too many."""
+    def read(self, mapped: mmap.mmap, size: int) -> None:
+        """Record that `size` bytes of a map are about to be read; give all pages back if there are too many."""
         with self._lock:
             self._read += size
             if self._read > self.limit:
                 self._read = size
                 self._give_back()
+            self._maps.add(mapped)
 
     def give_back(self) -> None:
         """Give all pages back."""
@@ -58,8 +55,9 @@ class ResidentPages:
             self._give_back()
 
     def _give_back(self) -> None:
-        for mapped in self._maps:  # a page that is read again comes back from the file
+        for mapped in self._maps | self._earlier:  # a page that is read again comes back from the file
             mapped.madvise(mmap.MADV_DONTNEED)
+        self._maps, self._earlier = WeakSet(), self._maps
 
 
 RESIDENT = ResidentPages(1 << 30)  # one per process, as its memory is
@@ -75,7 +73,6 @@ class MappedRun:
             self._map, self._signature = _mapped(path, run)
         except OSError as error:
             raise corrupt(path, reason(error)) from error
-        RESIDENT.add(self._map)
         self._blocked = BlockedRun(path, run, pa.py_buffer(self._map), trusted)
 
     @property
@@ -93,14 +90,14 @@ class MappedRun:
         """Return the hashes of a range's rows."""
         self._verify(self._blocked.wanting_hashes)
         found = self._blocked.hashes[part.rows(self._blocked.hashes)]
-        RESIDENT.read(found.nbytes)
+        RESIDENT.read(self._map, found.nbytes)
         return found
 
     def rows(self, part: HashRange) -> pa.Table:
         """Return the rows of a range without copying."""
         self.is_here(part)
         found = self._blocked.rows(part)
-        RESIDENT.read(found.nbytes)
+        RESIDENT.read(self._map, found.nbytes)
         return found
 
     def size(self, part: HashRange) -> int:
@@ -113,7 +110,7 @@ class MappedRun:
         while blocks := wanting():
             for block in blocks:
                 first, end = self._blocked.blocks.span(block)
-                RESIDENT.read(end - first)
+                RESIDENT.read(self._map, end - first)
                 if not self._blocked.matches(block):
                     raise corrupt(self.path, f"the bytes from {first} to {end} do not match their checksum")
                 self._blocked.have[block] = True
