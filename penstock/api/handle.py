@@ -6,10 +6,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from concurrent.futures import Future, TimeoutError
+from dataclasses import asdict, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -20,6 +23,7 @@ from penstock.api.waiting import watch
 from penstock.balance.intake.pace import Pace
 from penstock.connectors.sinks.sink import MemoryResults
 from penstock.connectors.source import BAD_ROWS_SCHEMA
+from penstock.control.requests import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest, SplitRequest
 from penstock.engine.driver.format_mark import as_moment
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.engine.driver.showing import title
@@ -39,14 +43,9 @@ from penstock.state.directory import Group
 
 if TYPE_CHECKING:
     import pandas as pd
-from concurrent.futures import Future, TimeoutError
-from dataclasses import asdict
-
-import msgspec
-
-from penstock.control.requests import Answer, MoveRequest, RebalanceRequest, Request, ScaleRequest, SplitRequest
 
 _WAIT = 30.0  # seconds to wait for the answer of a run
+_NAP = 0.5  # seconds between two looks for a signal
 
 
 class Run:
@@ -201,7 +200,7 @@ class Run:
         began = time.monotonic()
         if self._shows_progress:
             watch(self, timeout)
-        self._over.wait(None if timeout is None else max(0.0, began + timeout - time.monotonic()))
+        self.join(inf if timeout is None else began + timeout - time.monotonic())
         if self._error is not None:
             raise self._error
         return self
@@ -224,8 +223,11 @@ class Run:
         return not self._over.is_set()
 
     def join(self, timeout: float) -> None:
-        """Wait at most `timeout` seconds for the run to end; do not raise its error."""
-        self._over.wait(timeout)
+        """Wait at most `timeout` seconds for the run to end; do not raise its error. Wakes up now and then: if another
+        thread gets the signal of a Ctrl-C, Python raises it here only when this thread runs."""
+        until = time.monotonic() + timeout
+        while not self._over.wait(max(0.0, min(_NAP, until - time.monotonic()))) and time.monotonic() < until:
+            pass
 
     # -- the thread ----------------------------------------------------------------------------------------------
 

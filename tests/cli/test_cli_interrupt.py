@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -109,16 +110,42 @@ calls.to.files("out").start(checkpoint="ck", master="inline", epoch="50ms").wait
 """
 
 
+# Another thread gets the signal; Python raises it in the main thread, which nothing wakes up.
+SIGNALLED = """
+import os, signal, threading
+from penstock.events import EpochCommitted
+
+def interrupt(event):
+    if isinstance(event, EpochCommitted) and event.epoch == 2:
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+"""
+
+
 def test_ctrl_c_in_a_python_script_is_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(ENDLESS)
+    with _script(tmp_path, ENDLESS) as started:
+        _wait_until(lambda: list(tmp_path.glob("ck/manifests/*2.json")), started)
+        started.send_signal(signal.SIGINT)
+        _assert_interrupted(started, tmp_path)
+
+
+def test_ctrl_c_that_another_thread_gets_ends_a_script_too(tmp_path: Path) -> None:
+    with _script(tmp_path, SIGNALLED + ENDLESS.replace('epoch="50ms"', 'epoch="50ms", on_event=interrupt')) as started:
+        _assert_interrupted(started, tmp_path)
+
+
+@contextmanager
+def _script(folder: Path, text: str) -> Iterator[subprocess.Popen[str]]:
+    (folder / "script.py").write_text(text)
     environment = os.environ | {"PYTHONPATH": str(Path(penstock.__file__).parent.parent)}
     command = [sys.executable, "script.py"]
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, stderr=subprocess.PIPE) as started:
+    with subprocess.Popen(command, cwd=folder, env=environment, text=True, stderr=subprocess.PIPE) as started:
         try:
-            _wait_until(lambda: list(tmp_path.glob("ck/manifests/*2.json")), started)
-            started.send_signal(signal.SIGINT)
-            _, err = started.communicate(timeout=_PATIENCE)
+            yield started
         finally:
             started.kill()
-    assert started.returncode == -signal.SIGINT
-    assert err.splitlines() == [f"interrupted; restart the query to continue from the checkpoint {tmp_path / 'ck'}"]
+
+
+def _assert_interrupted(process: subprocess.Popen[str], folder: Path) -> None:
+    _, err = process.communicate(timeout=_PATIENCE)
+    assert process.returncode == -signal.SIGINT
+    assert err.splitlines() == [f"interrupted; restart the query to continue from the checkpoint {folder / 'ck'}"]
