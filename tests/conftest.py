@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from random import Random
 
 import hypothesis
 import pytest
 
+from penstock.storage import durable
 from penstock.storage.faults import disarm
 from penstock.testing import Way, random_way
 from tests.support.crashes import Place, Scenario, random_scenario
@@ -24,6 +26,9 @@ os.environ["PENSTOCK_SEED"] = str(SEED)  # the workers of this run take the same
 # A busy machine must not make a test fail: how long an example takes says nothing about whether it is right.
 hypothesis.settings.register_profile("penstock", deadline=None)
 hypothesis.settings.load_profile("penstock")
+
+
+_SYNC_THREADS = durable._threads
 
 
 def pytest_report_header() -> str:
@@ -61,5 +66,24 @@ def _disarmed() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for no disk: no test cuts the power, and an exception loses no pages."""
+    """Wait for no disk: no test cuts the power, and an exception loses no pages. So no thread has to wait either."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    monkeypatch.setattr(durable, "_threads", SameThread)
+
+
+@pytest.fixture
+def sync_threads(_quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are synced in threads, as outside of tests."""
+    monkeypatch.setattr(durable, "_threads", _SYNC_THREADS)
+
+
+class SameThread:
+    """An executor that does all work at once, in the thread that asks for it."""
+
+    def submit(self, work: Callable[[Path], None], path: Path) -> Future[None]:
+        done = Future[None]()
+        try:
+            done.set_result(work(path))
+        except OSError as error:
+            done.set_exception(error)
+        return done

@@ -35,6 +35,8 @@ from tests.support.looping import looping
 
 ROWS = pa.table({"ts": [1, 2, 30], "k": [1, 2, 3]})
 
+pytestmark = pytest.mark.usefixtures("sync_threads")
+
 
 def scenario() -> Scenario:
     stream = ps.read.batches([ROWS], time="ts").group_by("k").window(ps.tumbling(10)).agg(n=ps.count())

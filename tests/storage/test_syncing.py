@@ -10,6 +10,8 @@ import pytest
 from penstock.storage import durable as durable_files
 from penstock.storage.durable import BackgroundSync
 
+pytestmark = pytest.mark.usefixtures("sync_threads")
+
 
 def test_nothing_is_durable_before_every_file_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     durable, go_on = [], threading.Event()
