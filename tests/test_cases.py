@@ -12,6 +12,7 @@ from random import Random
 
 import pytest
 
+from tests.support.amounts import random_cases
 from tests.support.cases.checks import (
     Case,
     check_any_way,
@@ -25,7 +26,7 @@ from tests.support.cases.checks import (
 
 FOLDER = Path(__file__).parent / "cases"
 REWRITE = os.environ.get("PENSTOCK_REWRITE", "") not in ("", "0")
-WAYS = 3
+WAYS = random_cases(6)
 
 CASES = [
     pytest.param(path, case, id=f"{path.stem}: {case.title}")
@@ -40,7 +41,7 @@ def test_case(path: Path, case: Case, random: Random, tmp_path: Path) -> None:
     if not REWRITE and (found := difference(case, outcome)):
         pytest.fail(found, pytrace=False)
     check_batch_answer(case, outcome)
-    for n in range(WAYS):
+    for n in WAYS:
         check_any_way(case, outcome, tmp_path / f"way{n}", random)
     if REWRITE:
         rewrite(path, case.title, expected_text(outcome))

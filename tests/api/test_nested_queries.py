@@ -21,6 +21,7 @@ from penstock.errors import QueryError
 from penstock.plan.logical import Node, Source, inputs_of
 from penstock.testing.oracle import batch_answer
 from penstock.testing.ways import random_way
+from tests.support.amounts import some_of
 
 COLUMNS = """user STRUCT<id BIGINT, name VARCHAR, home STRUCT<city VARCHAR, zip INT>>, tags VARCHAR[],
     counts MAP<VARCHAR, BIGINT>, points ARRAY<STRUCT<x: DOUBLE>>, ts BIGINT, v BIGINT"""
@@ -106,7 +107,7 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+@pytest.mark.parametrize("kind", some_of(["jsonl", "parquet"], 2))
 @pytest.mark.parametrize("name", QUERIES)
 def test_nested_columns_pass_through_every_operator(tmp_path, random, name, kind):
     node = node_of(write_events(tmp_path, events(random, 120), kind), QUERIES[name])

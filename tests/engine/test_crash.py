@@ -16,7 +16,7 @@ import penstock as ps
 from penstock.engine.task.site.compacting import Compaction
 from penstock.storage.faults import FaultPoint, arm
 from penstock.testing.ways import Way
-from tests.support.amounts import random_cases
+from tests.support.amounts import random_cases, some_of
 from tests.support.crashes import (
     USUAL_POINTS,
     Fault,
@@ -40,7 +40,7 @@ def _is(point: FaultPoint) -> str:
     return point.value
 
 
-@pytest.mark.parametrize(("point", "nth"), EACH_POINT)
+@pytest.mark.parametrize(("point", "nth"), some_of(EACH_POINT))
 def test_one_death(point: FaultPoint, nth: int, random: Random, scenario: Scenario, place: Place, way: Way) -> None:
     fault, way = Fault(point, nth), replace(way, flush="eager")  # lazy closings may publish fewer than three times
     assert run_until_death(scenario, place, way, fault), f"{fault} was never reached"

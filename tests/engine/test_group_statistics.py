@@ -91,7 +91,7 @@ def _ranges(borders: SiteBorders) -> tuple[list[HashRange], list[HashRange]]:
 @pytest.mark.parametrize("name", QUERIES)
 def test_output_is_counted_where_it_comes_from(name: str, counted: list[int], random: Random, tmp_path: Path) -> None:
     """Whatever the sites, the items, the hashes, the moves of groups, and the cells of keys."""
-    for number in range(2):
+    for number in random_cases(2):
         scenario, way = skewed_scenario(random, QUERIES[name]), random_way(random)
         with looping(scenario, Place(tmp_path / str(number)), way, InlineExecutor(), policy="static") as (loop, _):
             loop.watched = True

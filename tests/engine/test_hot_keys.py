@@ -23,7 +23,7 @@ from penstock.state.hot_keys import Cells
 from penstock.state.runs import restrict
 from penstock.storage.faults import InjectedCrash, arm, disarm
 from penstock.testing.ways import Way, random_way
-from tests.support.amounts import random_cases
+from tests.support.amounts import random_cases, some_of
 from tests.support.crashes import Place, Scenario, assert_exact, random_fault
 from tests.support.looping import looping
 from tests.support.queries.data import SECOND
@@ -110,7 +110,7 @@ def joined() -> Scenario:
 STILL, WITHOUT_PARTNER = twelve_epochs(0, 1), twelve_epochs(1, 1, "left", hot=5)
 
 
-@pytest.mark.parametrize("steps", range(1, 12))
+@pytest.mark.parametrize("steps", some_of(range(1, 12)))
 @pytest.mark.parametrize("scenario", [STILL, WITHOUT_PARTNER], ids=["still", "without partner"])
 def test_cells_that_have_not_come_equally_far_are_not_gathered(scenario: Scenario, steps: int, place: Place) -> None:
     with looping(scenario, place, ONE_BY_ONE, InlineExecutor()) as (loop, _):
@@ -171,7 +171,7 @@ def test_a_key_is_gathered_once_nothing_of_it_is_pending(joined: Scenario, place
 
 
 @pytest.mark.parametrize("most", [MOST_PENDING, -100], ids=["as it is", "written anew"])
-@pytest.mark.parametrize("steps", range(5, 9))
+@pytest.mark.parametrize("steps", some_of(range(5, 9)))
 def test_a_key_does_not_wait_for_what_is_pending_around_it(
     steps: int, most: int, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from penstock.state.directory import Directory
 from penstock.state.hash_ranges import Hashes
 from penstock.state.runs import Slice
 from penstock.testing.ways import Way, random_way
+from tests.support.amounts import random_cases
 from tests.support.crashes import Place, Scenario, assert_exact
 from tests.support.hosts import HostsExecutor, LateFetcher
 from tests.support.looping import looping
@@ -124,7 +125,7 @@ def directory_rows(stats: object, hash_: int) -> int:
     return int(stats.loads.rows[stats.directory.place_at(hash_)])  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("case", range(10))
+@pytest.mark.parametrize("case", random_cases(10))
 def test_cells_whose_rows_are_fetched_late_give_the_batch_answer(case: int, random: Random, tmp_path: Path) -> None:
     """Copies of a cell are slices of runs that another host has written."""
     for number in range(3):

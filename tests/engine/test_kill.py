@@ -19,7 +19,7 @@ import pytest
 
 from penstock.storage.faults import FaultPoint
 from penstock.testing.ways import Way
-from tests.support.amounts import random_cases
+from tests.support.amounts import random_cases, some_of
 from tests.support.crashes import (
     USUAL_POINTS,
     Fault,
@@ -55,7 +55,7 @@ def _run(
     return child.exitcode
 
 
-@pytest.mark.parametrize(("point", "nth"), EACH_POINT)
+@pytest.mark.parametrize(("point", "nth"), some_of(EACH_POINT, 2))
 def test_kill(point: FaultPoint, nth: int, random: Random, tmp_path: Path, way: Way, server: ForkServerContext) -> None:
     place, seed, fault = Place(tmp_path), str(random.random()), str(Fault(point, nth, "kill"))
     way = replace(way, flush="eager")  # what is put off may all be published at once, and the third file never comes

@@ -16,6 +16,7 @@ import penstock as ps
 from penstock.api.streams import Stream
 from penstock.plan.logical import JOINS
 from penstock.testing.ways import Way
+from tests.support.amounts import some_of
 from tests.support.crashes import (
     Place,
     Scenario,
@@ -71,7 +72,7 @@ CHAINS: dict[str, OperatorQuery] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("order", ["any", "any again", "in"])
+@pytest.mark.parametrize("order", some_of(["any", "any again", "in"]))
 @pytest.mark.parametrize("chain", CHAINS)
 def test_c5_what_an_operator_gives_is_not_late_for_the_next(
     chain: str, order: str, random: Random, place: Place, way: Way
@@ -134,7 +135,7 @@ def test_c6_an_output_that_nobody_reads_is_progress_all_the_same(tmp_path: Path)
 @pytest.mark.parametrize("name", QUERIES)
 def test_c13_the_answer_is_the_same_on_1_2_3_and_7_sites(name: str, random: Random, tmp_path: Path) -> None:
     scenario = operator_scenario(random, QUERIES[name])
-    for sites in (1, 2, 3, 7):
+    for sites in (1, *some_of([2, 3, 7])):
         place = Place(tmp_path / str(sites))
         finish(scenario, place, Way(sites=sites, groups_per_site=random.choice([1, 4])))
         assert_exact(scenario, place, f"{name}, {sites} sites")
@@ -176,7 +177,7 @@ TOPOLOGIES: dict[str, OperatorQuery] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("order", ["any", "in"])
+@pytest.mark.parametrize("order", some_of(["any", "in"], 2))
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_b7_a8_restarts_on_other_sites_in_mid_stream(
     topology: str, order: str, random: Random, place: Place, way: Way

@@ -20,7 +20,7 @@ from tests.support.fuzz import report_of
 from tests.support.queries.data import MICROSECOND, SECOND, random_grain, random_origin
 from tests.support.trials.trial import Trial, epochs_of, random_late_source
 
-ROUNDS = len(random_cases(8))  # of all queries and both rules
+ROUNDS = len(random_cases(6))  # of all queries and both rules
 
 Query = Callable[[Stream, Stream], Stream]
 MEASURES = {"n": ps.count(), "total": ps.sum("i"), "least": ps.min("f"), "last": ps.last("s")}

@@ -26,6 +26,7 @@ from penstock.state.runs import HASH, TIME
 from penstock.testing import assert_same_rows
 from penstock.testing.ways import Way
 from penstock.types import time_values
+from tests.support.amounts import some_of
 from tests.support.crashes import (
     Place,
     another_way,
@@ -148,7 +149,9 @@ def is_sorted(times: list[int]) -> bool:
     return all(a <= b for a, b in pairwise(times))
 
 
-@pytest.mark.parametrize("function", [True, False], ids=["with a function", "without"])
+@pytest.mark.parametrize(
+    "function", some_of([True, False], 2), ids=lambda with_it: "with a function" if with_it else "without"
+)
 @pytest.mark.parametrize("name", QUERIES)
 def test_in_order_mode_is_exact_and_functions_and_sink_see_rows_in_order(
     name: str, function: bool, random: Random, place: Place, way: Way

@@ -33,7 +33,7 @@ QUERIES = operator_queries(SECOND)
 EACH = 10  # schedules in one test
 
 
-@pytest.mark.parametrize("case", random_cases(26))
+@pytest.mark.parametrize("case", range(9))
 def test_any_schedule_gives_the_batch_answer(case: int, random: Random, tmp_path: Path) -> None:
     for number in range(EACH):
         scenario, place, way = random_scenario(random), Place(tmp_path / str(number)), random_way(random)
@@ -42,7 +42,7 @@ def test_any_schedule_gives_the_batch_answer(case: int, random: Random, tmp_path
         assert_exact(scenario, place, f"{way}\n{changes}\n{scenario.stream.explain()}")
 
 
-@pytest.mark.parametrize("case", random_cases(26))
+@pytest.mark.parametrize("case", range(9))
 def test_any_schedule_of_any_operator_gives_the_batch_answer(case: int, random: Random, tmp_path: Path) -> None:
     for number in range(EACH):
         name = random.choice(sorted(QUERIES))

@@ -31,7 +31,7 @@ from penstock.plan.compile.subqueries import compile_query
 from penstock.settings import Settings
 from penstock.state.model import Manifest
 from penstock.testing.ways import Way, random_way
-from tests.support.amounts import random_cases
+from tests.support.amounts import random_cases, some_of
 from tests.support.crashes import Place, Scenario, assert_exact, operator_scenario, random_scenario
 from tests.support.looping import looping, step_to_end
 from tests.support.queries.data import SECOND
@@ -70,7 +70,7 @@ def test_a_script_can_ask_for_it() -> None:
 def test_what_is_put_off_changes_nothing_about_the_answer(
     case: int, flush: str, random: Random, tmp_path: Path
 ) -> None:
-    for number in range(3):
+    for number in random_cases(3):
         scenario, place = random_scenario(random), Place(tmp_path / str(number))
         way = replace(random_way(random), flush=flush)
         step_to_end(scenario, place, way, InlineExecutor())
@@ -80,7 +80,7 @@ def test_what_is_put_off_changes_nothing_about_the_answer(
 @pytest.mark.parametrize("flush", MODES)
 @pytest.mark.parametrize("name", ["windows", "windows of rows", "union", "top of windows", "sessions"])
 def test_any_operator_may_have_its_closings_put_off(name: str, flush: str, random: Random, tmp_path: Path) -> None:
-    for number in range(3):
+    for number in random_cases(3):
         scenario, place = operator_scenario(random, QUERIES[name]), Place(tmp_path / str(number))
         way = replace(random_way(random), flush=flush)
         step_to_end(scenario, place, way, InlineExecutor())
@@ -130,7 +130,7 @@ def overdue(loop: EpochLoop, manifest: Manifest, windows: int) -> bool:
 
 
 @pytest.mark.parametrize("flush", MODES)
-@pytest.mark.parametrize(("slide", "max_delay"), [(WINDOW, 1), (WINDOW, 3), (WINDOW // 4, 2)])
+@pytest.mark.parametrize(("slide", "max_delay"), some_of([(WINDOW, 1), (WINDOW, 3), (WINDOW // 4, 2)]))
 def test_no_closing_is_put_off_by_more_than_max_delay_windows(
     slide: int, max_delay: int, flush: str, place: Place
 ) -> None:

@@ -24,6 +24,7 @@ from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, Sit
 from penstock.events import DirectoryChanged, EpochCommitted
 from penstock.state.directory import Directory
 from penstock.testing.ways import Way
+from tests.support.amounts import some_of
 from tests.support.crashes import Place, Scenario, assert_exact
 from tests.support.looping import looping
 
@@ -93,7 +94,7 @@ def random_changes(directory: Directory, random: Random) -> Iterator[Change]:
         yield change
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", some_of(range(3)))
 def test_slow_closings_stay_spread_where_groups_are_moved_by_hand(seed: int, calm: int, tmp_path: Path) -> None:
     random = Random(seed)
 
@@ -122,7 +123,7 @@ class Restless(Learning):
         return replace(self, round=self.round + 1)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", some_of(range(3)))
 def test_slow_closings_stay_spread_under_a_policy_that_moves_groups(seed: int, calm: int, tmp_path: Path) -> None:
     """Its decisions go through the controller, and what breaks a rule is refused."""
     policy = Restless(f"restless {next(_names)}", seed)
@@ -152,7 +153,7 @@ def _costly(report: SiteReport, times: float) -> SiteReport:
     return replace(report, time=replace(report.time, seconds=seconds), statistics=told)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", some_of(range(2)))
 def test_slow_closings_stay_spread_under_the_default_policy(seed: int, calm: int, tmp_path: Path) -> None:
     still = run(Place(tmp_path / "still"), OneSlowSite(seed), "static", nothing, per_key=20)
     course = run(Place(tmp_path / "even"), OneSlowSite(seed), "even", nothing, per_key=20)

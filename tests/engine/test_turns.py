@@ -15,6 +15,7 @@ from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.state.directory import Group
 from penstock.testing.ways import Way
+from tests.support.amounts import some_of
 from tests.support.crashes import Place, Scenario, assert_exact
 from tests.support.looping import looping
 
@@ -84,7 +85,7 @@ def first_epochs(loop: EpochLoop, place: Place, disturb: Disturbance) -> dict[in
     return found
 
 
-@pytest.mark.parametrize("disturb", [nothing, split_deeply, scatter_deeply, keep_moving])
+@pytest.mark.parametrize("disturb", some_of([nothing, split_deeply, scatter_deeply, keep_moving], 4))
 @pytest.mark.parametrize("name", QUERIES)
 def test_every_key_has_its_turn(name: str, disturb: Disturbance, place: Place) -> None:
     """A site works on one key an epoch, and so on each after as many epochs as there are keys."""

@@ -17,6 +17,7 @@ from penstock.expr.tree import Call, Column
 from penstock.operators.theta_join import pairs as theta_pairs
 from penstock.operators.theta_join.condition import parts_of
 from penstock.operators.theta_join.join import GridJoin
+from tests.support.amounts import some_of
 
 NAN = float("nan")
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -45,7 +46,7 @@ def side(type_: pa.DataType, values: list[Any], names: tuple[str, str]) -> pa.Ta
     return pa.table([pa.array(range(len(column)), pa.int64()), column], names=list(names))
 
 
-@pytest.mark.parametrize(("left", "right"), PAIRS, ids=map("-".join, PAIRS))
+@pytest.mark.parametrize(("left", "right"), some_of(PAIRS), ids=str)
 def test_all_comparisons(left: str, right: str, monkeypatch: pytest.MonkeyPatch, random: Random) -> None:
     monkeypatch.setattr(theta_pairs, "_SORTING", 0)
     inputs = (side(*VALUES[left], ("ta", "x")), side(*VALUES[right], ("tb", "y")))
