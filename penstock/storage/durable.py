@@ -12,8 +12,9 @@ import re
 import stat
 import threading
 import uuid
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
@@ -24,6 +25,7 @@ from penstock.storage.faults import FaultPoint, reach
 Sync: TypeAlias = Callable[[Path], None]
 
 
+MOST_UNSYNCED = 64 << 20  # bytes that a task leaves to the threads while it goes on
 _THREADS = 4
 _EPOCH_OF_NAME = re.compile(r"e(\d+)-")
 
@@ -98,22 +100,40 @@ def make_private_folder(path: Path) -> None:
 
 
 class BackgroundSync:
-    """The files that are being synced. Invariant: files passed to `later` are durable when the future that `durable`
-    returns after it has a result."""
+    """The files that are being synced. Invariants: files passed to `later` are durable when the future that `durable`
+    returns after it has a result; when `later` returns, at most `MOST_UNSYNCED` bytes and one file are not durable. So
+    after its last file, a task that has written much waits no longer than one that has written little."""
 
     def __init__(self) -> None:
-        self._under_way: list[Future[None]] = []
+        self._started: list[Future[None]] = []
+        self._under_way = deque[tuple[Future[None], int]]()
+        self._unsynced = 0  # bytes of the files under way
 
     def later(self, path: Path) -> None:
-        """Start to make a finished file durable."""
-        self._under_way.append(_threads().submit(sync_file, path))
+        """Start to make a finished file durable. Waits if too many bytes before it are not durable yet."""
+        size, future = _size_of(path), _threads().submit(sync_file, path)
+        while self._under_way and (self._unsynced > MOST_UNSYNCED or self._under_way[0][0].done()):
+            oldest, bytes_of_oldest = self._under_way.popleft()
+            wait([oldest])  # `durable` has its error
+            self._unsynced -= bytes_of_oldest
+        self._started.append(future)
+        self._under_way.append((future, size))
+        self._unsynced += size
 
     def durable(self) -> Future[None]:
         """Return a future that is done when all files so far are durable. It has the error of the first file that could
         not be synced."""
         every = Future[None]()
-        _Countdown(every, len(self._under_way)).follow(self._under_way)
+        _Countdown(every, len(self._started)).follow(self._started)
         return every
+
+
+def _size_of(path: Path) -> int:
+    """Return the size of a file; 0 if there is none, which syncing it will tell."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 class _Countdown:
