@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from penstock.state.hash_ranges import Hashes, HashRange, coalesced
 from penstock.state.runs import HASH, RunFile
-from penstock.storage.row_spans import Span, is_flat, offsets_fit, spans_at_once, spans_by_offsets
 from penstock.storage.run_content import is_sorted, wrong_form, wrong_rows
-from penstock.storage.run_files import Blocks, corrupt
+from penstock.storage.run_files import Blocks, Span, corrupt, is_flat, offsets_fit, spans_at_once, spans_by_offsets
 
 
 class BlockedRun:
