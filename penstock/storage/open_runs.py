@@ -1,20 +1,15 @@
-"""Runs that a process has open: mapped into memory, verified block by block, and given back to the system.
+"""Runs that a process has open: mapped into memory, and verified block by block.
 
 A map shows whatever is written to its file, and reading a map beyond the end of its file kills the process. So a run is
 opened again, and verified again, if its file has changed.
-
-Pages of a mapped file count as resident memory of the process once they are read. When those that were read exceed a
-limit, all of them are given back: they stay in the page cache of the system, from where they return without a copy.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from weakref import WeakSet
 
 import pyarrow as pa
 
@@ -22,47 +17,12 @@ from penstock.state.hash_ranges import Hashes, HashRange
 from penstock.state.runs import RunFile, Slice
 from penstock.storage.blocked_run import BlockedRun
 from penstock.storage.durable import open_plain, reason
+from penstock.storage.memory import RESIDENT
 from penstock.storage.run_files import corrupt
 
 _MOST_WRITTEN = 10_000
 
 Signature = tuple[int, ...]  # of a file: changes when the file is replaced, written to or truncated
-
-
-class ResidentPages:
-    """The pages of mapped runs that this process has read. Invariant: at most about `limit` bytes were read since all
-    pages were last given back."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self._maps: WeakSet[mmap.mmap] = WeakSet()
-        self._read, self._lock = 0, threading.Lock()
-
-    def add(self, mapped: mmap.mmap) -> None:
-        """Add the map of a file."""
-        with self._lock:
-            self._maps.add(mapped)
-
-    def read(self, size: int) -> None:
-        """Record that `size` bytes of some map are about to be read; give all pages back if there are too many."""
-        with self._lock:
-            self._read += size
-            if self._read > self.limit:
-                self._read = size
-                self._give_back()
-
-    def give_back(self) -> None:
-        """Give all pages back."""
-        with self._lock:
-            self._read = 0
-            self._give_back()
-
-    def _give_back(self) -> None:
-        for mapped in self._maps:  # a page that is read again comes back from the file
-            mapped.madvise(mmap.MADV_DONTNEED)
-
-
-RESIDENT = ResidentPages(1 << 30)  # one per process, as its memory is
 
 
 class MappedRun:

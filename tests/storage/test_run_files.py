@@ -15,6 +15,7 @@ from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
 from penstock.state.runs import HASH, TIME, RunFile, Slice
 from penstock.storage import blocked_run, open_runs
 from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
+from penstock.storage.memory import RESIDENT
 from penstock.storage.open_runs import OpenRuns
 from penstock.storage.run_content import BLOCK, is_sorted
 from penstock.storage.run_files import write_run
@@ -254,7 +255,7 @@ def test_pages_that_were_read_are_given_back(tmp_path: Path) -> None:
     read = cache.read(tmp_path, Slice(run, EVERYTHING))
     assert read.equals(rows)
     assert _resident_of(tmp_path / "run") > run.size // 2
-    open_runs.RESIDENT.give_back()
+    RESIDENT.give_back()
     assert _resident_of(tmp_path / "run") < run.size // 10
     assert read.equals(rows)
 
@@ -262,7 +263,7 @@ def test_pages_that_were_read_are_given_back(tmp_path: Path) -> None:
 def test_pages_are_given_back_beyond_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, most = _rows(1_000_000), 0
     run, cache = write_run(tmp_path, "run", rows), OpenRuns()
-    monkeypatch.setattr(open_runs.RESIDENT, "limit", run.size // 8)
+    monkeypatch.setattr(RESIDENT, "limit", run.size // 8)
     parts = [HashRange(n * (HASH_END // 32), (n + 1) * (HASH_END // 32)) for n in range(32)]
     for part in parts:
         cache.read(tmp_path, Slice(run, part)).column("v").to_pylist()

@@ -31,7 +31,6 @@ from penstock.operators.arrange import hashes_of
 from penstock.operators.generations import Generational
 from penstock.operators.protocol import UNCOUNTED, Gridded, KeepsTimesApart, ProbingOperator
 from penstock.progress.mark import MIN_TIME, Marks, low_water_mark
-from penstock.state.budget import MEGABYTE, Budget, budget_for
 from penstock.state.compaction import most_slices
 from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, coalesced, hull, remaining
 from penstock.state.model import SiteState, least
@@ -39,8 +38,7 @@ from penstock.state.overflow import inside, outside
 from penstock.state.runs import Slice, about, restrict
 from penstock.storage.durable import BackgroundSync
 from penstock.storage.faults import FaultPoint, reach
-from penstock.storage.memory import memory_limit, resident_bytes
-from penstock.storage.open_runs import RESIDENT
+from penstock.storage.memory import MEGABYTE, RESIDENT, Budget, budget_for, memory_limit, resident_bytes
 
 BASE = 200 * MEGABYTE  # about what a worker takes without any rows
 FREE = 0.4  # part of the budget that a step may take beyond what there was before it

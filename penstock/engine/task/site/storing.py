@@ -20,11 +20,11 @@ from penstock.engine.task.site.access import OPEN_RUNS, InPlace, RunAccess
 from penstock.operators.arrange import hashes_of, times_of
 from penstock.operators.protocol import Gridded, Stored
 from penstock.plan.program import ROW_NUMBER, Feed, Program, Subquery
-from penstock.state.budget import USUAL, Budget
 from penstock.state.hash_ranges import EVERYTHING, Hashes, HashRange, point
 from penstock.state.model import SiteState
 from penstock.state.runs import RunFile, Slice
 from penstock.storage.durable import Sync, staged_name, sync_file
+from penstock.storage.memory import USUAL, Budget
 from penstock.storage.run_files import corrupt, write_run
 
 
