@@ -14,9 +14,8 @@ import pyarrow as pa
 from penstock.engine.task.site.cutting import PartLimits, SliceRows, cut
 from penstock.engine.task.site.storing import Storage, alive
 from penstock.operators.arrange import gathered
-from penstock.state.compaction import FAN, MOST_SLICES, MergeRange, choose, most_slices, mostly_dead
 from penstock.state.hash_ranges import HashRange, remaining
-from penstock.state.runs import Slice, restrict
+from penstock.state.runs import FAN, MOST_SLICES, MergeRange, Slice, choose, most_slices, mostly_dead, restrict
 
 Combine = Callable[[int, Sequence[pa.Table]], pa.Table]
 
