@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from penstock.state.hash_ranges import HASH_END, HashRange, coalesced
+from penstock.state.hash_ranges import HASH_END, HashRange, coalesced, remaining
 
 HASH, TIME = "#hash", "#time"  # the first two columns of every run
 FAN = 4  # merge at least this many runs of similar density
@@ -67,6 +67,11 @@ def restrict(slices: Iterable[Slice], ranges: Iterable[HashRange]) -> Iterator[S
         last = bisect_left(wanted, piece.range.high, key=lambda part: part.low)
         for part in wanted[first:last]:
             yield Slice(piece.run, HashRange(max(piece.range.low, part.low), min(piece.range.high, part.high)))
+
+
+def outside(slices: Iterable[Slice], ranges: Sequence[HashRange]) -> tuple[Slice, ...]:
+    """Return the parts of slices outside of `ranges`, which must not overlap."""
+    return tuple(Slice(piece.run, part) for piece in slices for part in remaining([piece.range], ranges))
 
 
 def join_neighbours(slices: Iterable[Slice]) -> tuple[Slice, ...]:

@@ -10,8 +10,7 @@ from penstock.progress.mark import Mark, low_water_mark
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, common, joined, point, remaining
 from penstock.state.hot_keys import Cells, too_wide
-from penstock.state.model import ParkedRange, SiteState, SubqueryState, normal, restricted
-from penstock.state.overflow import in_order, inside
+from penstock.state.model import ParkedRange, SiteState, SubqueryState, in_order, inside, normal, restricted
 from penstock.state.runs import Slice, about_bytes, join_neighbours, restrict
 
 Ranges = Sequence[HashRange]

@@ -21,8 +21,7 @@ from penstock.engine.wire.job import WorkLimits
 from penstock.operators.generations import Generational
 from penstock.operators.protocol import Operator, Portion, Stored
 from penstock.state.hash_ranges import HashRange
-from penstock.state.model import ParkedRange, RangeMark, SiteState, restricted
-from penstock.state.overflow import inside, unpark
+from penstock.state.model import ParkedRange, RangeMark, SiteState, inside, restricted, unpark
 from penstock.state.runs import Slice, restrict
 
 PART_ROWS = 65_536  # of the younger generations: each row may owe many results, and the clock is read between parts

@@ -21,8 +21,7 @@ from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, Marks, advance, a
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import EVERYTHING
 from penstock.state.model import SiteState
-from penstock.state.overflow import outside
-from penstock.state.runs import Slice, restrict
+from penstock.state.runs import Slice, outside, restrict
 
 
 @dataclass(frozen=True)

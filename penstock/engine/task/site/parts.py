@@ -21,8 +21,7 @@ from penstock.operators.protocol import Operator
 from penstock.progress.mark import Marks
 from penstock.state.hash_ranges import EVERYTHING, HashRange, hull, remaining
 from penstock.state.model import RangeMark, SiteState, normal, restricted
-from penstock.state.overflow import outside
-from penstock.state.runs import restrict
+from penstock.state.runs import outside, restrict
 
 Tables = Sequence[Sequence[pa.Table]]  # by port
 

@@ -32,9 +32,8 @@ from penstock.operators.generations import Generational
 from penstock.operators.protocol import UNCOUNTED, Gridded, KeepsTimesApart, ProbingOperator
 from penstock.progress.mark import MIN_TIME, Marks, low_water_mark
 from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, coalesced, hull, remaining
-from penstock.state.model import SiteState, least
-from penstock.state.overflow import inside, outside
-from penstock.state.runs import Slice, about, most_slices, restrict
+from penstock.state.model import SiteState, inside, least
+from penstock.state.runs import Slice, about, most_slices, outside, restrict
 from penstock.storage.durable import BackgroundSync
 from penstock.storage.faults import FaultPoint, reach
 from penstock.storage.memory import MEGABYTE, RESIDENT, Budget, budget_for, memory_limit, resident_bytes

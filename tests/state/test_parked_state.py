@@ -7,8 +7,7 @@ from itertools import pairwise
 from random import Random
 
 from penstock.state.hash_ranges import HashRange, common, remaining
-from penstock.state.model import SiteState
-from penstock.state.overflow import inside, park, unpark
+from penstock.state.model import SiteState, inside, park, unpark
 from penstock.state.runs import RunFile, Slice, restrict
 
 SPACE = 64
