@@ -224,7 +224,7 @@ def park(site: SiteState, part: HashRange) -> SiteState:
     """Return the state with a range parked: what was state is its first generation; where that is parked already, what
     came since is its youngest one. Rows of the range that are pending become active when they are worked on. A part of
     the range without slices stays as it is."""
-    known, others = list(inside(site.parked, [part])), list(_others(site.parked, part))
+    known, others = list(parked_inside(site.parked, [part])), list(_others(site.parked, part))
     new = [ParkedRange(one, ()) for one in remaining([part], [parked.range for parked in known])]
     grown = [
         *(_with_generation(parked, site.active) for parked in known),
@@ -234,24 +234,24 @@ def park(site: SiteState, part: HashRange) -> SiteState:
         site,
         slices=outside(site.slices, [part]),
         active=_active_in(site, others),
-        parked=in_order([*others, *(parked for parked in grown if parked.generations)]),
+        parked=parked_in_order([*others, *(parked for parked in grown if parked.generations)]),
     )
 
 
 def unpark(site: SiteState, part: HashRange) -> SiteState:
     """Return the state with all generations of a range as state again, after the results that they owe together were
     produced."""
-    freed = [piece for parked in inside(site.parked, [part]) for piece in parked.slices()]
+    freed = [piece for parked in parked_inside(site.parked, [part]) for piece in parked.slices()]
     others = list(_others(site.parked, part))
     return replace(
         site,
         slices=join_neighbours([*site.slices, *freed, *restrict(site.active, [part])]),
         active=_active_in(site, others),
-        parked=in_order(others),
+        parked=parked_in_order(others),
     )
 
 
-def inside(parked: Iterable[ParkedRange], ranges: Sequence[HashRange]) -> Iterator[ParkedRange]:
+def parked_inside(parked: Iterable[ParkedRange], ranges: Sequence[HashRange]) -> Iterator[ParkedRange]:
     """Yield the parts of parked ranges inside `ranges`, which must not overlap."""
     for one in parked:
         for part in ranges:
@@ -259,7 +259,7 @@ def inside(parked: Iterable[ParkedRange], ranges: Sequence[HashRange]) -> Iterat
                 yield ParkedRange(both, tuple(tuple(restrict(slices, [both])) for slices in one.generations))
 
 
-def in_order(parked: Iterable[ParkedRange]) -> tuple[ParkedRange, ...]:
+def parked_in_order(parked: Iterable[ParkedRange]) -> tuple[ParkedRange, ...]:
     """Return parked ranges in order of hash."""
     return tuple(sorted(parked, key=lambda one: one.range))
 
@@ -267,7 +267,7 @@ def in_order(parked: Iterable[ParkedRange]) -> tuple[ParkedRange, ...]:
 def _others(known: Sequence[ParkedRange], part: HashRange) -> Iterator[ParkedRange]:
     """Yield what is parked outside of a range."""
     for parked in known:
-        yield from inside([parked], remaining([parked.range], [part]))
+        yield from parked_inside([parked], remaining([parked.range], [part]))
 
 
 def _active_in(site: SiteState, parked: Iterable[ParkedRange]) -> tuple[Slice, ...]:

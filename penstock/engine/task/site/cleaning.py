@@ -21,7 +21,7 @@ from penstock.engine.wire.job import WorkLimits
 from penstock.operators.generations import Generational
 from penstock.operators.protocol import Operator, Portion, Stored
 from penstock.state.hash_ranges import HashRange
-from penstock.state.model import ParkedRange, RangeMark, SiteState, inside, restricted, unpark
+from penstock.state.model import ParkedRange, RangeMark, SiteState, parked_inside, restricted, unpark
 from penstock.state.runs import Slice, restrict
 
 PART_ROWS = 65_536  # of the younger generations: each row may owe many results, and the clock is read between parts
@@ -37,7 +37,7 @@ class SiteCleanUp:
 
     def run(self, state: SiteState, wanted: Sequence[HashRange]) -> SiteState:
         """Return the state after the clean-up of what is parked in some sorted ranges, or of a part of that."""
-        for parked in list(inside(state.parked, wanted)):
+        for parked in list(parked_inside(state.parked, wanted)):
             if not isinstance(self._operator, Generational):  # then its generations owe no results
                 state = unpark(state, parked.range)
                 continue
@@ -47,7 +47,7 @@ class SiteCleanUp:
             for part in self._parts(state.marks, with_active):
                 if not self._deadline.allows():
                     return state
-                self._merge(part, *inside([with_active], [part.range]))
+                self._merge(part, *parked_inside([with_active], [part.range]))
                 self._deadline.done += 1
                 state = unpark(state, part.range)
         return state

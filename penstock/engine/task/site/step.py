@@ -32,7 +32,7 @@ from penstock.operators.generations import Generational
 from penstock.operators.protocol import UNCOUNTED, Gridded, KeepsTimesApart, ProbingOperator
 from penstock.progress.mark import MIN_TIME, Marks, low_water_mark
 from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, coalesced, hull, remaining
-from penstock.state.model import SiteState, inside, least
+from penstock.state.model import SiteState, least, parked_inside
 from penstock.state.runs import Slice, about, most_slices, outside, restrict
 from penstock.storage.durable import BackgroundSync
 from penstock.storage.faults import FaultPoint, reach
@@ -61,7 +61,7 @@ class _Step:
         part = f"q{subquery}-s{site}"
         urgent = self._directory.cells_of(site, gathering=True)  # these cannot be gathered while they are parked
         self._to_clean = coalesced([*(job.clean_up[subquery] if job.clean_up else ()), *urgent])
-        owed = [piece for parked in inside(self._state.parked, self._to_clean) for piece in parked.slices()]
+        owed = [piece for parked in parked_inside(self._state.parked, self._to_clean) for piece in parked.slices()]
         access = run_access(job, part, (*self._state.needed_slices(), *owed))
         schemas = RunSchemas(job.program, self._subquery, self._state)
         budget, home = _budget_of(job), hull(self._directory.ranges_of(site))
