@@ -13,9 +13,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from penstock.clock import Clock
-from penstock.engine.task.site.cutting import EstimatedRows, PartLimits, SliceRows, cut
 from penstock.engine.task.site.storing import Storage, of_port
-from penstock.engine.task.site.view import as_stored
+from penstock.engine.task.site.view import EstimatedRows, PartLimits, SliceRows, as_stored, cut
 from penstock.engine.task.site.working import Deadline, Work
 from penstock.engine.wire.job import WorkLimits
 from penstock.operators.generations import Generational

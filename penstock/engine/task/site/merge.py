@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from penstock.engine.task.exchange.branches import together
 from penstock.engine.task.site.compacting import Compaction
-from penstock.engine.task.site.cutting import PartLimits, TableRows, cut
 from penstock.engine.task.site.storing import Storage, of_port
+from penstock.engine.task.site.view import PartLimits, TableRows, cut
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, branch_name, producers_of
 from penstock.operators.arrange import gathered, merged, times_of

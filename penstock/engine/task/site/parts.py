@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from penstock.engine.task.site.cutting import TableRows
 from penstock.engine.task.site.storing import Storage
-from penstock.engine.task.site.view import StateView, state_view
+from penstock.engine.task.site.view import StateView, TableRows, state_view
 from penstock.engine.task.site.working import Work
 from penstock.operators.generations import Generational, beginning
 from penstock.operators.protocol import Operator
