@@ -16,12 +16,11 @@ from penstock.balance.stats import SiteStatistics
 from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches, travelling
 from penstock.engine.task.exchange.steps import run_steps
-from penstock.engine.task.site.cleaning import SiteCleanUp
 from penstock.engine.task.site.compacting import Compaction
 from penstock.engine.task.site.counting import OutputByGroup, SiteBorders
 from penstock.engine.task.site.loads import SiteStatisticsCollector
 from penstock.engine.task.site.merge import Arrived, Held, merge, release, site_marks, state_rows, with_overflow
-from penstock.engine.task.site.parts import SitePart, SiteParts, site_parts
+from penstock.engine.task.site.parts import SiteCleanUp, SitePart, SiteParts, site_parts
 from penstock.engine.task.site.storing import Storage, alive, of_port, run_access
 from penstock.engine.task.site.view import PartLimits
 from penstock.engine.task.site.working import AllMarks, Deadline, Work
