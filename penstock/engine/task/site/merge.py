@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from penstock.engine.task.exchange.branches import together
+from penstock.engine.task.exchange.deliver import together
 from penstock.engine.task.site.compacting import Compaction
 from penstock.engine.task.site.storing import Storage, of_port
 from penstock.engine.task.site.view import PartLimits, TableRows, cut

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from penstock.balance.stats import SiteStatistics
 from penstock.clock import Clock, Stopwatch
-from penstock.engine.task.exchange.branches import Branches, travelling
-from penstock.engine.task.exchange.steps import run_steps
+from penstock.engine.task.exchange.branches import Branches, run_steps
+from penstock.engine.task.exchange.deliver import travelling
 from penstock.engine.task.site.compacting import Compaction
 from penstock.engine.task.site.counting import OutputByGroup, SiteBorders
 from penstock.engine.task.site.loads import SiteStatisticsCollector
