@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.connectors.sinks.files import FilesSink, Record, advance, claim, read_record, sweep
-from penstock.connectors.sinks.sink import SinkConnector, what_is_wrong
+from penstock.connectors.sinks.files import FilesSink
+from penstock.connectors.sinks.sink import Record, SinkConnector, advance, claim, read_record, sweep, what_is_wrong
 from penstock.engine.driver.standing import BAD, LATE, RESULTS, Found, published_upto, rows_of
 from penstock.engine.wire.job import Output
 from penstock.errors import CorruptCheckpointError
