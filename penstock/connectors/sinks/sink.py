@@ -36,7 +36,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from penstock.arrow import Compression, FileFormat
-from penstock.errors import SinkError
+from penstock.errors import PenstockError, SinkError
 from penstock.plan.logical import Connector
 from penstock.state.model import Staged
 from penstock.storage.disk_errors import writing
@@ -51,7 +51,7 @@ from penstock.storage.durable import (
 )
 from penstock.storage.faults import FaultPoint, reach
 from penstock.storage.run_files import write_all
-from penstock.user_code import name_of, raising
+from penstock.user_code import describe_error, name_of
 
 _PIECE = 1 << 20  # bytes read at a time: large enough for full speed
 _SAMPLE = 2048
@@ -304,9 +304,16 @@ class CollectedSink:
 
     def _hand_over(self, epoch: int, rows: pa.Table) -> None:
         """Call the callback; wrap its errors in SinkError."""
-        hint = f"fix it and restart the query: it then gets the {rows.num_rows} rows of epoch {epoch} again"
-        with raising(SinkError, f"the callback `{name_of(self.deliver)}` failed", hint):
+        try:
             self.deliver(epoch, rows)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise SinkError(
+                f"the callback `{name_of(self.deliver)}` failed",
+                detail=describe_error(error),
+                hint=f"fix it and restart the query: it then gets the {rows.num_rows} rows of epoch {epoch} again",
+            ) from error
 
 
 def _read(path: Path) -> pa.Table:
