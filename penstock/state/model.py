@@ -8,19 +8,22 @@ Marks over hash ranges: the progress of each part of a site's hashes. Pure funct
 A work item covers any range of hashes; when it is done, only the marks of that range advance. Neighbouring ranges with
 equal marks are joined even if there is a gap between them: the hashes in the gap belong to other sites, so the marks
 there have no effect. A site without pending work therefore has one range of marks, however scattered its groups are.
+
+Parked state: parking a range makes its slices, of all ports, a generation: a list of slices changes hands, and no row
+is touched. So parked ranges are cut, moved and joined like all other state.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.progress.mark import BEGIN, Mark, Marks, low_water_mark
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, remaining
-from penstock.state.runs import Slice
+from penstock.state.runs import Slice, join_neighbours, outside, restrict
 
 
 @dataclass(frozen=True)
@@ -215,3 +218,64 @@ def least(marks: Sequence[RangeMark], tracks: int) -> Marks:
 def behind(marks: Marks, upto: Marks) -> bool:
     """Return whether `marks` is below `upto` on some track."""
     return any(mark < bound for mark, bound in zip(marks, upto, strict=True))
+
+
+def park(site: SiteState, part: HashRange) -> SiteState:
+    """Return the state with a range parked: what was state is its first generation; where that is parked already, what
+    came since is its youngest one. Rows of the range that are pending become active when they are worked on. A part of
+    the range without slices stays as it is."""
+    known, others = list(parked_inside(site.parked, [part])), list(_others(site.parked, part))
+    new = [ParkedRange(one, ()) for one in remaining([part], [parked.range for parked in known])]
+    grown = [
+        *(_with_generation(parked, site.active) for parked in known),
+        *(_with_generation(parked, site.slices) for parked in new),
+    ]
+    return replace(
+        site,
+        slices=outside(site.slices, [part]),
+        active=_active_in(site, others),
+        parked=parked_in_order([*others, *(parked for parked in grown if parked.generations)]),
+    )
+
+
+def unpark(site: SiteState, part: HashRange) -> SiteState:
+    """Return the state with all generations of a range as state again, after the results that they owe together were
+    produced."""
+    freed = [piece for parked in parked_inside(site.parked, [part]) for piece in parked.slices()]
+    others = list(_others(site.parked, part))
+    return replace(
+        site,
+        slices=join_neighbours([*site.slices, *freed, *restrict(site.active, [part])]),
+        active=_active_in(site, others),
+        parked=parked_in_order(others),
+    )
+
+
+def parked_inside(parked: Iterable[ParkedRange], ranges: Sequence[HashRange]) -> Iterator[ParkedRange]:
+    """Yield the parts of parked ranges inside `ranges`, which must not overlap."""
+    for one in parked:
+        for part in ranges:
+            if (both := one.range.intersect(part)) is not None:
+                yield ParkedRange(both, tuple(tuple(restrict(slices, [both])) for slices in one.generations))
+
+
+def parked_in_order(parked: Iterable[ParkedRange]) -> tuple[ParkedRange, ...]:
+    """Return parked ranges in order of hash."""
+    return tuple(sorted(parked, key=lambda one: one.range))
+
+
+def _others(known: Sequence[ParkedRange], part: HashRange) -> Iterator[ParkedRange]:
+    """Yield what is parked outside of a range."""
+    for parked in known:
+        yield from parked_inside([parked], remaining([parked.range], [part]))
+
+
+def _active_in(site: SiteState, parked: Iterable[ParkedRange]) -> tuple[Slice, ...]:
+    """Return the active slices of some parked ranges."""
+    return tuple(restrict(site.active, [one.range for one in parked]))
+
+
+def _with_generation(parked: ParkedRange, slices: Sequence[Slice]) -> ParkedRange:
+    """Return the range with its part of some slices as the youngest generation, if there are any."""
+    youngest = tuple(restrict(slices, [parked.range]))
+    return replace(parked, generations=(*parked.generations, youngest)) if youngest else parked

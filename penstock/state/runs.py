@@ -1,18 +1,33 @@
-"""Runs and slices as the manifest describes them. `storage.run_files` reads and writes the files.
+"""Runs and slices as the manifest describes them, and the choice of slices to merge. Pure: `storage.run_files` writes
+the files, and the site step rewrites them.
 
 A run is an immutable file of rows sorted by key hash, then by time. A slice is a range of hashes of a run: the unit in
 which state moves between sites.
+
+Compaction: slices that are adjacent in time are merged, up to half of the time span of the live rows, so that expiry
+can still drop whole runs. A run with fewer than half of its rows alive is rewritten. If disorder makes each run as wide
+as the live span, time cannot separate the runs; such wide runs are merged with each other.
+
+Runs have a largest size, so merging large ones gives several, each with a part of the hashes. Every range of hashes is
+therefore looked at alone: what counts is how many slices a lookup in it has to search. Slices of similar density, rows
+per width of hashes, are merged; so every row is rewritten about once each time the state grows by a factor of `FAN`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from penstock.state.hash_ranges import HASH_END, HashRange
+from penstock.state.hash_ranges import HASH_END, HashRange, coalesced, remaining
 
 HASH, TIME = "#hash", "#time"  # the first two columns of every run
+FAN = 4  # merge at least this many runs of similar density
+ALIKE = 2  # a run is of similar density if it has at most this many times that of the densest newer one
+LEAST_DENSITY = 2000  # runs with fewer rows are alike: what they cost does not depend on their rows
+MOST_SLICES = 24  # above this number in a range, merge neighbours of any density
+FINEST = 1024  # parts of the hashes: slices whose borders differ by less are treated alike
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,11 @@ def restrict(slices: Iterable[Slice], ranges: Iterable[HashRange]) -> Iterator[S
             yield Slice(piece.run, HashRange(max(piece.range.low, part.low), min(piece.range.high, part.high)))
 
 
+def outside(slices: Iterable[Slice], ranges: Sequence[HashRange]) -> tuple[Slice, ...]:
+    """Return the parts of slices outside of `ranges`, which must not overlap."""
+    return tuple(Slice(piece.run, part) for piece in slices for part in remaining([piece.range], ranges))
+
+
 def join_neighbours(slices: Iterable[Slice]) -> tuple[Slice, ...]:
     """Return the same rows in the fewest slices: adjacent slices of one run become one."""
     joined: list[Slice] = []
@@ -76,3 +96,160 @@ def about_bytes(slices: Iterable[Slice], sites: int) -> int:
     """Estimate the bytes of slices without reading them. Assumes that each run covers the hashes of one of `sites`
     equal sites."""
     return sum(about(piece, sites) * (piece.run.size // piece.run.rows) for piece in slices)
+
+
+@dataclass(frozen=True)
+class MergeRange:
+    """A range of hashes, and the slices whose rows in it are to be merged."""
+
+    range: HashRange
+    slices: tuple[Slice, ...]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A slice with the time at which its live rows start, and its density: the rows that it would have over all hashes.
+    `broad`: its live rows span more than the limit of a merge."""
+
+    slice: Slice
+    start: int
+    density: int
+    broad: bool
+
+
+def choose(rows_of: Mapping[Slice, int], expired_below: int, window: int, piece_bytes: int) -> list[MergeRange]:
+    """Return what to merge, the ranges with most slices first. No slice is in two merges of one range.
+
+    `rows_of` has the slices of a port and their rows. Rows below `expired_below` are dead. `window` is the length of
+    the operator's window, in the unit of the times. A merge is rewritten as runs of about `piece_bytes` each.
+    """
+    if not rows_of:
+        return []
+    alive_span = max(s.run.max_time for s in rows_of) - expired_below
+    limit, width = max(window, alive_span) // 2, _width(rows_of)
+    pieces = [
+        _piece(s, rows, width, expired_below, limit) for s, rows in rows_of.items() if not _is_full(s, piece_bytes)
+    ]
+    merges = [merge for column in _columns(pieces) for merge in _of_column(column, limit)]
+    chosen = sorted(_joined(merges), key=lambda merge: -len(merge.slices))
+    taken = {s for merge in chosen for s in merge.slices}
+    dead = (s for s in rows_of if s not in taken and mostly_dead(s, expired_below))
+    return [*chosen, *(MergeRange(s.range, (s,)) for s in dead)]
+
+
+def mostly_dead(piece: Slice, expired_below: int) -> bool:
+    """Return whether more than half of the run's rows are expired. Needs no access to the file."""
+    return piece.run.median_time < expired_below
+
+
+def most_slices(slices: Sequence[Slice]) -> int:
+    """Return the largest number of slices that have rows at one hash, as far as their ranges show."""
+    steps = sorted(step for s in slices for step in ((s.range.low, 1), (s.range.high, -1)))
+    most = depth = 0
+    for _, step in steps:
+        depth += step
+        most = max(most, depth)
+    return most
+
+
+def _width(slices: Iterable[Slice]) -> int:
+    """Return the number of hashes in the ranges of all slices."""
+    return sum(part.high - part.low for part in coalesced(s.range for s in slices))
+
+
+def _is_full(piece: Slice, piece_bytes: int) -> bool:
+    """Return whether a slice has one hash only, and so many bytes that merging it would not make fewer runs."""
+    return piece.range.high - piece.range.low == 1 and piece.run.size >= piece_bytes // 2
+
+
+def _piece(piece: Slice, rows: int, width: int, expired_below: int, limit: int) -> _Piece:
+    start = max(piece.run.min_time, expired_below)
+    density = max(LEAST_DENSITY, rows * width // (piece.range.high - piece.range.low))
+    return _Piece(piece, start, density, piece.run.max_time - start > limit)
+
+
+def _columns(pieces: Sequence[_Piece]) -> Iterator[tuple[HashRange, list[_Piece]]]:
+    """Yield the ranges between the borders of the slices, with the slices that cover each. Borders that lie closer
+    together than a small part of all hashes count as one; slices that are not wider than that are looked at without
+    the others."""
+    near = max(1, _width(p.slice for p in pieces) // max(FINEST, 2 * len(pieces)))
+    narrow = [p for p in pieces if p.slice.range.high - p.slice.range.low < near]
+    if narrow:
+        yield from _columns(narrow)
+    yield from _between_borders([p for p in pieces if p.slice.range.high - p.slice.range.low >= near], near)
+
+
+def _between_borders(pieces: Sequence[_Piece], near: int) -> Iterator[tuple[HashRange, list[_Piece]]]:
+    places = _places(pieces, near)
+    begins: dict[int, list[_Piece]] = {}
+    for piece in pieces:
+        begins.setdefault(places[piece.slice.range.low], []).append(piece)
+    covering: list[_Piece] = []
+    for low, high in pairwise(sorted(set(places.values()))):
+        covering = [p for p in covering if places[p.slice.range.high] > low] + begins.get(low, [])
+        if covering:
+            yield HashRange(low, high), covering
+
+
+def _places(pieces: Sequence[_Piece], near: int) -> dict[int, int]:
+    """Return for each border of a slice the border that it counts as: the last end within `near` of it, or else the
+    first begin. So nothing is left of a slice that is merged from begin to end."""
+    ends = {p.slice.range.high for p in pieces}
+    cluster: list[int] = []
+    places: dict[int, int] = {}
+    for border in [*sorted(ends | {p.slice.range.low for p in pieces}), None]:
+        if cluster and (border is None or border - cluster[0] >= near):
+            place = max((one for one in cluster if one in ends), default=cluster[0])
+            places |= dict.fromkeys(cluster, place)
+            cluster = []
+        if border is not None:
+            cluster.append(border)
+    return places
+
+
+def _of_column(column: tuple[HashRange, list[_Piece]], limit: int) -> Iterator[MergeRange]:
+    """Yield the merges of the slices that cover one range."""
+    part, pieces = column
+    if len(pieces) < FAN:
+        return
+    newest_first = sorted(pieces, key=lambda p: (p.broad, p.start, p.slice.run.name), reverse=True)
+    broad, narrow = ([p for p in newest_first if p.broad is kind] for kind in (True, False))
+    chosen = [*_alike(broad, None), *_alike(narrow, limit)]
+    if not chosen and len(pieces) > MOST_SLICES:
+        chosen = [tuple(newest_first[MOST_SLICES // 2 :])]
+    yield from (MergeRange(part, tuple(p.slice for p in reversed(some))) for some in chosen)
+
+
+def _alike(pieces: Sequence[_Piece], limit: int | None) -> Iterator[Sequence[_Piece]]:
+    """Yield sequences of at least FAN neighbours, newest first, of which none is much denser than the newer ones, and
+    that span at most `limit` of time (None: no limit)."""
+    first = 0
+    while first < len(pieces):
+        end, densest = first + 1, pieces[first].density
+        while end < len(pieces) and pieces[end].density <= ALIKE * densest and _spans(pieces[first : end + 1], limit):
+            densest = max(densest, pieces[end].density)
+            end += 1
+        if end - first >= FAN:
+            yield pieces[first:end]
+            first = end
+        else:
+            first += 1
+
+
+def _spans(pieces: Sequence[_Piece], limit: int | None) -> bool:
+    """Return whether the live rows of some slices, newest first, span at most `limit` (None: any time)."""
+    return limit is None or max(p.slice.run.max_time for p in pieces) - pieces[-1].start <= limit
+
+
+def _joined(merges: Sequence[MergeRange]) -> list[MergeRange]:
+    """Join merges of the same slices in neighbouring ranges, which must be sorted."""
+    last: dict[tuple[Slice, ...], MergeRange] = {}
+    done: list[MergeRange] = []
+    for merge in merges:
+        before = last.get(merge.slices)
+        if before is not None and before.range.high == merge.range.low:
+            merge = MergeRange(HashRange(before.range.low, merge.range.high), merge.slices)
+        elif before is not None:
+            done.append(before)
+        last[merge.slices] = merge
+    return [*done, *last.values()]

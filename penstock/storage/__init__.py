@@ -1,1 +1,1 @@
-"""Files on disk: run files of state and their blocks, durable writes, and errors of the disk."""
+"""Files on disk: run files of state and their blocks, the memory that they take, durable writes, errors of the disk."""

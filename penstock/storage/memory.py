@@ -1,17 +1,105 @@
-"""The memory of this process and what it may use: its resident set, and the limit of its machine or control group.
+"""Memory: the budget of a site, the pages of state that stay resident, and what this process uses and may use.
 
-The functions over texts are pure; the texts are those of Linux. Elsewhere nothing is known, which is written as 0.
+Everything that grows with the data is cut to a share of the budget: rows that arrive, rows that an item works on, rows
+that are merged, and pages of state that stay resident. State itself is in files and takes memory only while it is read.
+
+Pages of a mapped file count as resident memory of the process once they are read. When those that were read exceed a
+limit, all of them are given back: they stay in the page cache of the system, from where they return without a copy.
+
+The limit of a machine or control group is read from the texts of Linux. Elsewhere it is not known, written as 0.
 """
 
 from __future__ import annotations
 
+import mmap
 import re
+import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
+from weakref import WeakSet
 
+MEGABYTE = 1 << 20
+USUAL = 2048 * MEGABYTE  # of a site, where the memory of the machine is not known
+PART_OF_MACHINE = 0.5  # for all sites together; the rest is for the driver, Spark, and the page cache
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 _UNIFIED, _OF_MEMORY = "memory.max", "memory.limit_in_bytes"  # the limit of a control group, by version 2 and 1
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The bytes that a site may use, beyond what an idle worker needs. The shares add up to less than all of it, since
+    kernels need working space, about as much as the rows of an item take."""
+
+    total: int
+
+    @property
+    def pages(self) -> int:
+        """Return the bytes of state that may be resident because they were read."""
+        return max(1, self.total // 8)
+
+    @property
+    def arrivals(self) -> int:
+        """Return the bytes of arriving rows that a site works on from memory; more are written to files first."""
+        return max(1, self.total // 8)
+
+    @property
+    def item(self) -> int:
+        """Return the most bytes of the rows of a work item, unless they have one hash."""
+        return max(1, min(256 * MEGABYTE, self.total // 16))
+
+    @property
+    def piece(self) -> int:
+        """Return the bytes of state that are merged at once, into one run."""
+        return max(1, min(64 * MEGABYTE, self.total // 16))
+
+    @property
+    def run(self) -> int:
+        """Return the most bytes of a run, unless it is one row."""
+        return max(1, min(256 * MEGABYTE, self.total // 8))
+
+
+def budget_for(memory: int | None, machine: int, sites: int) -> Budget:
+    """Return the budget of a site: `memory` if it is given, or else the share of one of `sites` sites on a machine with
+    so many bytes (0: not known)."""
+    if memory:
+        return Budget(memory)
+    return Budget(int(machine * PART_OF_MACHINE) // max(1, sites) if machine else USUAL)
+
+
+class ResidentPages:
+    """The pages of mapped runs that this process has read. Invariant: at most about `limit` bytes were read since all
+    pages were last given back. Rows may be used some time after they were read, so the pages of a map are given back
+    twice after its last read."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._maps, self._earlier = WeakSet[mmap.mmap](), WeakSet[mmap.mmap]()  # read since then; read before
+        self._read, self._lock = 0, threading.Lock()
+
+    def read(self, mapped: mmap.mmap, size: int) -> None:
+        """Record that `size` bytes of a map are about to be read; give all pages back if there are too many."""
+        with self._lock:
+            self._read += size
+            if self._read > self.limit:
+                self._read = size
+                self._give_back()
+            self._maps.add(mapped)
+
+    def give_back(self) -> None:
+        """Give all pages back."""
+        with self._lock:
+            self._read = 0
+            self._give_back()
+
+    def _give_back(self) -> None:
+        for mapped in self._maps | self._earlier:  # a page that is read again comes back from the file
+            mapped.madvise(mmap.MADV_DONTNEED)
+        self._maps, self._earlier = WeakSet(), self._maps
+
+
+RESIDENT = ResidentPages(1 << 30)  # one per process, as its memory is
 
 
 def resident_bytes() -> int:

@@ -1,10 +1,15 @@
-"""Runs that a process has open: mapped into memory, verified block by block, and given back to the system.
+"""Runs that a process has open: mapped into memory, and read block by block.
+
+A block of a mapped file may be read once it is known to be present and sound. Only the blocks that hold the wanted rows
+are needed: those of the file's layout, of the hashes, and of the rows of a range in every column. So a run is neither
+fetched nor verified as a whole, and state that is not read takes no memory.
+
+The checksum protects the bytes; checks of the content protect against bytes that never were a run. A file may match the
+checksum in a manifest if both were written by whoever damaged it. Arrow trusts the offsets in a file, so reading one
+with wrong offsets can crash the process.
 
 A map shows whatever is written to its file, and reading a map beyond the end of its file kills the process. So a run is
 opened again, and verified again, if its file has changed.
-
-Pages of a mapped file count as resident memory of the process once they are read. When those that were read exceed a
-limit, all of them are given back: they stay in the page cache of the system, from where they return without a copy.
 """
 
 from __future__ import annotations
@@ -12,55 +17,190 @@ from __future__ import annotations
 import mmap
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from weakref import WeakSet
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from penstock.state.hash_ranges import Hashes, HashRange
-from penstock.state.runs import RunFile, Slice
-from penstock.storage.blocked_run import BlockedRun
+from penstock.state.hash_ranges import Hashes, HashRange, coalesced
+from penstock.state.runs import HASH, TIME, RunFile, Slice
 from penstock.storage.durable import open_plain, reason
-from penstock.storage.run_files import corrupt
+from penstock.storage.memory import RESIDENT
+from penstock.storage.run_files import Blocks, Span, corrupt, is_flat, offsets_fit, spans_at_once, spans_by_offsets
 
 _MOST_WRITTEN = 10_000
+HASHES_AT_ONCE = 1 << 15  # hashes that are compared at once: they and the result stay in the cache of the core
+_FIRST_COLUMNS = pa.schema([(HASH, pa.uint64()), (TIME, pa.int64())])
 
 Signature = tuple[int, ...]  # of a file: changes when the file is replaced, written to or truncated
 
 
-class ResidentPages:
-    """The pages of mapped runs that this process has read. Invariant: at most about `limit` bytes were read since all
-    pages were last given back. Rows may be used some time after they were read, so the pages of a map are given back
-    twice after its last read."""
+class BlockedRun:
+    """The rows of a run in a mapped file, of which only the blocks marked in `have` may be read.
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self._maps, self._earlier = WeakSet[mmap.mmap](), WeakSet[mmap.mmap]()  # read since then; read before
-        self._read, self._lock = 0, threading.Lock()
+    Invariant: the rows of the ranges in `_here` are in marked blocks, and are valid. A marked block stays marked. Two
+    threads may use a run at the same time: `_here` is never changed in place. `trusted`: the content need not be
+    validated, because this process wrote it.
+    """
 
-    def read(self, mapped: mmap.mmap, size: int) -> None:
-        """Record that `size` bytes of a map are about to be read; give all pages back if there are too many."""
-        with self._lock:
-            self._read += size
-            if self._read > self.limit:
-                self._read = size
-                self._give_back()
-            self._maps.add(mapped)
+    def __init__(self, path: Path, run: RunFile, content: pa.Buffer, trusted: bool = False) -> None:
+        self._path, self._run, self._content, self._trusted = path, run, content, trusted
+        self.blocks = Blocks.of(run)
+        self.have = bytearray(len(self.blocks))
+        self._table: pa.Table | None = None
+        self._hashes: Hashes | None = None
+        self._opening = threading.Lock()
+        self._whole = False  # the run is usable only as a whole
+        self._here: tuple[HashRange, ...] = ()
 
-    def give_back(self) -> None:
-        """Give all pages back."""
-        with self._lock:
-            self._read = 0
-            self._give_back()
+    def matches(self, block: int) -> bool:
+        """Return whether the mapped bytes of a block match its checksum."""
+        first, end = self.blocks.span(block)
+        return self.blocks.matches(block, memoryview(self._content)[first:end])
 
-    def _give_back(self) -> None:
-        for mapped in self._maps | self._earlier:  # a page that is read again comes back from the file
-            mapped.madvise(mmap.MADV_DONTNEED)
-        self._maps, self._earlier = WeakSet(), self._maps
+    # -- what is wanting -------------------------------------------------------------------------------------------
+
+    def wanting_hashes(self) -> list[int]:
+        """Return the blocks needed next to read the hashes; empty if they can be read."""
+        return [] if self._hashes is not None else self._first_absent(self._stages_of_hashes())
+
+    def wanting(self, part: HashRange) -> list[int]:
+        """Return the blocks needed next to read the rows of a range; empty if they can be read."""
+        if any(known.low <= part.low and part.high <= known.high for known in self._here):
+            return []
+        if absent := self._first_absent(self._stages(part)):
+            return absent
+        self._here = tuple(coalesced([*self._here, part]))
+        return []
+
+    def wanting_bounds(self, part: HashRange) -> list[int]:
+        """Return the blocks needed next to tell the bytes of the rows of a range; empty if they are known."""
+        return self.wanting_hashes() or self._first_absent(self._stages_of_bounds(part))
+
+    def _first_absent(self, stages: Iterator[list[int]]) -> list[int]:
+        for stage in stages:
+            if absent := [block for block in stage if not self.have[block]]:
+                return absent
+        return []
+
+    def _stages_of_hashes(self) -> Iterator[list[int]]:
+        """Yield the needed blocks, stage by stage: a stage can be determined only when the blocks of the stages before
+        it are present."""
+        yield sorted({0, len(self.blocks) - 1})
+        self._open()
+        if self._whole:
+            yield list(range(len(self.blocks)))
+            self._open()
+        yield self._covering(spans_at_once(self._rows.select([HASH]), slice(0, self._run.rows)))
+        hashes = self._rows.column(HASH).to_numpy()
+        if not self._trusted and not is_sorted(hashes):
+            raise corrupt(self._path, "its rows are not in order of their hashes")
+        self._hashes = hashes
+
+    def _stages(self, part: HashRange) -> Iterator[list[int]]:
+        yield from self._stages_of_hashes() if self._hashes is None else ()
+        rows = part.rows(self.hashes)
+        if not self._whole:
+            yield self._covering(spans_at_once(self._rows, rows))
+            if not offsets_fit(self._rows, rows):
+                raise corrupt(self._path, "offsets in it are not valid")
+            yield self._covering(spans_by_offsets(self._rows, rows))
+        if not self._trusted and (why := wrong_rows(self._run, self._rows[rows])) is not None:
+            raise corrupt(self._path, why)
+
+    def _stages_of_bounds(self, part: HashRange) -> Iterator[list[int]]:
+        rows = part.rows(self.hashes)
+        if not self._whole and rows.start < rows.stop:
+            for row in (rows.start, rows.stop - 1):
+                yield self._covering(spans_at_once(self._rows, slice(row, row + 1)))
+
+    def _covering(self, spans: Iterator[Span]) -> list[int]:
+        """Return the blocks that contain these addresses."""
+        base = self._content.address
+        return self.blocks.covering((first - base, end - base) for first, end in spans)
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    @property
+    def hashes(self) -> Hashes:
+        """Return the hashes of all rows; nothing of them may be wanting."""
+        assert self._hashes is not None, "no block of the hashes is wanting"
+        return self._hashes
+
+    def rows(self, part: HashRange) -> pa.Table:
+        """Return the rows of a range without copying; nothing of them may be wanting."""
+        return self._rows[part.rows(self.hashes)]
+
+    def size(self, part: HashRange) -> int:
+        """Return the bytes of the rows of a range; nothing of their bounds may be wanting."""
+        return int(self._rows[part.rows(self.hashes)].nbytes)
+
+    @property
+    def _rows(self) -> pa.Table:
+        assert self._table is not None, "the layout has been read"
+        return self._table
+
+    def _open(self) -> None:
+        """Read the layout of the columns from the first and the last block. If that fails, the whole file is needed.
+        Two threads may call this at the same time."""
+        with self._opening:
+            if self._table is None:
+                complete, table = all(self.have), self._opened()
+                why = "it is not an Arrow file" if table is None else self._wrong(table)
+                if complete and why is not None:
+                    raise corrupt(self._path, why)
+                self._whole = table is None or why is not None or not is_flat(table)
+                self._table = table if complete or not self._whole else None
+
+    def _wrong(self, table: pa.Table) -> str | None:
+        """Return why a table cannot be the rows of the run; None if it can."""
+        if table.num_rows != self._run.rows:
+            return f"it has {table.num_rows} rows, but the manifest says {self._run.rows}"
+        return wrong_form(table)
+
+    def _opened(self) -> pa.Table | None:
+        """Return the table of the mapped file; None if it cannot be read as Arrow."""
+        try:
+            return pa.ipc.open_file(self._content).read_all()
+        except (OSError, pa.ArrowInvalid):
+            return None
 
 
-RESIDENT = ResidentPages(1 << 30)  # one per process, as its memory is
+def wrong_rows(run: RunFile, rows: pa.Table) -> str | None:
+    """Return why a table cannot be some of the rows of a run; None if it can."""
+    try:
+        rows.validate(full=True)
+    except pa.ArrowInvalid as error:
+        return str(error)
+    times = pc.min_max(rows.column(TIME))
+    found = times["min"].as_py(), times["max"].as_py()
+    if rows.num_rows and not run.min_time <= found[0] <= found[1] <= run.max_time:
+        return f"its times are from {found[0]} to {found[1]}, but the manifest says {run.min_time} to {run.max_time}"
+    return None
+
+
+def wrong_form(rows: pa.Table) -> str | None:
+    """Return what is wrong with the columns that every run begins with; None if they are right."""
+    if [*rows.schema][:2] != [*_FIRST_COLUMNS]:
+        return f"it does not begin with the columns {HASH} and {TIME}"
+    first = [rows.column(place) for place in range(2)]
+    if any(column.num_chunks != 1 or column.null_count for column in first):
+        return "its hashes and times are not each in one chunk without nulls"
+    try:
+        for column in first:
+            column.validate()
+    except pa.ArrowInvalid as error:
+        return str(error)
+    return None
+
+
+def is_sorted(hashes: Hashes) -> bool:
+    """Return whether hashes are in ascending order."""
+    lower, upper = hashes[:-1], hashes[1:]
+    blocks = (slice(at, at + HASHES_AT_ONCE) for at in range(0, len(lower), HASHES_AT_ONCE))
+    return all(bool(np.all(lower[block] <= upper[block])) for block in blocks)
 
 
 class MappedRun:

@@ -9,8 +9,17 @@ import pytest
 import xxhash
 
 import penstock as ps
-from penstock.connectors.sinks.files import COMPRESSIONS, FilesSink, Record, advance, claim, read_record
-from penstock.connectors.sinks.sink import CollectedSink, MemoryResults, RowWriter, what_is_wrong
+from penstock.connectors.sinks.files import COMPRESSIONS, FilesSink
+from penstock.connectors.sinks.sink import (
+    CollectedSink,
+    MemoryResults,
+    Record,
+    RowWriter,
+    advance,
+    claim,
+    read_record,
+    what_is_wrong,
+)
 from penstock.connectors.sinks.terminal import rows_as_table
 from penstock.errors import ConfigError, SinkError
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.task.site.cutting import PartLimits, TableRows, cut, shortest_prefix
+from penstock.engine.task.site.view import PartLimits, TableRows, cut, shortest_prefix
 from penstock.state.hash_ranges import EVERYTHING, HashRange
 from penstock.state.runs import HASH, TIME
 

@@ -7,8 +7,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from penstock.engine.task.exchange.branches import together, travelling
-from penstock.engine.task.exchange.deliver import are_scattered, blobs_for_sites
+from penstock.engine.task.exchange.deliver import are_scattered, blobs_for_sites, together, travelling
 from penstock.engine.wire.blob import Header
 from penstock.operators.arrange import hashes_of
 from penstock.operators.band_join.join import BandJoin

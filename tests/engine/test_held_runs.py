@@ -12,7 +12,7 @@ from epoch_bench import Bench
 from small_streams import stream
 
 from penstock.api.streams import Stream
-from penstock.engine.task.site.access import OPEN_RUNS
+from penstock.engine.task.site.storing import OPEN_RUNS
 from penstock.errors import CorruptCheckpointError
 from penstock.state.model import Manifest
 from tests.support.damage.forgeries import OF_RUNS

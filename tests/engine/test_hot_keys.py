@@ -13,8 +13,8 @@ import penstock as ps
 from penstock.balance.decisions import Gather, Scale, Spread
 from penstock.engine.driver.executor import Executor, InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
-from penstock.engine.task.site.access import OPEN_RUNS
 from penstock.engine.task.site.step import MOST_PENDING
+from penstock.engine.task.site.storing import OPEN_RUNS
 from penstock.errors import StorageError
 from penstock.events import ChangeRefused, DirectoryChanged
 from penstock.operators.arrange import hashes_of

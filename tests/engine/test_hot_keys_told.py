@@ -14,7 +14,7 @@ import penstock as ps
 from penstock.balance.decisions import Gather, Spread
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
-from penstock.engine.task.site.access import OPEN_RUNS
+from penstock.engine.task.site.storing import OPEN_RUNS
 from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import may_cut
 from penstock.state.directory import Directory

@@ -22,7 +22,7 @@ from penstock.events import EpochCommitted, Event
 from penstock.plan.compile.subqueries import compile_query
 from penstock.plan.options import CompileOptions
 from penstock.settings import Settings
-from penstock.state.budget import Budget
+from penstock.storage.memory import Budget
 from penstock.testing.rows import assert_same_rows
 
 EMPTY_FILE = 2_000  # bytes of a run without rows, at most

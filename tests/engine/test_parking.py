@@ -16,7 +16,7 @@ from penstock.balance.decisions import CleanUp, Move, Park, Scale, SplitGroup
 from penstock.connectors.source import Offer
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
-from penstock.engine.task.site.access import InPlace
+from penstock.engine.task.site.storing import InPlace
 from penstock.events import DirectoryChanged, EpochCommitted
 from penstock.state.directory import Group
 from penstock.state.model import SiteState

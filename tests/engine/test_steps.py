@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.engine.task.exchange import steps as steps_module
-from penstock.engine.task.exchange.steps import run_branches, run_steps
+from penstock.engine.task.exchange import branches as branches_module
+from penstock.engine.task.exchange.branches import run_branches, run_steps
 from penstock.errors import EvaluationError, QueryError
 from penstock.expr.tree import Call, Cast, Column, Literal, Named
 from penstock.operators.window.windows import Window
@@ -224,8 +224,8 @@ def test_different_functions_of_one_name_are_not_mixed_up() -> None:
 
 def test_a_division_is_made_once_for_all_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[object] = []
-    outputs_of = steps_module.outputs_of
-    monkeypatch.setattr(steps_module, "outputs_of", lambda rows, p: tried.append(p) or outputs_of(rows, p))
+    outputs_of = branches_module.outputs_of
+    monkeypatch.setattr(branches_module, "outputs_of", lambda rows, p: tried.append(p) or outputs_of(rows, p))
     predicates = (less("v", 20), less("v", 35))
     branches = [branch(SplitStep(predicates, output)) for output in (2, 0, 1, 0)]
     assert [times(rows) for rows in run_branches(ROWS, branches)] == [[2, 4], [1, 5], [3], [1, 5]]

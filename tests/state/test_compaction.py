@@ -6,9 +6,8 @@ from random import Random
 
 import pytest
 
-from penstock.state.compaction import FAN, MOST_SLICES, MergeRange, choose, most_slices
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, point, remaining
-from penstock.state.runs import RunFile, Slice
+from penstock.state.runs import FAN, MOST_SLICES, MergeRange, RunFile, Slice, choose, most_slices
 
 WINDOW = 60
 PIECE_BYTES = 64 << 20

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.engine.task.site.access import cache_root
+from penstock.engine.task.site.storing import cache_root
 from penstock.errors import CorruptCheckpointError, PenstockError
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
 from penstock.state.runs import HASH, TIME, RunFile, Slice

@@ -13,10 +13,10 @@ import xxhash
 from penstock.errors import CorruptCheckpointError
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange
 from penstock.state.runs import HASH, TIME, RunFile, Slice
-from penstock.storage import blocked_run, open_runs
+from penstock.storage import open_runs
 from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
-from penstock.storage.open_runs import OpenRuns
-from penstock.storage.run_content import BLOCK, is_sorted
+from penstock.storage.memory import RESIDENT
+from penstock.storage.open_runs import HASHES_AT_ONCE, OpenRuns, is_sorted
 from penstock.storage.run_files import write_run
 
 
@@ -156,7 +156,7 @@ def test_what_this_process_has_written_is_looked_at_only_if_it_is_something_else
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = []
-    monkeypatch.setattr(blocked_run, "wrong_rows", lambda run, rows: looked.append(run.checksum))
+    monkeypatch.setattr(open_runs, "wrong_rows", lambda run, rows: looked.append(run.checksum))
     cache, run = OpenRuns(), write_run(tmp_path, "run", _rows())
     cache.wrote(tmp_path, run)
     cache.read(tmp_path, Slice(run, EVERYTHING))
@@ -170,7 +170,7 @@ def test_what_this_process_has_written_is_looked_at_only_if_it_is_something_else
 def test_what_was_written_is_not_remembered_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_runs, "_MOST_WRITTEN", 2)
     looked = []
-    monkeypatch.setattr(blocked_run, "wrong_rows", lambda run, rows: looked.append(run.name))
+    monkeypatch.setattr(open_runs, "wrong_rows", lambda run, rows: looked.append(run.name))
     cache, runs = OpenRuns(), [write_run(tmp_path, name, _rows()) for name in ("a", "b", "c")]
     for run in runs:
         cache.wrote(tmp_path, run)
@@ -205,9 +205,11 @@ def test_a_run_that_is_damaged_while_it_is_open_is_seen(length: int | None, tmp_
         cache.read(tmp_path, piece)
 
 
-@pytest.mark.parametrize("place", [1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 6])
+@pytest.mark.parametrize(
+    "place", [1, HASHES_AT_ONCE - 1, HASHES_AT_ONCE, HASHES_AT_ONCE + 1, 2 * HASHES_AT_ONCE, 2 * HASHES_AT_ONCE + 6]
+)
 def test_a_hash_out_of_order_is_seen_wherever_it_is(place: int) -> None:
-    hashes = np.arange(2 * BLOCK + 7, dtype=np.uint64)
+    hashes = np.arange(2 * HASHES_AT_ONCE + 7, dtype=np.uint64)
     assert is_sorted(hashes)
     hashes[place] = hashes[place - 1]
     assert is_sorted(hashes), "equal hashes are in order"
@@ -254,17 +256,17 @@ def test_pages_that_were_read_are_given_back(tmp_path: Path) -> None:
     read = cache.read(tmp_path, Slice(run, EVERYTHING))
     assert read.equals(rows)
     assert _resident_of(tmp_path / "run") > run.size // 2
-    open_runs.RESIDENT.give_back()
+    RESIDENT.give_back()
     assert _resident_of(tmp_path / "run") < run.size // 10
     assert read.equals(rows)  # rows that are used after their pages were given back
-    open_runs.RESIDENT.give_back()
+    RESIDENT.give_back()
     assert _resident_of(tmp_path / "run") < run.size // 10
 
 
 def test_pages_are_given_back_beyond_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, most = _rows(1_000_000), 0
     run, cache = write_run(tmp_path, "run", rows), OpenRuns()
-    monkeypatch.setattr(open_runs.RESIDENT, "limit", run.size // 8)
+    monkeypatch.setattr(RESIDENT, "limit", run.size // 8)
     parts = [HashRange(n * (HASH_END // 32), (n + 1) * (HASH_END // 32)) for n in range(32)]
     for part in parts:
         cache.read(tmp_path, Slice(run, part)).column("v").to_pylist()

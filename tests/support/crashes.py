@@ -26,7 +26,7 @@ from penstock.checkpoint import manifest as manifests
 from penstock.checkpoint.store import KEPT_MANIFESTS
 from penstock.connectors.source import BAD_ROWS_SCHEMA
 from penstock.engine.driver.outputs import late_outputs
-from penstock.engine.task.site.access import HOSTS, OPEN_RUNS
+from penstock.engine.task.site.storing import HOSTS, OPEN_RUNS
 from penstock.errors import StorageError
 from penstock.operators.arrange import hashes_of
 from penstock.plan.logical import Source

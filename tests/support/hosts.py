@@ -10,7 +10,7 @@ from random import Random
 
 from penstock.clock import SYSTEM_CLOCK
 from penstock.engine.task.level import partition_of, run_level, run_route
-from penstock.engine.task.site.access import HOSTS, HostRuns
+from penstock.engine.task.site.storing import HOSTS, HostRuns
 from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
 from penstock.errors import PenstockError

@@ -1,4 +1,4 @@
-"""The protocol of sinks, and the writer of staged files.
+"""The protocol of sinks, the writer of staged files, and the record of what is published.
 
 A task writes rows into one staged file; the manifest names it; after the commit the driver publishes it. Publishing is
 repeated after a crash, so it must be idempotent, or the sink must document that it is at-least-once.
@@ -6,6 +6,12 @@ repeated after a crash, so it must be idempotent, or the sink must document that
 Staged files whose size and checksum are computed while writing and compared before publishing.
 
 The checksum covers the bytes passed to the file system, not those read back, so any later damage is detected.
+
+The record of an output: the query that publishes there, and the newest epoch that it has published. It is one small
+file in the staging folder. Its content, the id of the query, never changes; its name contains the epoch. So advancing
+to the next epoch is a rename, which is atomic and writes no data. The rename becomes durable with the next staged
+files, in the commit of the following epoch. After a power failure before that, the record is one epoch behind, and the
+published files themselves show which of them are published.
 
 Sinks that pass rows to the driver's process: in memory, to a Python callback, or to the terminal.
 
@@ -17,6 +23,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,18 +36,27 @@ import pyarrow.parquet as pq
 import xxhash
 
 from penstock.arrow import Compression, FileFormat
-from penstock.errors import SinkError
+from penstock.errors import PenstockError, SinkError
 from penstock.plan.logical import Connector
 from penstock.state.model import Staged
 from penstock.storage.disk_errors import writing
-from penstock.storage.durable import Sync, make_private_folder, open_plain, reason, sync_file
+from penstock.storage.durable import (
+    Sync,
+    create_exclusive,
+    make_private_folder,
+    open_plain,
+    read_plain,
+    reason,
+    sync_file,
+)
+from penstock.storage.faults import FaultPoint, reach
 from penstock.storage.run_files import write_all
-from penstock.user_code import name_of, raising
+from penstock.user_code import describe_error, name_of
 
 _PIECE = 1 << 20  # bytes read at a time: large enough for full speed
-
-
 _SAMPLE = 2048
+_NAME = re.compile(r"published-(\d{12})")
+_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 class HashedFile(io.RawIOBase):
@@ -189,6 +205,67 @@ def _repeating(rows: pa.Table) -> list[str]:
     return [name for name in kinds if 2 * pc.count_distinct(sample.column(name)).as_py() <= sample.num_rows]
 
 
+@dataclass(frozen=True)
+class Record:
+    """The query and epoch of a record. Invariant: all rows of the query up to `epoch` are published, here or in an
+    earlier place."""
+
+    query_id: str
+    epoch: int
+
+
+def read_record(staging: Path) -> Record | None:
+    """Return the record of a staging folder; None if there is none."""
+    epochs = _epochs(staging)
+    if not epochs:
+        return None
+    path = _path(staging, max(epochs))
+    try:
+        text = read_plain(path, 64).decode("ascii", errors="replace")
+    except OSError as error:
+        raise _damaged(path, reason(error)) from error
+    if not _ID.fullmatch(text):
+        raise _damaged(path, "it should hold the id of a query, and nothing else")
+    return Record(text, max(epochs))
+
+
+def claim(staging: Path, record: Record) -> bool:
+    """Write the first record of a folder, atomically; return False if another process wrote one first."""
+    return create_exclusive(
+        _path(staging, record.epoch), record.query_id.encode(), FaultPoint.CLAIM_STAGED, FaultPoint.CLAIM_LINKED
+    )
+
+
+def advance(staging: Path, before: int, epoch: int) -> None:
+    """Record that an epoch is published."""
+    if before != epoch:
+        os.rename(_path(staging, before), _path(staging, epoch))
+    reach(FaultPoint.RECORDED)
+
+
+def sweep(staging: Path) -> None:
+    """Remove the leftovers of interrupted claims."""
+    for leftover in staging.glob(".published-*"):
+        leftover.unlink(missing_ok=True)
+
+
+def _epochs(staging: Path) -> list[int]:
+    names = os.listdir(staging) if staging.is_dir() else []
+    return [int(match[1]) for name in names if (match := _NAME.fullmatch(name))]
+
+
+def _path(staging: Path, epoch: int) -> Path:
+    return staging / f"published-{epoch:012d}"
+
+
+def _damaged(path: Path, detail: str) -> SinkError:
+    return SinkError(
+        f"the record {path.name} of published epochs cannot be used",
+        detail=f"{path}: {detail}",
+        hint="restore the file from a backup; its content is the `query_id` of the newest manifest",
+    )
+
+
 Deliver = Callable[[int, pa.Table], None]
 
 
@@ -227,9 +304,16 @@ class CollectedSink:
 
     def _hand_over(self, epoch: int, rows: pa.Table) -> None:
         """Call the callback; wrap its errors in SinkError."""
-        hint = f"fix it and restart the query: it then gets the {rows.num_rows} rows of epoch {epoch} again"
-        with raising(SinkError, f"the callback `{name_of(self.deliver)}` failed", hint):
+        try:
             self.deliver(epoch, rows)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise SinkError(
+                f"the callback `{name_of(self.deliver)}` failed",
+                detail=describe_error(error),
+                hint=f"fix it and restart the query: it then gets the {rows.num_rows} rows of epoch {epoch} again",
+            ) from error
 
 
 def _read(path: Path) -> pa.Table:

@@ -18,10 +18,9 @@ from penstock.plan.logical import Source
 from penstock.progress.idle import active_after, begun, floors, lull_mark
 from penstock.progress.mark import FINISHED, Mark, Slack
 from penstock.settings import Settings
-from penstock.state.budget import budget_for
 from penstock.state.directory import Directory
 from penstock.state.model import SourceState
-from penstock.storage.memory import memory_limit
+from penstock.storage.memory import budget_for, memory_limit
 
 _ASKED_AT_MOST = 3  # times in an epoch, if a source offers more bytes than fit into memory
 

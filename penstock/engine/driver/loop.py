@@ -40,11 +40,10 @@ from penstock.errors import AttemptFailed, LostWorker, PenstockError
 from penstock.events import EpochDropped, Event, RunFinished, WorkerDied
 from penstock.operators.protocol import ProbingOperator
 from penstock.progress.mark import Mark
-from penstock.state.budget import budget_for
 from penstock.state.directory import Directory
 from penstock.state.model import Manifest, SourceState
 from penstock.storage.faults import FaultPoint, reach
-from penstock.storage.memory import memory_limit
+from penstock.storage.memory import budget_for, memory_limit
 
 
 class Outcome(Enum):

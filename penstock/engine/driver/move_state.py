@@ -10,8 +10,15 @@ from penstock.progress.mark import Mark, low_water_mark
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, common, joined, point, remaining
 from penstock.state.hot_keys import Cells, too_wide
-from penstock.state.model import ParkedRange, SiteState, SubqueryState, normal, restricted
-from penstock.state.overflow import in_order, inside
+from penstock.state.model import (
+    ParkedRange,
+    SiteState,
+    SubqueryState,
+    normal,
+    parked_in_order,
+    parked_inside,
+    restricted,
+)
 from penstock.state.runs import Slice, about_bytes, join_neighbours, restrict
 
 Ranges = Sequence[HashRange]
@@ -50,7 +57,7 @@ class Share:
 
     def parked(self) -> Iterator[ParkedRange]:
         """Yield the parked state of the share."""
-        for parked in inside(self.site.parked, self.ranges):
+        for parked in parked_inside(self.site.parked, self.ranges):
             generations = (tuple(filter(self._gets, slices)) for slices in parked.generations)
             yield replace(parked, generations=tuple(generations))
 
@@ -169,6 +176,6 @@ def _state_of(shares: Sequence[Share], released: Mark, turn: int) -> SiteState:
         held=join_neighbours(piece for share in shares for piece in share.of(share.site.held)),
         released=released,
         turn=turn,
-        parked=in_order(parked for share in shares for parked in share.parked()),
+        parked=parked_in_order(parked for share in shares for parked in share.parked()),
         active=join_neighbours(piece for share in shares for piece in share.of(share.site.active)),
     )

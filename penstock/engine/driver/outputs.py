@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.connectors.sinks.files import FilesSink, Record, advance, claim, read_record, sweep
-from penstock.connectors.sinks.sink import SinkConnector, what_is_wrong
+from penstock.connectors.sinks.files import FilesSink
+from penstock.connectors.sinks.sink import Record, SinkConnector, advance, claim, read_record, sweep, what_is_wrong
 from penstock.engine.driver.standing import BAD, LATE, RESULTS, Found, published_upto, rows_of
 from penstock.engine.wire.job import Output
 from penstock.errors import CorruptCheckpointError
@@ -53,7 +53,10 @@ class Outputs:
 
     def staging(self) -> dict[str, Path]:
         """Return the staging folder of each output."""
-        return {output: sink.staging(self._root, output) for output, sink in self._sinks.items()}
+        return {output: self._staging(output) for output in self._sinks}
+
+    def _staging(self, output: str) -> Path:
+        return self._sinks[output].staging(self._root, output)
 
     def places(self) -> dict[str, Output]:
         """Return where and in which format tasks stage the rows of each output."""
@@ -77,7 +80,7 @@ class Outputs:
     def to_sync(self, before: Manifest, after: Manifest) -> set[Path]:
         """Return the staging folders whose directory entries an epoch relies on: those of its own files, and those
         whose records were renamed when the epoch before was published."""
-        return {self.staging()[file.output] for file in (*before.staged, *after.staged)}
+        return {self._staging(file.output) for file in (*before.staged, *after.staged)}
 
     def check(self) -> None:
         """Check all sinks before a new checkpoint is created: a refusal must leave no trace of it."""
@@ -102,13 +105,13 @@ class Outputs:
         for output, files in waiting.items():
             if self._upto[output] < manifest.last_with_rows(output):
                 self._sinks[output].publish(self._root, output, manifest.epoch, files)
-                advance(self.staging()[output], self._upto[output], manifest.epoch)
+                advance(self._staging(output), self._upto[output], manifest.epoch)
                 self._upto[output] = manifest.epoch
         reach(FaultPoint.PUBLISHED)
 
     def _found(self, output: str, manifest: Manifest) -> Found:
         """Return the records and the newest visible epoch of an output."""
-        now, before = self.staging()[output], Path(manifest.folders.get(output, ""))
+        now, before = self._staging(output), Path(manifest.folders.get(output, ""))
         there = read_record(before) if os.path.realpath(before) != os.path.realpath(now) else None
         mine = there if there is not None and there.query_id == manifest.query_id else None
         seen = self._sinks[output].newest(self._root, output)
@@ -116,7 +119,7 @@ class Outputs:
 
     def _claim(self, output: str, query_id: str) -> None:
         """Write the record of the query into the staging folder if it has none or an older one."""
-        staging, upto = self.staging()[output], self._upto[output]
+        staging, upto = self._staging(output), self._upto[output]
         sweep(staging)
         found = read_record(staging)
         if found is not None:
@@ -135,7 +138,7 @@ class Outputs:
     def _is_whole(self, output: str, epoch: int, file: Staged) -> bool:
         """Return whether a staged file is complete and still to be published; raise an error if it is damaged or
         missing."""
-        path = self.staging()[output] / file.name
+        path = self._staging(output) / file.name
         if not os.path.lexists(path):
             if self._sinks[output].is_published(self._root, output, file) or self._accept_missing:
                 return False

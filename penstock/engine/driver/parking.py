@@ -19,8 +19,7 @@ from penstock.progress.mark import MAX_TIME, Marks
 from penstock.settings import Overflow
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, coalesced, common
-from penstock.state.model import Manifest, SubqueryState, restricted
-from penstock.state.overflow import park
+from penstock.state.model import Manifest, SubqueryState, park, restricted
 
 Ranges = tuple[HashRange, ...]
 UNBOUNDED = 1 << 61  # a lifetime of rows as long as this has no end

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.connectors.sinks.files import Record
+from penstock.connectors.sinks.sink import Record
 from penstock.errors import CheckpointError, CorruptCheckpointError
 from penstock.state.model import Manifest
 

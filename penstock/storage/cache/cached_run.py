@@ -15,9 +15,9 @@ import pyarrow as pa
 from penstock.errors import CorruptCheckpointError
 from penstock.state.hash_ranges import Hashes, HashRange
 from penstock.state.runs import RunFile
-from penstock.storage.blocked_run import BlockedRun
 from penstock.storage.durable import open_plain, read_plain
-from penstock.storage.open_runs import RESIDENT, MappedRun
+from penstock.storage.memory import RESIDENT
+from penstock.storage.open_runs import BlockedRun, MappedRun
 from penstock.storage.run_files import corrupt, write_all
 
 SOME, HAVE = ".some", ".have"  # the present blocks, each at its offset; and one byte per block: is it present

@@ -1,6 +1,8 @@
 """Delivery: rows leave a task either to the sites of a subquery, cut by its directory, or to the staged files of the
 sink.
 
+Rows for a subquery are sent as pre-aggregated state rows, or unchanged if the site has to order or number them first.
+
 Late rows of a split go to an output of their own: each row once, with all columns of its source and the targets it was
 late for.
 """
@@ -21,8 +23,8 @@ from penstock.connectors.sinks.sink import RowWriter
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, Message, RouteTask, ToSite, route_producer
 from penstock.kernels.arrays import Times
-from penstock.operators.arrange import hashes_of
-from penstock.operators.protocol import Copying, Operator
+from penstock.operators.arrange import hashes_of, merged
+from penstock.operators.protocol import Copying, Operator, Orderable
 from penstock.plan.program import PLACE, Input, Subquery
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, Places, SiteOrder, point
@@ -35,6 +37,22 @@ from penstock.types import as_array, row_numbers, time_array
 _SINK_FIRST = -1  # stands for the sink while targets are sorted
 FEW_RANGES = 4  # per site, on average: more slices than this cost more than a copy of the rows
 OfCells = Sequence[tuple[int, slice]]  # (site of the cell, slice of the rows that it is sent)
+
+
+def travelling(subquery: Subquery, port: int, rows: pa.Table, order: SiteOrder | None) -> pa.Table:
+    """Return rows in the form in which they are sent to a port of a subquery."""
+    operator = subquery.operator
+    if order is not None and isinstance(operator, Orderable):
+        return operator.prepare_by(order.words, port, rows)
+    return operator.arrange(port, rows) if subquery.takes_rows else operator.prepare(port, rows)
+
+
+def together(subquery: Subquery, port: int, tables: Sequence[pa.Table], order: SiteOrder | None = None) -> pa.Table:
+    """Combine tables in the form in which they are sent into one table of that form."""
+    operator = subquery.operator
+    if order is not None and isinstance(operator, Orderable):
+        return operator.combine_by(order.words, port, tables)
+    return merged(tables, tables[0].schema) if subquery.takes_rows else operator.combine(port, tables)
 
 
 def are_scattered(directory: Directory) -> bool:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.engine.task.site.cutting import PartLimits, SliceRows, cut
 from penstock.engine.task.site.storing import Storage, alive
+from penstock.engine.task.site.view import PartLimits, SliceRows, cut
 from penstock.operators.arrange import gathered
-from penstock.state.compaction import FAN, MOST_SLICES, MergeRange, choose, most_slices, mostly_dead
 from penstock.state.hash_ranges import HashRange, remaining
-from penstock.state.runs import Slice, restrict
+from penstock.state.runs import FAN, MOST_SLICES, MergeRange, Slice, choose, most_slices, mostly_dead, restrict
 
 Combine = Callable[[int, Sequence[pa.Table]], pa.Table]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from penstock.engine.task.exchange.branches import together
+from penstock.engine.task.exchange.deliver import together
 from penstock.engine.task.site.compacting import Compaction
-from penstock.engine.task.site.cutting import PartLimits, TableRows, cut
 from penstock.engine.task.site.storing import Storage, of_port
+from penstock.engine.task.site.view import PartLimits, TableRows, cut
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, branch_name, producers_of
 from penstock.operators.arrange import gathered, merged, times_of
@@ -21,8 +21,7 @@ from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, Marks, advance, a
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import EVERYTHING
 from penstock.state.model import SiteState
-from penstock.state.overflow import outside
-from penstock.state.runs import Slice, restrict
+from penstock.state.runs import Slice, outside, restrict
 
 
 @dataclass(frozen=True)

@@ -3,27 +3,42 @@
 In ranges with parked state, only the active generation is worked on, with all marks at BEGIN (`operators.generations`):
 so it is like the state of a site of its own that makes no progress. Runs of one part have no rows in the ranges of the
 other, so the work of a part need not be cut at their borders.
+
+Clean-up: produce the results that the generations of parked ranges owe together, then use them as state. A range is cut
+into parts of bounded size. In each part, the oldest generation is merged with the next one, the result with the one
+after that, and finally with the active generation; then the part is not parked any more, and its marks go on with those
+of all other ranges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from penstock.engine.task.site.cutting import TableRows
-from penstock.engine.task.site.storing import Storage
-from penstock.engine.task.site.view import StateView, state_view
-from penstock.engine.task.site.working import Work
+from penstock.clock import Clock
+from penstock.engine.task.site.storing import Storage, of_port
+from penstock.engine.task.site.view import (
+    EstimatedRows,
+    PartLimits,
+    SliceRows,
+    StateView,
+    TableRows,
+    as_stored,
+    cut,
+    state_view,
+)
+from penstock.engine.task.site.working import Deadline, Work
+from penstock.engine.wire.job import WorkLimits
 from penstock.operators.generations import Generational, beginning
-from penstock.operators.protocol import Operator
+from penstock.operators.protocol import Operator, Portion, Stored
 from penstock.progress.mark import Marks
 from penstock.state.hash_ranges import EVERYTHING, HashRange, hull, remaining
-from penstock.state.model import RangeMark, SiteState, normal, restricted
-from penstock.state.overflow import outside
-from penstock.state.runs import restrict
+from penstock.state.model import ParkedRange, RangeMark, SiteState, normal, parked_inside, restricted, unpark
+from penstock.state.runs import Slice, outside, restrict
 
+PART_ROWS = 65_536  # of the younger generations: each row may owe many results, and the clock is read between parts
 Tables = Sequence[Sequence[pa.Table]]  # by port
 
 
@@ -113,3 +128,75 @@ def _inside(fresh: Tables, ranges: Sequence[HashRange]) -> Tables:
 
 def _rows(table: TableRows, ranges: Sequence[HashRange]) -> pa.Table:
     return pa.concat_tables([table.table.slice(0, 0), *(table.inside(part) for part in ranges)])
+
+
+class SiteCleanUp:
+    """The clean-up of a site in one epoch: parts begin until its share of the time is over, but at least one does."""
+
+    def __init__(self, operator: Operator, limits: WorkLimits, storage: Storage, work: Work, clock: Clock) -> None:
+        self._operator, self._storage, self._work = operator, storage, work
+        self._limits = PartLimits(min(limits.item_rows, PART_ROWS), storage.budget.item)
+        self._deadline = Deadline(replace(limits, seconds=limits.clean_up_seconds), clock)
+
+    def run(self, state: SiteState, wanted: Sequence[HashRange]) -> SiteState:
+        """Return the state after the clean-up of what is parked in some sorted ranges, or of a part of that."""
+        for parked in list(parked_inside(state.parked, wanted)):
+            if not isinstance(self._operator, Generational):  # then its generations owe no results
+                state = unpark(state, parked.range)
+                continue
+            with_active = _with_active(state, parked)
+            if not self._is_here(with_active):
+                continue
+            for part in self._parts(state.marks, with_active):
+                if not self._deadline.allows():
+                    return state
+                self._merge(part, *parked_inside([with_active], [part.range]))
+                self._deadline.done += 1
+                state = unpark(state, part.range)
+        return state
+
+    def _is_here(self, parked: ParkedRange) -> bool:
+        """Return whether all rows of a range can be read; wait for them if there is nothing else to do."""
+        away = [piece for piece in parked.slices() if not self._storage.is_here(piece)]
+        if away:
+            self._storage.wait_for(away, self._deadline.patience(nothing_else=not self._deadline.done))
+        return all(map(self._storage.is_here, away))
+
+    def _parts(self, marks: Sequence[RangeMark], parked: ParkedRange) -> Iterator[RangeMark]:
+        """Yield the range in parts with equal marks, whose rows fit into memory: work goes through all rows of the
+        younger generations, and may look up any of the oldest."""
+        oldest, *younger = parked.generations
+        rows = [SliceRows(self._storage, piece) for generation in younger for piece in generation]
+        stored = [EstimatedRows(self._storage, piece) for piece in oldest]
+        for mark in restricted(marks, [parked.range]):
+            for part in cut(mark.range, rows, self._limits):
+                for within in cut(part, stored, PartLimits(bytes=self._storage.budget.pages)):
+                    yield RangeMark(within, mark.marks)
+
+    def _merge(self, part: RangeMark, parked: ParkedRange) -> None:
+        """Produce the results that the generations of a part owe together."""
+        ports = range(self._operator.ports)
+        oldest, *younger = parked.generations
+        stored: tuple[Sequence[Stored], ...] = tuple(
+            [self._storage.stored(piece) for piece in of_port(oldest, port)] for port in ports
+        )
+        for generation in younger:
+            fresh = tuple(self._rows(generation, port) for port in ports)
+            portion = Portion(stored, fresh, part.marks, part.marks, clean_up=True)
+            if portion.fresh_rows:  # also without stored rows: those of younger generations are still to be decided
+                self._work.produce(part.range, portion)
+            stored = tuple(_with(known, rows) for known, rows in zip(stored, fresh, strict=True))
+
+    def _rows(self, generation: Sequence[Slice], port: int) -> pa.Table:
+        """Return the rows of a generation in one table: each of them is looked up in all older ones."""
+        return self._operator.combine(port, [self._storage.read(piece) for piece in of_port(generation, port)])
+
+
+def _with(stored: Sequence[Stored], rows: pa.Table) -> Sequence[Stored]:
+    return [*stored, as_stored(rows)] if rows.num_rows else stored
+
+
+def _with_active(state: SiteState, parked: ParkedRange) -> ParkedRange:
+    """Return a range with the active generation as its last one."""
+    active = tuple(restrict(state.active, [parked.range]))
+    return replace(parked, generations=(*parked.generations, active))

@@ -14,33 +14,29 @@ import pyarrow as pa
 
 from penstock.balance.stats import SiteStatistics
 from penstock.clock import Clock, Stopwatch
-from penstock.engine.task.exchange.branches import Branches
-from penstock.engine.task.site.access import run_access
-from penstock.engine.task.site.cleaning import SiteCleanUp
+from penstock.engine.task.exchange.branches import Branches, run_steps
+from penstock.engine.task.exchange.deliver import travelling
 from penstock.engine.task.site.compacting import Compaction
 from penstock.engine.task.site.counting import OutputByGroup, SiteBorders
-from penstock.engine.task.site.cutting import PartLimits
 from penstock.engine.task.site.loads import SiteStatisticsCollector
 from penstock.engine.task.site.merge import Arrived, Held, merge, release, site_marks, state_rows, with_overflow
-from penstock.engine.task.site.parts import SitePart, SiteParts, site_parts
-from penstock.engine.task.site.storing import RunSchemas, Storage, alive, of_port, spread_anew
+from penstock.engine.task.site.parts import SiteCleanUp, SitePart, SiteParts, site_parts
+from penstock.engine.task.site.storing import Storage, alive, of_port, run_access
+from penstock.engine.task.site.view import PartLimits
 from penstock.engine.task.site.working import AllMarks, Deadline, Work
 from penstock.engine.wire.blob import Blob, Header
 from penstock.engine.wire.job import EpochJob, SiteReport, SiteResult, site_producer
 from penstock.operators.arrange import hashes_of
 from penstock.operators.generations import Generational
 from penstock.operators.protocol import UNCOUNTED, Gridded, KeepsTimesApart, ProbingOperator
+from penstock.plan.program import ROW_NUMBER, Feed, Program, Subquery
 from penstock.progress.mark import MIN_TIME, Marks, low_water_mark
-from penstock.state.budget import MEGABYTE, Budget, budget_for
-from penstock.state.compaction import most_slices
 from penstock.state.hash_ranges import EVERYTHING, HashRange, apart, coalesced, hull, remaining
-from penstock.state.model import SiteState, least
-from penstock.state.overflow import inside, outside
-from penstock.state.runs import Slice, about, restrict
+from penstock.state.model import SiteState, least, parked_inside
+from penstock.state.runs import RunFile, Slice, about, most_slices, outside, restrict
 from penstock.storage.durable import BackgroundSync
 from penstock.storage.faults import FaultPoint, reach
-from penstock.storage.memory import memory_limit, resident_bytes
-from penstock.storage.open_runs import RESIDENT
+from penstock.storage.memory import MEGABYTE, RESIDENT, Budget, budget_for, memory_limit, resident_bytes
 
 BASE = 200 * MEGABYTE  # about what a worker takes without any rows
 FREE = 0.4  # part of the budget that a step may take beyond what there was before it
@@ -65,16 +61,16 @@ class _Step:
         part = f"q{subquery}-s{site}"
         urgent = self._directory.cells_of(site, gathering=True)  # these cannot be gathered while they are parked
         self._to_clean = coalesced([*(job.clean_up[subquery] if job.clean_up else ()), *urgent])
-        owed = [piece for parked in inside(self._state.parked, self._to_clean) for piece in parked.slices()]
+        owed = [piece for parked in parked_inside(self._state.parked, self._to_clean) for piece in parked.slices()]
         access = run_access(job, part, (*self._state.needed_slices(), *owed))
-        schemas = RunSchemas(job.program, self._subquery, self._state)
+        schemas = _RunSchemas(job.program, self._subquery, self._state)
         budget, home = _budget_of(job), hull(self._directory.ranges_of(site))
         self._storage = Storage(
             job.runs, job.epoch, part, access, self._syncing.later, schemas.of, budget, home, job.limits.merge_bytes
         )
         self._watch = Stopwatch(clock)
         if subquery in job.regridded and isinstance(self._operator, Gridded):
-            self._state = spread_anew(self._storage, self._operator, self._state, self._directory.ranges_of(site))
+            self._state = _spread_anew(self._storage, self._operator, self._state, self._directory.ranges_of(site))
         self._output = OutputByGroup(SiteBorders.of(self._directory, site)) if job.collect_statistics else None
         self._clock, self._urgent, self._deadline = clock, urgent, Deadline(job.limits, clock)
 
@@ -240,6 +236,59 @@ class _Step:
         """Return the names of the runs that this process may read again. Includes the runs of other sites that it may
         get."""
         return {*self._job.runs_in_use, *(piece.run.name for piece in state.all_slices())}
+
+
+def _spread_anew(storage: Storage, operator: Gridded, state: SiteState, homes: Sequence[HashRange]) -> SiteState:
+    """Redistribute the state of a site over its cells after the grid has changed, and write it. Each slice becomes its
+    own run, so that the slices expire as before."""
+    storage.wait_for((*state.slices, *state.held), None)
+    slices, held = (
+        tuple(new for old in pieces for new in _rewritten(storage, operator, old, homes))
+        for pieces in (state.slices, state.held)
+    )
+    return replace(state, slices=slices, held=held)
+
+
+def _rewritten(storage: Storage, operator: Gridded, piece: Slice, homes: Sequence[HashRange]) -> list[Slice]:
+    return storage.write(piece.run.port, operator.respread(piece.run.port, storage.read(piece), homes))
+
+
+class _RunSchemas:
+    """The schemas of the runs that a site begins an epoch with, as the query determines them: those of state rows, or
+    of rows in the form in which they are sent. The latter, of held rows, is computed on first use, by running the steps
+    of their branch on an empty table."""
+
+    def __init__(self, program: Program, subquery: Subquery, state: SiteState) -> None:
+        self._program, self._subquery = program, subquery
+        self._held_runs = {piece.run.name for piece in state.held}
+        self._state_runs = {piece.run.name for piece in state.all_slices()} - self._held_runs
+        self._travelled: dict[int, pa.Schema] = {}  # by port
+
+    def of(self, run: RunFile) -> pa.Schema | None:
+        """Return the schema of a run; None if the site did not begin the epoch with it."""
+        if run.name in self._state_runs:
+            return self._subquery.operator.state_schema(run.port)
+        if run.name not in self._held_runs:
+            return None
+        if run.port not in self._travelled:
+            self._travelled[run.port] = _travelled_schema(self._program, self._subquery, run.port)
+        return self._travelled[run.port]
+
+
+def _travelled_schema(program: Program, subquery: Subquery, port: int) -> pa.Schema:
+    """Return the schema of rows sent to a port; all branches that lead to the port have the same schema."""
+    feed = next(feed for feed in program.feeds(subquery.number) if feed.branch.port == port)
+    rows = run_steps(_produced(program, feed).empty_table(), feed.branch.steps)
+    return travelling(subquery, port, rows, None).schema
+
+
+def _produced(program: Program, feed: Feed) -> pa.Schema:
+    """Return the schema of the rows that a producer gives to its branches."""
+    if not feed.is_input:
+        return program.subqueries[feed.producer].operator.result_schema
+    source = program.inputs[feed.producer]
+    schema = pa.schema([source.schema.field(name) for name in source.columns])
+    return schema.append(pa.field(ROW_NUMBER, pa.int64())) if source.numbered else schema
 
 
 def _budget_of(job: EpochJob) -> Budget:

@@ -12,9 +12,8 @@ import pyarrow as pa
 from penstock.balance.flushing import IDLE_SHARE, LAZY, LEAST_SHARE, Closing, at_least, pressing
 from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
-from penstock.engine.task.site.cutting import PartLimits
 from penstock.engine.task.site.storing import Storage
-from penstock.engine.task.site.view import StateView
+from penstock.engine.task.site.view import PartLimits, StateView
 from penstock.engine.wire.job import WorkLimits
 from penstock.operators.protocol import (
     UNCOUNTED,

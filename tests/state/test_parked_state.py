@@ -7,8 +7,7 @@ from itertools import pairwise
 from random import Random
 
 from penstock.state.hash_ranges import HashRange, common, remaining
-from penstock.state.model import SiteState
-from penstock.state.overflow import inside, park, unpark
+from penstock.state.model import SiteState, park, parked_inside, unpark
 from penstock.state.runs import RunFile, Slice, restrict
 
 SPACE = 64
@@ -103,7 +102,7 @@ def test_no_slice_is_lost_or_doubled() -> None:
 
 def test_a_parked_range_is_cut_like_all_state() -> None:
     parked = park(site(Slice(run("a"), HashRange(0, 64))), HashRange(0, 64)).parked
-    parts = list(inside(parked, [HashRange(0, 8), HashRange(60, 100)]))
+    parts = list(parked_inside(parked, [HashRange(0, 8), HashRange(60, 100)]))
     assert [(p.range, p.generations[0][0].range) for p in parts] == [
         (HashRange(0, 8), HashRange(0, 8)),
         (HashRange(60, 64), HashRange(60, 64)),
