@@ -70,22 +70,26 @@ def budget_for(memory: int | None, machine: int, sites: int) -> Budget:
 
 class ResidentPages:
     """The pages of mapped runs that this process has read. Invariant: at most about `limit` bytes were read since all
-    pages were last given back. Rows may be used some time after they were read, so the pages of a map are given back
-    twice after its last read."""
+    pages of all maps were last given back. Also those of maps that were not read since then: rows and hashes may be used
+    long after they were read."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._maps, self._earlier = WeakSet[mmap.mmap](), WeakSet[mmap.mmap]()  # read since then; read before
+        self._maps: WeakSet[mmap.mmap] = WeakSet()
         self._read, self._lock = 0, threading.Lock()
 
-    def read(self, mapped: mmap.mmap, size: int) -> None:
-        """Record that `size` bytes of a map are about to be read; give all pages back if there are too many."""
+    def add(self, mapped: mmap.mmap) -> None:
+        """Add the map of a file."""
+        with self._lock:
+            self._maps.add(mapped)
+
+    def read(self, size: int) -> None:
+        """Record that `size` bytes of some map are about to be read; give all pages back if there are too many."""
         with self._lock:
             self._read += size
             if self._read > self.limit:
                 self._read = size
                 self._give_back()
-            self._maps.add(mapped)
 
     def give_back(self) -> None:
         """Give all pages back."""
@@ -94,9 +98,8 @@ class ResidentPages:
             self._give_back()
 
     def _give_back(self) -> None:
-        for mapped in self._maps | self._earlier:  # a page that is read again comes back from the file
+        for mapped in self._maps:  # a page that is read again comes back from the file
             mapped.madvise(mmap.MADV_DONTNEED)
-        self._maps, self._earlier = WeakSet(), self._maps
 
 
 RESIDENT = ResidentPages(1 << 30)  # one per process, as its memory is

@@ -213,6 +213,7 @@ class MappedRun:
             self._map, self._signature = _mapped(path, run)
         except OSError as error:
             raise corrupt(path, reason(error)) from error
+        RESIDENT.add(self._map)
         self._blocked = BlockedRun(path, run, pa.py_buffer(self._map), trusted)
 
     @property
@@ -230,14 +231,14 @@ class MappedRun:
         """Return the hashes of a range's rows."""
         self._verify(self._blocked.wanting_hashes)
         found = self._blocked.hashes[part.rows(self._blocked.hashes)]
-        RESIDENT.read(self._map, found.nbytes)
+        RESIDENT.read(found.nbytes)
         return found
 
     def rows(self, part: HashRange) -> pa.Table:
         """Return the rows of a range without copying."""
         self.is_here(part)
         found = self._blocked.rows(part)
-        RESIDENT.read(self._map, found.nbytes)
+        RESIDENT.read(found.nbytes)
         return found
 
     def size(self, part: HashRange) -> int:
@@ -250,7 +251,7 @@ class MappedRun:
         while blocks := wanting():
             for block in blocks:
                 first, end = self._blocked.blocks.span(block)
-                RESIDENT.read(self._map, end - first)
+                RESIDENT.read(end - first)
                 if not self._blocked.matches(block):
                     raise corrupt(self.path, f"the bytes from {first} to {end} do not match their checksum")
                 self._blocked.have[block] = True

@@ -37,8 +37,9 @@ class PartialRun:
         self._marks = path.with_name(path.name + HAVE)
         self._file = open_plain(path.with_name(path.name + SOME), os.O_RDWR | os.O_CREAT)
         os.ftruncate(self._file, run.size)
-        self._map = mmap.mmap(self._file, run.size, mmap.MAP_SHARED, mmap.PROT_READ)
-        self._blocked = BlockedRun(path, run, pa.py_buffer(self._map))
+        mapped = mmap.mmap(self._file, run.size, mmap.MAP_SHARED, mmap.PROT_READ)
+        RESIDENT.add(mapped)
+        self._blocked = BlockedRun(path, run, pa.py_buffer(mapped))
         self._look_again()
         self._changed = os.fstat(self._file).st_mtime_ns  # the version of the file that this process last checked
 
@@ -67,7 +68,7 @@ class PartialRun:
     def rows(self, part: HashRange) -> pa.Table:
         """Return the rows of a range, which must be present."""
         found = self._blocked.rows(part)
-        RESIDENT.read(self._map, found.nbytes)
+        RESIDENT.read(found.nbytes)
         return found
 
     def size(self, part: HashRange) -> int:

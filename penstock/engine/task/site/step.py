@@ -294,7 +294,7 @@ def _produced(program: Program, feed: Feed) -> pa.Schema:
 def _budget_of(job: EpochJob) -> Budget:
     """Return the budget of a site, and let the mapped state of this process take what its sites may together."""
     budget = budget_for(job.limits.memory, memory_limit(), job.width)
-    RESIDENT.limit = budget.pages * _sites_here(job)
+    RESIDENT.limit = max(MEGABYTE, budget.pages * _sites_here(job))  # giving pages back costs more than that saves
     return budget
 
 
