@@ -9,8 +9,7 @@ import time
 from pathlib import Path
 
 from penstock.errors import CheckpointError
-from penstock.storage.disk_errors import writing
-from penstock.storage.durable import NotPlain, open_plain, reason
+from penstock.storage.durable import NotPlain, open_plain, reason, writing
 
 FILE = "lock"
 _LOOKS, _BETWEEN = 5, 0.02  # retries and seconds between them: `in_use` of another process holds the lock for a moment

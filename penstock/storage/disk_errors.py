@@ -22,18 +22,6 @@ _TEMPORARY = (
 )
 
 
-@contextmanager
-def writing(path: Path, size: int = 0) -> Iterator[None]:
-    """Translate lasting errors of writing a file of `size` bytes (0: unknown). Errors that may be transient are raised
-    unchanged."""
-    try:
-        yield
-    except OSError as error:
-        if not is_lasting(error):
-            raise
-        raise explained(error, path, size) from error
-
-
 def is_lasting(error: OSError) -> bool:
     """Return whether an immediate retry would fail too: the disk is full or read-only, or permission is denied."""
     return error.errno in _LASTING

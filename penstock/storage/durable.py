@@ -13,13 +13,14 @@ import stat
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
-from penstock.storage.disk_errors import writing
+from penstock.storage.disk_errors import explained, is_lasting
 from penstock.storage.faults import FaultPoint, reach
 
 Sync: TypeAlias = Callable[[Path], None]
@@ -56,6 +57,18 @@ def _sync(path: Path, flags: int) -> None:
         raise NotDurable(path, error) from error
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def writing(path: Path, size: int = 0) -> Iterator[None]:
+    """Translate lasting errors of writing a file of `size` bytes (0: unknown). Errors that may be transient are raised
+    unchanged."""
+    try:
+        yield
+    except OSError as error:
+        if not is_lasting(error):
+            raise
+        raise explained(error, path, size) from error
 
 
 def write_new(path: Path, data: bytes | memoryview) -> None:

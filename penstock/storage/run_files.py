@@ -20,8 +20,7 @@ import xxhash
 from penstock.arrow import AnyArray, numbers_in
 from penstock.errors import CorruptCheckpointError
 from penstock.state.runs import TIME, RunFile
-from penstock.storage.disk_errors import writing
-from penstock.storage.durable import Sync, sync_file
+from penstock.storage.durable import Sync, sync_file, writing
 from penstock.storage.faults import FaultPoint, reach
 from penstock.types import as_array
 

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.errors import DiskFullError, StorageError
-from penstock.storage.disk_errors import explained, writing
+from penstock.storage.disk_errors import explained
+from penstock.storage.durable import writing
 
 
 @pytest.fixture(autouse=True)

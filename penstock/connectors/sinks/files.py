@@ -17,8 +17,7 @@ from penstock.connectors.sinks.sink import read_record
 from penstock.errors import ConfigError, SinkError, did_you_mean
 from penstock.paths import local_path
 from penstock.state.model import Staged
-from penstock.storage.disk_errors import writing
-from penstock.storage.durable import epoch_of_name, read_plain, sync_folder
+from penstock.storage.durable import epoch_of_name, read_plain, sync_folder, writing
 from penstock.storage.faults import FaultPoint, reach
 from penstock.storage.run_files import write_all
 

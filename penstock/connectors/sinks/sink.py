@@ -39,7 +39,6 @@ from penstock.arrow import Compression, FileFormat
 from penstock.errors import PenstockError, SinkError
 from penstock.plan.logical import Connector
 from penstock.state.model import Staged
-from penstock.storage.disk_errors import writing
 from penstock.storage.durable import (
     Sync,
     create_exclusive,
@@ -48,6 +47,7 @@ from penstock.storage.durable import (
     read_plain,
     reason,
     sync_file,
+    writing,
 )
 from penstock.storage.faults import FaultPoint, reach
 from penstock.storage.run_files import write_all

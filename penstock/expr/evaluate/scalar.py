@@ -48,10 +48,22 @@ def evaluate(table: pa.Table, columns: Sequence[Named]) -> pa.Table:
     """Return a table of these columns, in the same row order."""
     if not columns:
         return table.select([])
+    if (copied := _copied(table, columns)) is not None:
+        return copied
     compiled = _compile(_task(table.schema, columns))
     computed = _compute(table, compiled)
     arrays = [computed[c.name] if c.name in computed else table.column(_source(c)) for c in columns]
     return pa.table(arrays, schema=compiled.schema)
+
+
+def _copied(table: pa.Table, columns: Sequence[Named]) -> pa.Table | None:
+    """Return the result if all columns are plain ones, for which nothing has to be compiled; None if they are not, or
+    are wrong."""
+    places = [table.schema.get_field_index(c.expression.name) for c in columns if isinstance(c.expression, Column)]
+    names = [c.name for c in columns]
+    if len(places) < len(columns) or min(places) < 0 or len(set(names)) < len(names):
+        return None
+    return pa.table([table.column(place) for place in places], names=names)
 
 
 def keep(table: pa.Table, predicate: Expr) -> pa.Table:

@@ -6,15 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from penstock.errors import QueryError
 from penstock.expr.evaluate.scalar import result_schema
 from penstock.expr.tree import Named
 from penstock.operators.protocol import Operator
 from penstock.operators.window.lateness import BorderCloses, Closing, RowCloses
-from penstock.plan.compile.flow import CompiledStream, Flow, Joint
+from penstock.plan.compile.flow import CompiledStream, Flow, Joint, require_time
 from penstock.plan.program import BY_NUMBER, Following, ProjectStep
-
-NO_TIME = "the time of the stream is needed here, but it was dropped before"
 
 
 @dataclass(frozen=True)
@@ -95,19 +92,3 @@ def following_jointly(stream: CompiledStream, times: Sequence[str]) -> Tracks | 
         return tuple(flow.joint.followings[flow.joint.names.index(time)] for time in times)
 
     return Tracks(0, of)
-
-
-def require_time(stream: CompiledStream, time: str) -> None:
-    """Raise QueryError unless `time` is a progressing attribute in every flow."""
-    if not all(time in flow.times for flow in stream.flows):
-        raise QueryError(
-            f"`{time}` is not a progressing attribute of this stream",
-            detail=_what_progresses(stream),
-            hint="use a time that punctuation is known for, and pass it through every select unchanged",
-        )
-
-
-def _what_progresses(stream: CompiledStream) -> str:
-    """List the progressing attributes of a stream, for an error message."""
-    known = [name for name in stream.schema.names if all(name in flow.times for flow in stream.flows)]
-    return f"progressing here: {', '.join(f'`{name}`' for name in known)}" if known else NO_TIME

@@ -21,7 +21,7 @@ from penstock.operators.protocol import Operator
 from penstock.operators.reorder import Reorder
 from penstock.operators.top import OrderColumn, TopRows
 from penstock.operators.window.lateness import Closing, NeverCloses, RowCloses
-from penstock.plan.compile.flow import CompiledStream, Flow, of_operator, projected
+from penstock.plan.compile.flow import CompiledStream, Flow, mapped, of_operator, projected, united, windowed
 from penstock.plan.compile.prepare import (
     Prepared,
     Tracks,
@@ -33,7 +33,6 @@ from penstock.plan.compile.prepare import (
 )
 from penstock.plan.compile.prepare_aggregate import prepare_aggregate
 from penstock.plan.compile.prepare_join import prepare_join
-from penstock.plan.compile.stateless import mapped, united, windowed
 from penstock.plan.fingerprint import describe
 from penstock.plan.logical import (
     Aggregate,

@@ -23,7 +23,7 @@ from penstock.engine.task.level import partition_of
 from penstock.engine.wire.blob import Blob, decode
 from penstock.engine.wire.job import TO_DRIVER, EpochJob, Message, TaskFailure, ToSite
 from penstock.errors import StorageError
-from penstock.storage.disk_errors import writing
+from penstock.storage.durable import writing
 
 _LEAST_BYTES = 1 << 16  # smallest blob that the tasks of a job hand over by reference
 

@@ -173,6 +173,8 @@ def run_steps(rows: pa.Table, steps: _Steps) -> pa.Table:
 
 def run_branches(rows: pa.Table, branches: Sequence[Branch]) -> list[pa.Table]:
     """Return the result of each branch. Leading steps that several branches share run once."""
+    if len(branches) == 1:  # it shares no step
+        return [run_steps(rows, branches[0].steps)]
     results = dict(_run_all(rows, [(number, branch.steps) for number, branch in enumerate(branches)]))
     return [results[number] for number in range(len(branches))]
 

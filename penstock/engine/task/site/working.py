@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from penstock.balance.flushing import IDLE_SHARE, LAZY, LEAST_SHARE, Closing, at_least, pressing
+from penstock.balance.flushing import EAGER, IDLE_SHARE, LAZY, LEAST_SHARE, Closing, at_least, pressing
 from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
 from penstock.engine.task.site.storing import Storage
@@ -213,7 +213,7 @@ def flush(
     limits: WorkLimits,
 ) -> _Flush:
     """Divide the work into what to do now and what may be deferred. At the end of the input nothing is deferred."""
-    if not (limits.flushing.puts_off and work and isinstance(operator, ClosesWindows)) or upto[0].ended:
+    if limits.flushing.mode == EAGER or not (work and isinstance(operator, ClosesWindows)) or upto[0].ended:
         return _Flush(work)
     home, (least,) = sorted(m.range for m in marks), view.least_times()
     assert least is not None, "work that is due concerns at least one row"
