@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -39,12 +40,26 @@ class HashRange:
 
     def rows(self, hashes: Hashes) -> slice:
         """Return the rows of this range in a sorted column of hashes, as a slice."""
-        first = int(np.searchsorted(hashes, np.uint64(self.low))) if self.low else 0
-        last = int(np.searchsorted(hashes, np.uint64(self.high))) if self.high < HASH_END else len(hashes)
+        first = place_of(self.low, hashes) if self.low else 0
+        last = place_of(self.high, hashes) if self.high < HASH_END else len(hashes)
         return slice(first, last)
 
 
+def place_of(hash_: int, hashes: Hashes) -> int:
+    """Return how many hashes of a sorted column are smaller. Looks where the place is expected, since hashes are
+    uniform: a search through a whole column would make pages all over a mapped file resident."""
+    wanted, count = np.uint64(hash_), len(hashes)
+    if count < _LONG or not (first := int(hashes[0])) < hash_ <= (last := int(hashes[-1])):
+        return int(np.searchsorted(hashes, wanted))
+    expected, away = (hash_ - first) * count // (last - first), 8 * isqrt(count)  # sixteen standard deviations at least
+    low, high = max(0, expected - away), min(count, expected + away)
+    place = low + int(np.searchsorted(hashes[low:high], wanted))
+    known = (place > low or low == 0) and (place < high or high == count)
+    return place if known else int(np.searchsorted(hashes, wanted))
+
+
 EVERYTHING = HashRange(0, HASH_END)
+_LONG = 1 << 14  # hashes: shorter columns are searched as a whole
 
 
 def point(hash_: int) -> HashRange:

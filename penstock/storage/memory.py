@@ -70,8 +70,8 @@ def budget_for(memory: int | None, machine: int, sites: int) -> Budget:
 
 class ResidentPages:
     """The pages of mapped runs that this process has read. Invariant: at most about `limit` bytes were read since all
-    pages of all maps were last given back. Also those of maps that were not read since then: rows and hashes may be used
-    long after they were read."""
+    pages of all maps were last given back. Of all maps, because rows and hashes may be used long after they were
+    read."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -102,6 +102,7 @@ class ResidentPages:
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
+LOOK_UP = 3 * 65_536  # bytes that become resident by a lookup: of a page and its neighbours, in up to three places
 RESIDENT = ResidentPages(1 << 30)  # one per process, as its memory is
 
 

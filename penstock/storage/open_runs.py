@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from penstock.state.hash_ranges import Hashes, HashRange, coalesced
 from penstock.state.runs import HASH, TIME, RunFile, Slice
 from penstock.storage.durable import open_plain, reason
-from penstock.storage.memory import RESIDENT
+from penstock.storage.memory import LOOK_UP, RESIDENT
 from penstock.storage.run_files import Blocks, Span, corrupt, is_flat, offsets_fit, spans_at_once, spans_by_offsets
 
 _MOST_WRITTEN = 10_000
@@ -244,6 +244,7 @@ class MappedRun:
     def size(self, part: HashRange) -> int:
         """Return the bytes of a range's rows."""
         self._verify(lambda: self._blocked.wanting_bounds(part))
+        RESIDENT.read(LOOK_UP)
         return self._blocked.size(part)
 
     def _verify(self, wanting: Callable[[], list[int]]) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,9 +16,10 @@ from penstock.engine.task.site.storing import Storage, of_port
 from penstock.operators.arrange import hashes_of
 from penstock.operators.protocol import Operator, Portion, ProbingOperator, Stored
 from penstock.progress.mark import Marks
-from penstock.state.hash_ranges import Hashes, HashRange
+from penstock.state.hash_ranges import Hashes, HashRange, place_of
 from penstock.state.model import SiteState
 from penstock.state.runs import TIME, Slice, restrict
+from penstock.storage.memory import LOOK_UP, RESIDENT
 
 
 class RowsByHash(Protocol):
@@ -43,6 +43,10 @@ class RowsByHash(Protocol):
         """Return the bytes of the rows of a range."""
         ...
 
+    def looked_up(self) -> None:
+        """Record that a hash is about to be looked up in `hashes`."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
@@ -63,6 +67,9 @@ class TableRows:
 
     def size(self, part: HashRange) -> int:
         return int(self.inside(part).nbytes)
+
+    def looked_up(self) -> None:
+        """Do nothing: the table is in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +94,9 @@ class SliceRows:
 
     def size(self, part: HashRange) -> int:
         return sum(map(self.storage.size, restrict([self.slice], [part])))
+
+    def looked_up(self) -> None:
+        RESIDENT.read(LOOK_UP)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,16 +131,27 @@ def _cut(part: HashRange, columns: Sequence[tuple[RowsByHash, Hashes]], limits: 
     if _fits(part, filled, limits):
         yield part
         return
-    first, last = min(int(hashes[0]) for _, hashes in filled), max(int(hashes[-1]) for _, hashes in filled)
+    ends = [_ends(source, hashes) for source, hashes in filled]
+    first, last = min(first for first, _ in ends), max(last for _, last in ends)
     if first == last:
         yield part
         return
     border = shortest_prefix(first, last)
-    places = [int(np.searchsorted(hashes, np.uint64(border))) for _, hashes in filled]
+    places = [_place(source, hashes, border) for source, hashes in filled]
     below = [(source, hashes[:place]) for (source, hashes), place in zip(filled, places, strict=True)]
     above = [(source, hashes[place:]) for (source, hashes), place in zip(filled, places, strict=True)]
     yield from _cut(HashRange(part.low, border), below, limits)
     yield from _cut(HashRange(border, part.high), above, limits)
+
+
+def _ends(source: RowsByHash, hashes: Hashes) -> tuple[int, int]:
+    source.looked_up()
+    return int(hashes[0]), int(hashes[-1])
+
+
+def _place(source: RowsByHash, hashes: Hashes, border: int) -> int:
+    source.looked_up()
+    return place_of(border, hashes)
 
 
 def _fits(part: HashRange, columns: Sequence[tuple[RowsByHash, Hashes]], limits: PartLimits) -> bool:
