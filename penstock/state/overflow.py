@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from penstock.state.hash_ranges import HashRange, remaining
+from penstock.state.hash_ranges import HashRange, coalesced, remaining
 from penstock.state.model import ParkedRange, SiteState
 from penstock.state.runs import Slice, join_neighbours, restrict
 
@@ -70,8 +70,8 @@ def _others(known: Sequence[ParkedRange], part: HashRange) -> Iterator[ParkedRan
 
 
 def _active_in(site: SiteState, parked: Iterable[ParkedRange]) -> tuple[Slice, ...]:
-    """Return the active slices of some parked ranges."""
-    return tuple(restrict(site.active, [one.range for one in parked]))
+    """Return the active slices of some parked ranges, cut only where something is not parked."""
+    return tuple(restrict(site.active, coalesced(one.range for one in parked)))
 
 
 def _with_generation(parked: ParkedRange, slices: Sequence[Slice]) -> ParkedRange:
