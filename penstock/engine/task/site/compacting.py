@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.engine.task.site.cutting import PartLimits, SliceRows, cut
 from penstock.engine.task.site.storing import Storage, alive
 from penstock.operators.arrange import gathered
-from penstock.state.compaction import FAN, MOST_SLICES, MergeRange, choose, most_slices, mostly_dead
+from penstock.state.compaction import FAN, MOST_SLICES, MergeRange, choose, is_shattered, most_slices, mostly_dead
 from penstock.state.hash_ranges import HashRange, remaining
 from penstock.state.runs import Slice, restrict
 
@@ -39,7 +39,8 @@ class Compaction:
         have not been fetched yet are not rewritten."""
         current = [piece for piece in slices if piece.run.max_time >= self.expired_below]
         depth = most_slices(current)
-        if depth < FAN and not any(mostly_dead(piece, self.expired_below) for piece in current):
+        dead = any(mostly_dead(piece, self.expired_below) for piece in current)
+        if not (depth >= FAN or dead or is_shattered(current, depth)):
             return current  # nothing needs to be read
         urgent = depth > MOST_SLICES  # then one piece is rewritten whatever the time
         done: dict[Slice, list[HashRange]] = {}
