@@ -22,7 +22,7 @@ from typing import Any
 
 from penstock.progress.mark import BEGIN, Mark, Marks, low_water_mark
 from penstock.state.directory import Directory
-from penstock.state.hash_ranges import HashRange, remaining
+from penstock.state.hash_ranges import HashRange, coalesced, remaining
 from penstock.state.runs import Slice, join_neighbours, outside, restrict
 
 
@@ -271,8 +271,8 @@ def _others(known: Sequence[ParkedRange], part: HashRange) -> Iterator[ParkedRan
 
 
 def _active_in(site: SiteState, parked: Iterable[ParkedRange]) -> tuple[Slice, ...]:
-    """Return the active slices of some parked ranges."""
-    return tuple(restrict(site.active, [one.range for one in parked]))
+    """Return the active slices of some parked ranges, cut only where something is not parked."""
+    return tuple(restrict(site.active, coalesced(one.range for one in parked)))
 
 
 def _with_generation(parked: ParkedRange, slices: Sequence[Slice]) -> ParkedRange:

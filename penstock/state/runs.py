@@ -11,6 +11,10 @@ as the live span, time cannot separate the runs; such wide runs are merged with 
 Runs have a largest size, so merging large ones gives several, each with a part of the hashes. Every range of hashes is
 therefore looked at alone: what counts is how many slices a lookup in it has to search. Slices of similar density, rows
 per width of hashes, are merged; so every row is rewritten about once each time the state grows by a factor of `FAN`.
+
+Groups that move or are parked leave holes in runs, and merges between these leave short runs. An item searches all of
+them, even though hardly any two have rows at one hash. So small slices are merged whatever their ranges, if there are
+far more of them than at any hash.
 """
 
 from __future__ import annotations
@@ -20,13 +24,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from penstock.state.hash_ranges import HASH_END, HashRange, coalesced, remaining
+from penstock.state.hash_ranges import HASH_END, HashRange, coalesced, hull, remaining
 
 HASH, TIME = "#hash", "#time"  # the first two columns of every run
 FAN = 4  # merge at least this many runs of similar density
 ALIKE = 2  # a run is of similar density if it has at most this many times that of the densest newer one
 LEAST_DENSITY = 2000  # runs with fewer rows are alike: what they cost does not depend on their rows
 MOST_SLICES = 24  # above this number in a range, merge neighbours of any density
+SHATTERED = 4  # small slices are merged if there are so many times as many as lie above each other
+SMALL_ROWS = 4096  # of a slice: to look rows up in it takes about as long as to write it once
 FINEST = 1024  # parts of the hashes: slices whose borders differ by less are treated alike
 
 
@@ -108,11 +114,12 @@ class MergeRange:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A slice with the time at which its live rows start, and its density: the rows that it would have over all hashes.
-    `broad`: its live rows span more than the limit of a merge."""
+    """A slice with the time at which its live rows start, its rows, and its density: the rows that it would have over
+    all hashes. `broad`: its live rows span more than the limit of a merge."""
 
     slice: Slice
     start: int
+    rows: int
     density: int
     broad: bool
 
@@ -130,11 +137,20 @@ def choose(rows_of: Mapping[Slice, int], expired_below: int, window: int, piece_
     pieces = [
         _piece(s, rows, width, expired_below, limit) for s, rows in rows_of.items() if not _is_full(s, piece_bytes)
     ]
-    merges = [merge for column in _columns(pieces) for merge in _of_column(column, limit)]
-    chosen = sorted(_joined(merges), key=lambda merge: -len(merge.slices))
+    shattered = _shattered(pieces, limit)
+    side_by_side = {s for merge in shattered for s in merge.slices}
+    others = [p for p in pieces if p.slice not in side_by_side]
+    merges = [merge for column in _columns(others) for merge in _of_column(column, limit)]
+    chosen = sorted([*shattered, *_joined(merges)], key=lambda merge: -len(merge.slices))
     taken = {s for merge in chosen for s in merge.slices}
     dead = (s for s in rows_of if s not in taken and mostly_dead(s, expired_below))
     return [*chosen, *(MergeRange(s.range, (s,)) for s in dead)]
+
+
+def is_shattered(slices: Sequence[Slice], depth: int) -> bool:
+    """Return whether many slices lie side by side, if at most `depth` have rows at one hash. Needs no access to the
+    files."""
+    return len(slices) >= SHATTERED * max(1, depth)
 
 
 def mostly_dead(piece: Slice, expired_below: int) -> bool:
@@ -152,6 +168,30 @@ def most_slices(slices: Sequence[Slice]) -> int:
     return most
 
 
+def _shattered(pieces: Sequence[_Piece], limit: int) -> list[MergeRange]:
+    """Return the merges of small slices that lie side by side: of those that are neighbours in time, as many as span at
+    most `limit`."""
+    small = [p for p in pieces if p.rows < SMALL_ROWS]
+    if not is_shattered(together := [p.slice for p in small], most_slices(together)):
+        return []
+    narrow = sorted((p for p in small if not p.broad), key=lambda p: (p.start, p.slice.run.name, p.slice.range))
+    batches = [[p.slice for p in small if p.broad], *_in_time(narrow, limit)]
+    return [MergeRange(hull([s.range for s in some]), tuple(some)) for some in batches if len(some) >= SHATTERED]
+
+
+def _in_time(pieces: Sequence[_Piece], limit: int) -> Iterator[list[Slice]]:
+    """Yield slices, oldest first, in batches whose live rows span at most `limit`."""
+    batch: list[Slice] = []
+    start = 0
+    for piece in pieces:
+        if batch and piece.slice.run.max_time - start > limit:
+            yield batch
+            batch = []
+        start = start if batch else piece.start
+        batch.append(piece.slice)
+    yield batch
+
+
 def _width(slices: Iterable[Slice]) -> int:
     """Return the number of hashes in the ranges of all slices."""
     return sum(part.high - part.low for part in coalesced(s.range for s in slices))
@@ -165,7 +205,7 @@ def _is_full(piece: Slice, piece_bytes: int) -> bool:
 def _piece(piece: Slice, rows: int, width: int, expired_below: int, limit: int) -> _Piece:
     start = max(piece.run.min_time, expired_below)
     density = max(LEAST_DENSITY, rows * width // (piece.range.high - piece.range.low))
-    return _Piece(piece, start, density, piece.run.max_time - start > limit)
+    return _Piece(piece, start, rows, density, piece.run.max_time - start > limit)
 
 
 def _columns(pieces: Sequence[_Piece]) -> Iterator[tuple[HashRange, list[_Piece]]]:

@@ -17,8 +17,11 @@ from penstock.connectors.source import Offer
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.engine.task.site.storing import InPlace
+from penstock.engine.task.site.working import Work
 from penstock.events import DirectoryChanged, EpochCommitted
+from penstock.operators.protocol import Portion, WorkResult
 from penstock.state.directory import Group
+from penstock.state.hash_ranges import HashRange
 from penstock.state.model import SiteState
 from penstock.state.runs import Slice
 from penstock.storage.faults import FaultPoint, InjectedCrash, arm, disarm
@@ -170,6 +173,30 @@ def test_what_is_parked_is_not_read(place: Place, monkeypatch: pytest.MonkeyPatc
         loop.change(0, CleanUp(WHOLE))
         loop.step()
         assert parked <= read
+
+
+def test_a_clean_up_looks_rows_up_in_one_table_of_each_input(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many epochs have written what is parked: a join of three inputs would take nine times as long with
+    thrice the tables."""
+    found, produce = list[int](), Work.produce
+
+    def noted(self: Work, part: HashRange, portion: Portion) -> WorkResult:
+        if portion.clean_up:
+            found.extend(map(len, portion.stored))
+        return produce(self, part, portion)
+
+    monkeypatch.setattr(Work, "produce", noted)
+    scenario = _joined()
+    with looping(scenario, place, ONE_GROUP, InlineExecutor()) as (loop, _):
+        for number in range(9):
+            loop.step()
+            if number % 3 == 2:
+                loop.change(0, Park(WHOLE))
+        while loop.step() is not Outcome.FINISHED:
+            pass
+    assert len(found) > 2
+    assert set(found) == {1}
+    assert_exact(scenario, place)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,18 @@ from random import Random
 import pytest
 
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, point, remaining
-from penstock.state.runs import FAN, MOST_SLICES, MergeRange, RunFile, Slice, choose, most_slices
+from penstock.state.runs import (
+    FAN,
+    MOST_SLICES,
+    SHATTERED,
+    SMALL_ROWS,
+    MergeRange,
+    RunFile,
+    Slice,
+    choose,
+    is_shattered,
+    most_slices,
+)
 
 WINDOW = 60
 PIECE_BYTES = 64 << 20
@@ -185,3 +196,31 @@ def test_no_row_is_chosen_twice() -> None:
     taken = [(s.run.name, both) for merge in merges for s in merge.slices if (both := s.range.intersect(merge.range))]
     for n, (name, part) in enumerate(taken):
         assert not any(name == other and part.intersect(there) for other, there in taken[n + 1 :])
+
+
+def side_by_side(name: str, count: int, low: int, high: int, rows: int) -> list[Slice]:
+    """Return what is left of a run if every other of its groups has moved away."""
+    width = HASH_END // (2 * count)
+    parts = [HashRange(2 * n * width, (2 * n + 1) * width) for n in range(count)]
+    return [piece(name, low, high, 2 * rows * count, part) for part in parts]
+
+
+def test_small_slices_side_by_side_become_one() -> None:
+    """A lookup searches all of them, although no two have rows at one hash."""
+    fragments = side_by_side("r", SHATTERED, 0, 1, SMALL_ROWS - 1)
+    (merge,) = chosen_of(fragments, 0)
+    assert set(merge.slices) == set(fragments)
+    assert all(merge.range.intersect(s.range) == s.range for s in fragments)
+    assert chosen_of(fragments[:-1], 0) == []
+    assert chosen_of(side_by_side("r", SHATTERED, 0, 1, SMALL_ROWS), 0) == []
+
+
+def test_fragments_of_times_that_expire_apart_stay_apart() -> None:
+    old, new = side_by_side("old", 8, 0, 10, 100), side_by_side("new", 8, 50, 60, 100)
+    assert {frozenset(merge.slices) for merge in chosen_of([*old, *new], 0)} == {frozenset(old), frozenset(new)}
+
+
+def test_few_rows_above_each_other_are_not_shattered() -> None:
+    above = [piece(f"r{n}", n, n + 1) for n in range(FAN - 1)]
+    assert not is_shattered(above, most_slices(above))
+    assert chosen_of(above, 0) == []

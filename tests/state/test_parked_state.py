@@ -47,6 +47,15 @@ def test_what_came_since_becomes_the_next_generation() -> None:
     assert park(first, HashRange(0, 64)) == first  # nothing is active there
 
 
+def test_active_slices_are_cut_only_where_something_is_not_parked() -> None:
+    """A lookup takes longer with each slice that there is."""
+    state = site(Slice(run("a"), HashRange(0, 64)))
+    for low in (0, 16, 32):
+        state = park(state, HashRange(low, low + 16))
+    state = park(replace(state, active=(Slice(run("b"), HashRange(0, 48)),)), HashRange(40, 48))
+    assert [s.range for s in state.active] == [HashRange(0, 40)]
+
+
 def test_state_outside_of_parked_ranges_is_no_generation() -> None:
     first = park(site(Slice(run("a"), HashRange(0, 32))), HashRange(0, 32))
     wider = park(replace(first, slices=(Slice(run("b"), HashRange(32, 64)),)), HashRange(0, 64))

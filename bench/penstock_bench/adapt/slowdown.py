@@ -98,7 +98,7 @@ def slowed_site_step(job: EpochJob, subquery: int, site: int, blobs: Iterable[Bl
     """Run a site step as the engine does, with an operator that is as slow as the slowdown of now says."""
     slowdown = current_slowdown()
     if slowdown is not None:
-        job = replace(job, program=_slowed_program(job.program, subquery, partial(_work_slowly, slowdown, site)))
+        job = replace(job, program=with_work(job.program, subquery, partial(_work_slowly, slowdown, site)))
     return site_step(job, subquery, site, blobs, clock)
 
 
@@ -125,7 +125,7 @@ def _read(name: str, changed: int) -> Slowdown:
     return msgspec.json.decode(Path(name).read_bytes(), type=Slowdown)
 
 
-def _slowed_program(program: Program, subquery: int, work: partial[WorkResult]) -> Program:
+def with_work(program: Program, subquery: int, work: partial[WorkResult]) -> Program:
     """Return the program with the `work` of one operator replaced. The operator stays of its class, for the engine asks
     operators for what they can do."""
     parts = list(program.subqueries)

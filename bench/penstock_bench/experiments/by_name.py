@@ -1,4 +1,5 @@
-"""All experiments by name: those beside the workloads, and those on adapting, which also have one name together."""
+"""All experiments by name: those beside the workloads, and those on adapting and on overflow, which also have one name
+together."""
 
 from __future__ import annotations
 
@@ -24,23 +25,28 @@ from penstock_bench.experiments.join_memory import JOIN_MEMORY
 from penstock_bench.experiments.latency import LATENCY
 from penstock_bench.experiments.slide_cost import SLIDE_COST
 from penstock_bench.experiments.wide import WIDE
+from penstock_bench.overflow.portion import PORTION
+from penstock_bench.overflow.victims import VICTIMS
 
-ADAPT = "adapt"
+ADAPT, OVERFLOW = "adapt", "overflow"
 BESIDE = (EPOCH_COST, SLIDE_COST, EXPIRY, LATENCY, WIDE, ADAPTER, JOIN_MEMORY)
 ADAPTING = (
     SLOWED, DEGRADING, ROUNDS_VARIED, ROTATING, SKEW, SKEW_SITES, ELASTIC_SITES, ADAPT_FETCH, ADAPT_FLUSH,
     TUNING, EPOCH_LENGTH, ALL_POLICIES,
 )  # fmt: skip
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*BESIDE, *ADAPTING)}
+OVERFLOWING = (PORTION, VICTIMS)
+TOGETHER = {ADAPT: ADAPTING, OVERFLOW: OVERFLOWING}
+
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*BESIDE, *ADAPTING, *OVERFLOWING)}
 
 
 def experiment_names() -> list[str]:
     """All that can be named."""
-    return [*EXPERIMENTS, ADAPT]
+    return [*EXPERIMENTS, *TOGETHER]
 
 
 def spelled_out(names: Iterable[str]) -> list[str]:
     """The names of single experiments, each once."""
-    single = [one for name in names for one in ([e.name for e in ADAPTING] if name == ADAPT else [name])]
-    return list(dict.fromkeys(single))
+    single = [[one.name for one in TOGETHER[name]] if name in TOGETHER else [name] for name in names]
+    return list(dict.fromkeys(name for some in single for name in some))

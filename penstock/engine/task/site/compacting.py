@@ -15,7 +15,17 @@ from penstock.engine.task.site.storing import Storage, alive
 from penstock.engine.task.site.view import PartLimits, SliceRows, cut
 from penstock.operators.arrange import gathered
 from penstock.state.hash_ranges import HashRange, remaining
-from penstock.state.runs import FAN, MOST_SLICES, MergeRange, Slice, choose, most_slices, mostly_dead, restrict
+from penstock.state.runs import (
+    FAN,
+    MOST_SLICES,
+    MergeRange,
+    Slice,
+    choose,
+    is_shattered,
+    most_slices,
+    mostly_dead,
+    restrict,
+)
 
 Combine = Callable[[int, Sequence[pa.Table]], pa.Table]
 
@@ -38,7 +48,8 @@ class Compaction:
         have not been fetched yet are not rewritten."""
         current = [piece for piece in slices if piece.run.max_time >= self.expired_below]
         depth = most_slices(current)
-        if depth < FAN and not any(mostly_dead(piece, self.expired_below) for piece in current):
+        dead = any(mostly_dead(piece, self.expired_below) for piece in current)
+        if not (depth >= FAN or dead or is_shattered(current, depth)):
             return current  # nothing needs to be read
         urgent = depth > MOST_SLICES  # then one piece is rewritten whatever the time
         done: dict[Slice, list[HashRange]] = {}

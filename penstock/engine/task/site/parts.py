@@ -32,7 +32,7 @@ from penstock.engine.task.site.view import (
 from penstock.engine.task.site.working import Deadline, Work
 from penstock.engine.wire.job import WorkLimits
 from penstock.operators.generations import Generational, beginning
-from penstock.operators.protocol import Operator, Portion, Stored
+from penstock.operators.protocol import Operator, Portion
 from penstock.progress.mark import Marks
 from penstock.state.hash_ranges import EVERYTHING, HashRange, hull, remaining
 from penstock.state.model import ParkedRange, RangeMark, SiteState, normal, parked_inside, restricted, unpark
@@ -163,37 +163,39 @@ class SiteCleanUp:
         return all(map(self._storage.is_here, away))
 
     def _parts(self, marks: Sequence[RangeMark], parked: ParkedRange) -> Iterator[RangeMark]:
-        """Yield the range in parts with equal marks, whose rows fit into memory: work goes through all rows of the
-        younger generations, and may look up any of the oldest."""
+        """Yield the range in parts with equal marks, whose rows fit into memory: those of the younger generations, and
+        those of the oldest."""
         oldest, *younger = parked.generations
         rows = [SliceRows(self._storage, piece) for generation in younger for piece in generation]
         stored = [EstimatedRows(self._storage, piece) for piece in oldest]
         for mark in restricted(marks, [parked.range]):
             for part in cut(mark.range, rows, self._limits):
-                for within in cut(part, stored, PartLimits(bytes=self._storage.budget.pages)):
+                for within in cut(part, stored, PartLimits(bytes=self._storage.budget.item)):
                     yield RangeMark(within, mark.marks)
 
     def _merge(self, part: RangeMark, parked: ParkedRange) -> None:
         """Produce the results that the generations of a part owe together."""
         ports = range(self._operator.ports)
         oldest, *younger = parked.generations
-        stored: tuple[Sequence[Stored], ...] = tuple(
-            [self._storage.stored(piece) for piece in of_port(oldest, port)] for port in ports
-        )
+        merged = [self._together(port, self._tables(oldest, port)) for port in ports]
         for generation in younger:
-            fresh = tuple(self._rows(generation, port) for port in ports)
+            fresh = tuple(self._operator.combine(port, self._tables(generation, port)) for port in ports)
+            stored = tuple([as_stored(rows) for rows in tables if rows.num_rows] for tables in merged)
             portion = Portion(stored, fresh, part.marks, part.marks, clean_up=True)
             if portion.fresh_rows:  # also without stored rows: those of younger generations are still to be decided
                 self._work.produce(part.range, portion)
-            stored = tuple(_with(known, rows) for known, rows in zip(stored, fresh, strict=True))
+            merged = [self._together(port, [*merged[port], fresh[port]]) for port in ports]
 
-    def _rows(self, generation: Sequence[Slice], port: int) -> pa.Table:
-        """Return the rows of a generation in one table: each of them is looked up in all older ones."""
-        return self._operator.combine(port, [self._storage.read(piece) for piece in of_port(generation, port)])
+    def _tables(self, generation: Sequence[Slice], port: int) -> list[pa.Table]:
+        """Return the rows of a generation, in a table for each of its slices."""
+        return [self._storage.read(piece) for piece in of_port(generation, port)]
 
-
-def _with(stored: Sequence[Stored], rows: pa.Table) -> Sequence[Stored]:
-    return [*stored, as_stored(rows)] if rows.num_rows else stored
+    def _together(self, port: int, tables: list[pa.Table]) -> list[pa.Table]:
+        """Return tables of a port as one, because rows are looked up in every table of every other port; as they are if
+        they take too much memory: rows of one hash are never cut."""
+        if sum(rows.nbytes for rows in tables) > self._storage.budget.item:
+            return tables
+        return [self._operator.combine(port, tables)]
 
 
 def _with_active(state: SiteState, parked: ParkedRange) -> ParkedRange:
