@@ -25,7 +25,11 @@ from penstock_bench.experiments.join_memory import JOIN_MEMORY
 from penstock_bench.experiments.latency import LATENCY
 from penstock_bench.experiments.slide_cost import SLIDE_COST
 from penstock_bench.experiments.wide import WIDE
+from penstock_bench.overflow.active import ACTIVE_OR_LAZY
+from penstock_bench.overflow.lazy import LAZY_OR_LOCAL
+from penstock_bench.overflow.moved import MOVED_OR_PARKED
 from penstock_bench.overflow.portion import PORTION
+from penstock_bench.overflow.spans import SPANS_VARIED
 from penstock_bench.overflow.victims import VICTIMS
 
 ADAPT, OVERFLOW = "adapt", "overflow"
@@ -35,7 +39,7 @@ ADAPTING = (
     TUNING, EPOCH_LENGTH, ALL_POLICIES,
 )  # fmt: skip
 
-OVERFLOWING = (PORTION, VICTIMS)
+OVERFLOWING = (PORTION, VICTIMS, SPANS_VARIED, MOVED_OR_PARKED, LAZY_OR_LOCAL, ACTIVE_OR_LAZY)
 TOGETHER = {ADAPT: ADAPTING, OVERFLOW: OVERFLOWING}
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*BESIDE, *ADAPTING, *OVERFLOWING)}
