@@ -24,9 +24,10 @@ from penstock_bench.experiments.join_memory import JOIN_MEMORY
 from penstock_bench.experiments.latency import LATENCY
 from penstock_bench.experiments.slide_cost import SLIDE_COST
 from penstock_bench.experiments.wide import WIDE
+from penstock_bench.peers.overflow_peers import OVERFLOW_PEERS
 
 ADAPT = "adapt"
-BESIDE = (EPOCH_COST, SLIDE_COST, EXPIRY, LATENCY, WIDE, ADAPTER, JOIN_MEMORY)
+BESIDE = (EPOCH_COST, SLIDE_COST, EXPIRY, LATENCY, WIDE, ADAPTER, JOIN_MEMORY, OVERFLOW_PEERS)
 ADAPTING = (
     SLOWED, DEGRADING, ROUNDS_VARIED, ROTATING, SKEW, SKEW_SITES, ELASTIC_SITES, ADAPT_FETCH, ADAPT_FLUSH,
     TUNING, EPOCH_LENGTH, ALL_POLICIES,
