@@ -20,6 +20,7 @@ from penstock_bench.peers.memory import held_by, summed
 from penstock_bench.peers.peers import PEERS, Tried
 from penstock_bench.peers.rows import prepared
 from penstock_bench.peers.scale import FULL, QUICK, STREAMS
+from penstock_bench.peers.stores import IN_ROCKSDB, ON_HEAP
 from penstock_bench.peers.texts import answer, found
 from penstock_bench.peers.told import tell, told
 from penstock_bench.peers.watch import Command, Progress, Watched, watch
@@ -46,15 +47,16 @@ VmFlags: rd sh
 
 
 def tried() -> list[Tried]:
-    """Runs of all systems: two finished, one died, one stalled, one was too slow."""
+    """Runs of all systems: three finished, one died, one stalled, one was too slow."""
     dead, stalled = replace(SEEN, rows=ROWS // 4, code=1), replace(SEEN, rows=ROWS // 2, ended="stalled")
     slow = replace(SEEN, seconds=240.4, rows=ROWS // 10, ended="slow")
     return [
         Tried(PEERS[0], RIGHT, 40.0, ROWS, SEEN, FULL.results),
-        Tried(PEERS[1], ending(dead, ROWS, 90, "OutOfMemoryError", None), 30.0, dead.rows, dead),
-        Tried(PEERS[2], ending(stalled, ROWS, 90, None, None), 100.0, stalled.rows, stalled),
-        Tried(PEERS[3], ending(slow, ROWS, 90, None, None), 240.4, slow.rows, slow),
-        Tried(PEERS[4], RIGHT, 200.0, ROWS, SEEN, FULL.results),
+        Tried(PEERS[1], RIGHT, 30.0, ROWS, SEEN, FULL.results),
+        Tried(PEERS[2], ending(dead, ROWS, 90, "OutOfMemoryError", None), 30.0, dead.rows, dead),
+        Tried(PEERS[3], ending(stalled, ROWS, 90, None, None), 100.0, stalled.rows, stalled),
+        Tried(PEERS[4], ending(slow, ROWS, 90, None, None), 240.4, slow.rows, slow),
+        Tried(PEERS[5], RIGHT, 200.0, ROWS, SEEN, FULL.results),
     ]
 
 
@@ -82,15 +84,15 @@ def test_penstock_must_finish_within_its_memory() -> None:
     assert overflow_peers.finding(good, FULL).holds
     large = replace(good[0], seen=replace(SEEN, worker=(200_000_000, 321_000_000)))
     assert not overflow_peers.finding([large, *good[1:]], FULL).holds
-    unfinished = replace(good[0], ending=good[2].ending)
+    unfinished = replace(good[0], ending=good[3].ending)
     assert not overflow_peers.finding([unfinished, *good[1:]], FULL).holds
-    wrong = replace(good[4], ending=ending(SEEN, ROWS, 90, None, equal=False))
-    assert not overflow_peers.finding([*good[:4], wrong], FULL).equal
+    wrong = replace(good[5], ending=ending(SEEN, ROWS, 90, None, equal=False))
+    assert not overflow_peers.finding([*good[:5], wrong], FULL).equal
 
 
 def test_a_system_that_is_not_installed_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "missing", lambda peer: "Apache Flink is not installed")
-    flink = peers.attempt(PEERS[3], QUICK, tmp_path, Digest(0, 0, ()))
+    flink = peers.attempt(PEERS[4], QUICK, tmp_path, Digest(0, 0, ()))
     assert flink.ending.text == "not measured: Apache Flink is not installed"
     assert overflow_peers.finding([tried()[0], flink], FULL).holds
 
@@ -170,9 +172,7 @@ def test_rows_are_written_once_and_their_join_is_known(tmp_path: Path) -> None:
 
 
 def test_memory_for_state_is_the_same_for_all() -> None:
-    on_heap, rocksdb = (
-        spark_join.settings(FULL, store, Path("/x")) for store in (spark_join.ON_HEAP, spark_join.IN_ROCKSDB)
-    )
+    on_heap, rocksdb = (spark_join.settings(FULL, store, Path("/x")) for store in (ON_HEAP, IN_ROCKSDB))
     assert (on_heap["spark.driver.memory"], rocksdb["spark.driver.memory"]) == ("702m", "512m")
     assert rocksdb["spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"] == "200"
     assert "taskmanager.memory.managed.size=200000000b" in flink_join.arguments(FULL, Path("/x"))

@@ -20,7 +20,7 @@ from penstock_bench.peers.ending import Ending, ending, error_in
 from penstock_bench.peers.penstock_options import PARK, READ
 from penstock_bench.peers.rows import columns_of, prepared
 from penstock_bench.peers.scale import Scale
-from penstock_bench.peers.spark_join import IN_ROCKSDB, ON_HEAP
+from penstock_bench.peers.stores import IN_ROCKSDB, ON_HEAP
 from penstock_bench.peers.texts import found
 from penstock_bench.peers.watch import Command, Watched, watch
 from penstock_bench.run.launch import child_environment

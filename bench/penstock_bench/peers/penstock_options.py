@@ -1,5 +1,5 @@
-"""The two ways in which Penstock treats state that exceeds its memory: all of it is read from files, or groups of it are
-parked, and owe results until there is room or the input has ended."""
+"""The two ways in which Penstock treats state that exceeds its memory: all of it is read from files, or groups of it
+are parked, and owe results until there is room or the input has ended."""
 
 from __future__ import annotations
 

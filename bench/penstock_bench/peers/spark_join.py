@@ -18,11 +18,11 @@ from pyspark.sql.streaming import StreamingQuery
 
 from penstock_bench.peers.child import Prepared, Question
 from penstock_bench.peers.scale import MEBIBYTE, MEGABYTE, STREAMS, Scale
+from penstock_bench.peers.stores import ON_HEAP
 from penstock_bench.peers.texts import SPARK_JOIN
 from penstock_bench.peers.told import telling
 from penstock_bench.systems.spark import DEFAULT_STORE, ROCKSDB, rows_read
 
-ON_HEAP, IN_ROCKSDB = "heap", "rocksdb"
 FILES_PER_TRIGGER = 1
 _STORE = "spark.sql.streaming.stateStore.rocksdb"
 
