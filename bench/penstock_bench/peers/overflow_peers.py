@@ -71,7 +71,8 @@ OVERFLOW_PEERS = Experiment(
     name="overflow-peers",
     title="State of ten times the memory: Penstock, Spark and Flink on one join",
     note="A join of three streams of D-Cape's generator that keeps all rows, 2 GB in 200 MB for state; one run each, "
-    "in processes of its own on two cores, from the start of the query. Every JVM has 512 MB of heap beside that. "
+    "in processes of its own on two cores, from the start of the query; only Penstock has joined a few rows before. "
+    "Every JVM has 512 MB of heap beside that. "
     "Memory is that of all processes of a system, sampled twice a second from outside, without mapped input: idle, "
     "when the query starts, and at most. A system is ended after 300 s, or when it makes no progress for 90 s.",
     columns=(

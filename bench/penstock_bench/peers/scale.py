@@ -52,5 +52,5 @@ FULL = Scale(
 )  # fmt: skip
 QUICK = Scale(
     rows=6_000, payload=400, copies=1, files=4,
-    memory=64 * MEGABYTE, base=512 * MEBIBYTE, limit=60.0, stall=45.0,
+    memory=64 * MEGABYTE, base=512 * MEBIBYTE, limit=120.0, stall=60.0,
 )  # fmt: skip
