@@ -137,14 +137,16 @@ BENCH_ROOMS: dict[str, set[str]] = {
 }
 BENCH_ROOMS["experiments"] = set(BENCH_ROOMS) - {"order", "soak"}
 BENCH_ROOMS["adapt"] = {*BENCH_ROOMS["experiments"], "experiments"}
-BENCH_ROOMS["experiments.by_name"] = {"adapt", "experiments"}
+BENCH_ROOMS["peers"] = {*BENCH_ROOMS["experiments"], "experiments"}
+BENCH_ROOMS["overflow"] = {*BENCH_ROOMS["adapt"], "adapt"}
+BENCH_ROOMS["experiments.by_name"] = {"adapt", "experiments", "overflow", "peers"}
 BENCH_ROOMS["cli"] = set(BENCH_ROOMS)
 
 # Who may import a library that must not spread.
 LIBRARIES = {
     "matplotlib": ("penstock_bench.",),
     "penstock_bench": ("penstock_bench.",),
-    "pyspark": ("penstock.spark.", "penstock_bench.systems.spark"),
+    "pyspark": ("penstock.spark.", "penstock_bench.systems.spark", "penstock_bench.peers.spark_join"),
     "py4j": ("penstock.spark.",),
     "sqlglot": ("penstock.sql.",),
 }

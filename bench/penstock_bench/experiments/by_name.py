@@ -31,9 +31,10 @@ from penstock_bench.overflow.moved import MOVED_OR_PARKED
 from penstock_bench.overflow.portion import PORTION
 from penstock_bench.overflow.spans import SPANS_VARIED
 from penstock_bench.overflow.victims import VICTIMS
+from penstock_bench.peers.overflow_peers import OVERFLOW_PEERS
 
 ADAPT, OVERFLOW = "adapt", "overflow"
-BESIDE = (EPOCH_COST, SLIDE_COST, EXPIRY, LATENCY, WIDE, ADAPTER, JOIN_MEMORY)
+BESIDE = (EPOCH_COST, SLIDE_COST, EXPIRY, LATENCY, WIDE, ADAPTER, JOIN_MEMORY, OVERFLOW_PEERS)
 ADAPTING = (
     SLOWED, DEGRADING, ROUNDS_VARIED, ROTATING, SKEW, SKEW_SITES, ELASTIC_SITES, ADAPT_FETCH, ADAPT_FLUSH,
     TUNING, EPOCH_LENGTH, ALL_POLICIES,

@@ -3,8 +3,8 @@ not installed. It starts one Flink in its JVM, which stays warm, and then answer
 line of JSON back.
 
 A request has `tables` (statements that create them), `query` (a SELECT), `out` (the folder of the result) and
-`settings` (of Flink). The answer has `seconds`, `net_seconds` (without planning and submission), `rows_read` and
-`columns`, or `error`.
+`settings` (of Flink); with `told`, a file, how many rows have been read is written there from time to time. The answer
+has `seconds`, `net_seconds` (without planning and submission), `rows_read` and `columns`, or `error`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import sys
 import time
 import traceback
+from pathlib import Path
 from typing import Any
 
 from pyflink.common import Configuration  # type: ignore[import-not-found]
@@ -21,16 +22,19 @@ from pyflink.java_gateway import get_gateway  # type: ignore[import-not-found]
 from pyflink.table import EnvironmentSettings, TableEnvironment  # type: ignore[import-not-found]
 
 SINK = "answer"
+PERIOD = 0.1  # seconds between two looks at how many rows have been read
 
 
 class Flink:
-    """One Flink with `slots` task slots for all queries."""
+    """One Flink with `slots` task slots for all queries; `options` are settings of the cluster, as KEY=VALUE."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, options: list[str]) -> None:
         self._jvm = get_gateway().jvm
         runtime = self._jvm.org.apache.flink.runtime.minicluster
         settings = Configuration()
         settings.set_string("rest.bind-port", "0")
+        for option in options:
+            settings.set_string(*option.split("=", 1))
         builder = runtime.MiniClusterConfiguration.Builder().setConfiguration(settings._j_configuration)
         self._cluster = runtime.MiniCluster(builder.setNumSlotsPerTaskManager(slots).withRandomPorts().build())
         self._cluster.start()
@@ -43,7 +47,7 @@ class Flink:
         tables.execute_sql(_sink(columns, request["out"]))
         read = self._rows_read()
         began = time.perf_counter()
-        net_seconds = self._run(tables, f"INSERT INTO {SINK} {request['query']}")
+        net_seconds = self._run(tables, f"INSERT INTO {SINK} {request['query']}", request.get("told"))
         seconds = time.perf_counter() - began
         rows_read = self._rows_read() - read
         return {"seconds": seconds, "net_seconds": net_seconds, "rows_read": rows_read, "columns": columns}
@@ -58,13 +62,25 @@ class Flink:
             EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(configuration).build()
         )
 
-    def _run(self, tables: TableEnvironment, statement: str) -> float:
+    def _run(self, tables: TableEnvironment, statement: str, told: str | None) -> float:
         """Waits for the end inside the JVM: a client of Flink would ask for it only every two seconds."""
         job = tables.execute_sql(statement)._j_table_result.getJobClient().get().getJobID()
-        result = self._cluster.requestJobResult(job).get()
+        ended = self._cluster.requestJobResult(job)
+        if told is not None:
+            self._tell(Path(told), ended)
+        result = ended.get()
         # Raises what went wrong, if something did.
         result.toJobExecutionResult(self._jvm.Thread.currentThread().getContextClassLoader())
         return float(result.getNetRuntime()) / 1000
+
+    def _tell(self, file: Path, ended: Any) -> None:
+        """Write how many rows have been read, until the job has ended. Not in a thread: then the calls that plan the
+        next query could come to different threads of the JVM, and its planner keeps things by thread."""
+        before, draft = self._rows_read(), file.with_suffix(".draft")
+        while not ended.isDone():
+            draft.write_text(str(self._rows_read() - before))
+            os.replace(draft, file)
+            time.sleep(PERIOD)
 
     def _rows_read(self) -> int:
         return int(self._jvm.penstock.flink.ColumnTables.rowsRead())
@@ -87,7 +103,7 @@ def _sink(columns: list[tuple[str, str]], folder: str) -> str:
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the JVM prints does not belong among the answers
-    flink = Flink(slots=int(sys.argv[1]))
+    flink = Flink(int(sys.argv[1]), sys.argv[2:])
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin:
         try:

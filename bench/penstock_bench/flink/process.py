@@ -19,12 +19,13 @@ _TAIL_LINES = 20
 @dataclass(frozen=True)
 class Request:
     """`tables` are statements that create the input, `query` is a SELECT, `out` the folder of its result as column
-    files."""
+    files. `told`: a file for how many rows have been read so far."""
 
     tables: tuple[str, ...]
     query: str
     out: str
     settings: dict[str, str]
+    told: str | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
