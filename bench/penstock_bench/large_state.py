@@ -65,7 +65,9 @@ def worker_memory() -> Iterator[dict[int, list[int]]]:
     stop = threading.Event()
 
     def sample() -> None:
-        while not stop.wait(PERIOD):
+        ended = False
+        while not ended:  # once more after the end: a short run has a sample, too
+            ended = stop.wait(PERIOD)
             for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
                 try:
                     if "python" in process.name():

@@ -105,8 +105,8 @@ def _park_all(loop: EpochLoop) -> None:
 @pytest.mark.parametrize("name", ["inner join", "left join", "three-way join", "theta join", "windows", "sessions"])
 def test_what_is_parked_waits_for_the_end_and_is_used_then(name: str, random: Random, place: Place) -> None:
     """With `defer`, nothing is cleaned up before the end unless it is overdue; marks of parked ranges stand still."""
-    scenario = operator_scenario(random, QUERIES[name], overflow="defer")
-    most, way = 0, Way(sites=2, groups_per_site=2, rows_per_epoch=8, max_delay=1_000_000)
+    scenario = operator_scenario(random, QUERIES[name], 9, overflow="defer")
+    most, way = 0, Way(sites=2, groups_per_site=1, rows_per_epoch=8, max_delay=1_000_000)
     with looping(scenario, place, way, InlineExecutor()) as (loop, _):
         while loop.step() is not Outcome.FINISHED:
             _park_all(loop)

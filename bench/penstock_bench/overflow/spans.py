@@ -30,7 +30,7 @@ def lanes(quick: bool) -> list[Lane]:
     rows = 60 if quick else 500  # of a stream in an epoch
     turns = (300_000_000 // (8 if quick else 1), 600_000_000 // (8 if quick else 1))
     streams = Streams(epochs * rows, (1,), 3_000 if quick else 30_000, rate=rows / 15, skew=10, alternate=turns)
-    more = {"sites": 2, "rows_per_epoch": 3 * rows, "overflow": "read"}
+    more: dict[str, str | int | float | None] = {"sites": 2, "rows_per_epoch": 3 * rows, "overflow": "read"}
     choices = {STATIC: Choice("static"), **{_named(part, 45): Choice("lazy-disk", balanced=part) for part in PARTS}}
     choices |= {_named(PARTS[0], span): Choice("lazy-disk", balanced=PARTS[0], span=span) for span in SPANS}
     some = {name: choices[name] for name in (STATIC, _named(PARTS[0], SPANS[0]))} if quick else choices
