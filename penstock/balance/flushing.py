@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.balance.batching import first_hashes, width_of
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, common, remaining
 
 EAGER, SLOW, LAZY = "eager", "slow", "lazy"
@@ -82,8 +83,8 @@ def at_least(
     now: Sequence[HashRange], due: Sequence[HashRange], home: Sequence[HashRange], share: int
 ) -> list[HashRange]:
     """Return `now` plus as much of `due`, from its start, as makes one in `share` of the hashes of `home`."""
-    missing = max(1, _width(home) // share) - _width(now)
-    return [*now, *_first((left for part in due for left in remaining([part], now)), missing)]
+    missing = max(1, width_of(home) // share) - width_of(now)
+    return [*now, *first_hashes((left for part in due for left in remaining([part], now)), missing)]
 
 
 @dataclass(frozen=True)
@@ -130,17 +131,3 @@ def _blocks(begin: int, end: int, bits: int) -> Iterator[HashRange]:
         block = int(f"{turn:0{bits}b}"[::-1], 2)
         low, high = max(begin, turn * width), min(end, (turn + 1) * width)
         yield HashRange(low + (block - turn) * width, high + (block - turn) * width)
-
-
-def _first(ranges: Iterable[HashRange], width: int) -> Iterator[HashRange]:
-    """Yield ranges from the start until they cover `width` hashes; the last one is cut."""
-    for part in ranges:
-        if width <= 0:
-            return
-        yield HashRange(part.low, min(part.high, part.low + width))
-        width -= part.high - part.low
-
-
-def _width(ranges: Iterable[HashRange]) -> int:
-    """Return the number of hashes in the ranges."""
-    return sum(part.high - part.low for part in ranges)

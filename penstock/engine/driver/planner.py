@@ -82,7 +82,7 @@ class EpochPlanner:
             runs=self.runs,
             outputs=self.outputs,
             late_outputs=self.late_outputs,
-            limits=self.limits(idle_seconds, not intake.routes, _per_site(merge_bytes, states)),
+            limits=self.limits(idle_seconds, intake, _per_site(merge_bytes, states)),
             divert_bad_rows=self.settings.on_bad_row == "divert",
             collect_statistics=wants_statistics,
             cache=self.settings.cache,
@@ -100,7 +100,7 @@ class EpochPlanner:
         program = self.program.under(intake.directories)
         return rule.ranges(manifest, program, intake.directories, asked, idle=not intake.routes)
 
-    def limits(self, idle_seconds: float, idle: bool, merge_bytes: int | None = None) -> WorkLimits:
+    def limits(self, idle_seconds: float, intake: Intake, merge_bytes: int | None = None) -> WorkLimits:
         """Return the bounds on the work of a site in an epoch with so many seconds for deferred work, and bytes to
         merge runs with. A clean-up gets half of the time, or all of it if there is no input."""
         s = self.settings
@@ -113,8 +113,9 @@ class EpochPlanner:
             idle_seconds=idle_seconds,
             buffer_rows=s.buffer_rows,
             memory=s.memory or 0,
-            clean_up_seconds=length if idle else length / 2,
+            clean_up_seconds=length / 2 if intake.routes else length,
             merge_bytes=merge_bytes,
+            more_waits=intake.waiting > 0,
         )
 
     def ahead(self, job: EpochJob, intake: Intake) -> EpochJob:

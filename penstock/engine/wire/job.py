@@ -40,7 +40,8 @@ class WorkLimits:
     the work that `flushing` allows to defer, a lazy site does as much as fits into `idle_seconds`. A site never leaves
     more than `buffer_rows` rows pending, whatever the other limits (None: no bound). A clean-up begins no further part
     after `clean_up_seconds`. Runs are merged only as long as all that the site writes takes at most `merge_bytes`
-    (None: no bound).
+    (None: no bound). If `more_waits`, sources have more rows for later epochs, so rows may wait for others of their
+    hashes where that saves reading much state.
     """
 
     item_rows: int = 1_000_000
@@ -52,6 +53,7 @@ class WorkLimits:
     memory: int = 0
     clean_up_seconds: float = 1.0
     merge_bytes: int | None = None
+    more_waits: bool = False
 
 
 @dataclass(frozen=True)

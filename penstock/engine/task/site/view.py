@@ -191,8 +191,11 @@ class StateView(ABC):
     def rows(self) -> int:
         """Return an upper bound on the rows of the site: all rows of its runs, and those that have just arrived."""
         runs = {piece.run for piece in (*self._state.slices, *self._state.pending)}
-        fresh: int = sum(rows.num_rows for tables in self.fresh for rows in tables)
-        return sum(run.rows for run in runs) + fresh
+        return sum(run.rows for run in runs) + self.fresh_rows
+
+    def stored_bytes(self) -> int:
+        """Return an upper bound on the bytes of the stored rows: those of all their runs."""
+        return sum(run.size for run in {piece.run for piece in self._state.slices})
 
     @abstractmethod
     def has_unworked(self, part: HashRange) -> bool:
@@ -213,9 +216,9 @@ class StateView(ABC):
         return cut(part, self._all_waiting(), limits)
 
     @property
-    def has_fresh(self) -> bool:
-        """Return whether any rows have just arrived."""
-        return any(rows.num_rows for tables in self.fresh for rows in tables)
+    def fresh_rows(self) -> int:
+        """Return how many rows have just arrived."""
+        return sum(rows.num_rows for tables in self.fresh for rows in tables)
 
     def _all_waiting(self) -> list[RowsByHash]:
         return [rows for port in range(self._operator.ports) for rows in self._waiting(port)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from penstock.balance.batching import first_hashes, turns, width_of
 from penstock.balance.flushing import EAGER, IDLE_SHARE, LAZY, LEAST_SHARE, Closing, at_least, pressing
 from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
@@ -23,6 +24,7 @@ from penstock.operators.protocol import (
     Operator,
     OutputCounts,
     Portion,
+    ProbingOperator,
     WorkResult,
 )
 from penstock.progress.mark import Marks
@@ -110,7 +112,7 @@ class Work:
         self.unworked = view.unworked_rows() + elsewhere
         marks, waiting = self._run_inside([EVERYTHING], marks, view, upto, coming)
         if waiting:
-            nothing_else = not self.done and not view.has_fresh
+            nothing_else = not self.done and not view.fresh_rows
             needed = [piece for piece in coming if any(restrict([piece], waiting))]
             self._storage.wait_for(needed, self.deadline.patience(nothing_else, self._overfull))
             self._watch.lap("fetch")
@@ -134,13 +136,25 @@ class Work:
         ready = [due for due in work if not due.waits]
         plan = flush(ready, marks, upto, view, self._operator, self._limits)
         self.put_off += [due.range for due in plan.later]
-        marks = self._run_items(items(plan.now, view, self._item_limits()), marks, view, upto)
+        now = self._in_turn(plan.now, [m.range for m in inside], view)
+        marks = self._run_items(items(now, view, self._item_limits()), marks, view, upto)
         began = self._clock.monotonic()
         idle = items(plan.later, view, self._item_limits(_IDLE_ITEM_ROWS))
         marks = self._run_items(_in_idle_time(idle, self._limits, self._clock), marks, view, upto)
         self.flushed += self._clock.monotonic() - began
         self._watch.lap("work")
         return marks, sorted(due.range for due in work if due.waits)
+
+    def _in_turn(self, work: list[DueRange], home: Sequence[HashRange], view: StateView) -> list[DueRange]:
+        """Return the work of the hashes whose turn it is: those that have waited longest. That is all work, unless the
+        operator looks up more state than fits into memory, and more rows are to come."""
+        if not (self._limits.more_waits and isinstance(self._operator, ProbingOperator)) or self._overfull:
+            return work
+        parts = turns(view.fresh_rows, view.stored_bytes(), self._storage.budget.pages)
+        urgent = [due for due in work if due.range in self._urgent]
+        others = {due.range: due for due in work if due.range not in self._urgent}
+        first = first_hashes(others, -(-width_of(home) // parts))
+        return [*urgent, *(replace(due, range=part) for part, due in zip(first, others.values(), strict=False))]
 
     def _run_items(self, work: Iterable[WorkItem], marks: AllMarks, view: StateView, upto: Marks) -> AllMarks:
         """Run items while the deadline allows it or the buffer is too full, and return the marks afterwards."""
@@ -219,7 +233,7 @@ def flush(
     assert least is not None, "work that is due concerns at least one row"
     closings = [Closing(due.range, operator.first_end(due.after[0], least)) for due in work]
     parts = pressing(limits.flushing, closings, upto[0].at, operator.period, view.rows())
-    share = LEAST_SHARE if view.has_fresh else IDLE_SHARE
+    share = LEAST_SHARE if view.fresh_rows else IDLE_SHARE
     now = sorted(at_least(parts, [due.range for due in work], home, share))
     return _Flush(
         [replace(one, range=part) for one in work for part in common([one.range], now)],
