@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from penstock.state.hash_ranges import HashRange
 
 WORTH_ROWS = 4096  # pending rows for which state is looked up that fills the memory for it once
-MOST_TURNS = 16  # parts of the hashes of a site
+MOST_TURNS = 12  # parts of the hashes of a site; rows wait in as many runs, which are few enough not to be rewritten
 
 
 def turns(arrived: int, stored_bytes: int, pages: int) -> int:

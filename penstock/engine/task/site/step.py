@@ -207,13 +207,15 @@ class _Step:
         if most_slices(old) < MOST_PENDING + 2 * len(cells) or not all(map(self._storage.is_here, old)):
             return [*old, *self._written_apart(port, view.fresh_inside(port, undone), cells)]
         ranges = (cut for one in undone for cut in view.cuts(one, PartLimits(bytes=self._storage.budget.piece)))
-        tables = (self._operator.combine(port, view.unworked(port, [cut])) for cut in ranges)
-        return [piece for rows in tables for piece in self._written_apart(port, rows, cells)]
+        tables = ((cut, self._operator.combine(port, view.unworked(port, [cut]))) for cut in ranges)
+        return [piece for cut, rows in tables for piece in self._written_apart(port, rows, cells, cut)]
 
-    def _written_apart(self, port: int, rows: pa.Table, cells: Sequence[HashRange]) -> list[Slice]:
-        """Write pending rows as a new run, in one slice per cell and per range between cells, without empty slices: the
-        slices show whether rows of a spread hash are pending."""
-        written = self._storage.write(port, rows)
+    def _written_apart(
+        self, port: int, rows: pa.Table, cells: Sequence[HashRange], within: HashRange | None = None
+    ) -> list[Slice]:
+        """Write pending rows of a range (None: of the whole site) as a new run, in one slice per cell and per range
+        between cells, without empty slices: the slices show whether rows of a spread hash are pending."""
+        written = self._storage.write(port, rows, within)
         if not (written and cells):
             return written
         hashes = hashes_of(rows)
