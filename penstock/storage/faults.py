@@ -29,9 +29,9 @@ class FaultPoint(Enum):
     SITE_MERGED = "site.merged"  # a site has merged its blobs, no work is done
     SITE_CLEANED = "site.cleaned"  # missing results of parked state are staged, nothing else is
     SITE_WORKED = "site.worked"  # results are staged, state is not
-    RUN_WRITTEN = "run.written"  # a state run is durable, nothing names it
+    RUN_WRITTEN = "run.written"  # a state run is written, perhaps not durable yet; nothing names it
     RUN_TORN = "run.torn"  # a state run is half written
-    SITE_DONE = "site.done"  # all files of the site are durable, nothing names them
+    SITE_DONE = "site.done"  # all files of the site are written, perhaps not durable yet; nothing names them
     JOB_DONE = "job.done"  # all tasks have ended, nothing is committed
     MANIFEST_STAGED = "manifest.staged"  # the manifest is durable under a temporary name
     MANIFEST_LINKED = "manifest.linked"  # the manifest is visible, the driver does not know yet
