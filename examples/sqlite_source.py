@@ -1,6 +1,6 @@
 """A source of your own: the rows of a SQLite table, in the order of their rowid. Run it with: python sqlite_source.py
 
-`penstock run` knows it after `import sqlite_source` in a module, and SQL as connector = 'sqlite'.
+`penstock run --import sqlite_source` knows it; SQL calls it connector = 'sqlite'.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class SqliteReader:
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> ps.Offer:
         after = progress["rowid"] if progress else 0
-        query = f'SELECT max(rowid), count(*) FROM (SELECT rowid FROM "{self.source.table}" WHERE rowid > ? LIMIT ?)'
+        page = f'SELECT rowid FROM "{self.source.table}" WHERE rowid > ? ORDER BY rowid LIMIT ?'
+        query = f"SELECT max(rowid), count(*) FROM ({page})"
         with closing(sqlite3.connect(self.source.database)) as connection:
             last, rows = connection.execute(query, (after, min(max_rows, self.source.page))).fetchone()
         if not rows:

@@ -71,6 +71,21 @@ def test_a_users_source_gives_every_row_once_across_restarts_in_sql(example: Mod
     restart(query.ready, tmp_path)
 
 
+def test_pages_of_the_example_have_all_rows_in_any_order_that_sqlite_likes(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+
+    def reversing(database: str) -> sqlite3.Connection:
+        connection = connect(database)
+        connection.execute("PRAGMA reverse_unordered_selects = ON")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", reversing)
+    run = example.sales_per_shop(str(tmp_path / "sales.db")).to.memory().start(master="inline").wait()
+    assert run.progress.rows_in == 200
+
+
 def restart(ready: Any, folder: Path) -> None:
     """Run a query an epoch at a time until it ends, and compare its results with the batch answer."""
     runs = 0
