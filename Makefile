@@ -1,4 +1,5 @@
-# make setup, and then: test, demo, lint, soak, large-state, bench, kernels, fuzz, damage, chaos-moves, cases, clean. Every target sets up first if needed.
+# make setup, and then: test, test-unit, test-spark, test-all, test-slow, demo, lint, soak, large-state, bench, kernels, fuzz, damage,
+# chaos-moves, cases, docs, clean. Every target sets up first if needed; flink, the peer of the benchmark, does not.
 
 SHELL := /bin/bash
 PYTHON ?= python3
