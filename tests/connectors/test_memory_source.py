@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -43,6 +44,24 @@ def test_every_row_once_and_in_order(sizes, cuts, limit, one):
     assert [i for rows in found for i in rows] == [i for b in batches for i in b["id"].to_pylist()]
     if one:
         assert [len(rows) for rows in found] == sizes
+
+
+@settings(deadline=None, max_examples=40)
+@given(sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6), cuts=st.integers(1, 5), limit=st.integers(1, 30))
+def test_a_split_gives_the_same_rows_every_time(sizes, cuts, limit):
+    """Also its rows without a time, a copy of it, and the split that is offered again for the same progress."""
+    ids = iter(range(1000))
+    batches = tuple(batch(*(next(ids) if n % 4 else None for n in range(size))) for size in sizes)
+    connector, progress = MemoryConnector(batches, cuts), None
+    while True:
+        first, again = (connector.open(connector.discover(), "ts").offer(progress, limit) for _ in range(2))
+        assert replace(first, splits=()) == replace(again, splits=())
+        for split, same in zip(first.splits, again.splits, strict=True):
+            rows = [list(one.read(("id",))) for one in (split, split, pickle.loads(pickle.dumps(split)), same)]
+            assert rows[0] == rows[1] == rows[2] == rows[3]
+        progress = first.progress
+        if first.ended:
+            return
 
 
 def test_offers_fill_up_to_the_limit():
