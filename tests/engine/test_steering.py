@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
+from penstock.balance import policies
 from penstock.balance.stats import Loads, RoundStats
 from penstock.cli.asking import Watching, answer_to, ask, wait_for
 from penstock.clock import SYSTEM_CLOCK
@@ -216,7 +217,7 @@ def test_many_groups_are_told() -> None:
     assert len(hottest(stats)) == 256
 
 
-@pytest.mark.parametrize("policy", ["static", "flux", "diffusion", "elastic", "memory", "hybrid", "even"])
+@pytest.mark.parametrize("policy", [policy.name for policy in policies._OWN])
 def test_every_policy_can_run_a_query(policy: str, tmp_path: Path) -> None:
     calls = ps.read.calls(rows=6_000, keys=50, skew="zipf:1.5", rate=1_000, split_rows=300, progress=ps.slack("1s"))
     query = calls.group_by("caller").window(ps.tumbling("1s")).agg(n=ps.count()).to.memory()
