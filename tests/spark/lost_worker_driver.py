@@ -1,7 +1,8 @@
 """A driver on a plain local master, where Spark tries a task once: a worker is killed, and the epoch is run again.
 
-Arguments: the seed, the folder, the exchange. Prints a line of JSON: whether a worker was killed, the events and the
-lines of the log that are warnings, and which scratch folders of Spark others could read. The rows are checked here.
+Arguments: the seed, the folder, the exchange, the fault. Prints a line of JSON: whether a worker was killed, the events
+and the lines of the log that are warnings, and which scratch folders of Spark others could read. The rows are checked
+here.
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ from penstock.observe.log import LogFormat, LogLevel, LogOptions, logging_to
 from penstock.testing.ways import Way
 from tests.support.crashes import Place, assert_exact, finish, random_scenario
 
+_PARKING = {"overflow": "park", "state_bytes": 1, "policy": "local", "round": "1ms"}  # so that there is a clean-up
 
-def main(seed: str, folder: str, exchange: str) -> None:
+
+def main(seed: str, folder: str, exchange: str, fault: str) -> None:
     place = Place(Path(folder))
     marker = Path(folder, "fired")
-    os.environ.update(PENSTOCK_FAULT="site.worked@2:kill", PENSTOCK_FAULT_ONCE=str(marker))
+    os.environ.update(PENSTOCK_FAULT=fault, PENSTOCK_FAULT_ONCE=str(marker))
     scenario = random_scenario(Random(seed), batches=6)
     told: list[Event] = []
     log = Path(f"{folder}.jsonl")
     with logging_to(LogOptions(LogLevel.DEBUG, log, LogFormat.JSON)):
-        finish(scenario, place, Way(sites=2), master="local[2]", exchange=exchange, on_event=told.append)
+        parking = _PARKING if fault.startswith("site.cleaned") else {}
+        finish(scenario, place, Way(sites=2), master="local[2]", exchange=exchange, on_event=told.append, **parking)
     assert_exact(scenario, place)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     found = {

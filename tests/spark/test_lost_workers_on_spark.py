@@ -17,14 +17,18 @@ pytestmark = pytest.mark.spark
 DRIVER = Path(__file__).with_name("lost_worker_driver.py")
 
 
+FAULTS = ["site.cleaned@1:kill", "site.worked@2:kill", "site.done@2:kill"]  # the last one after state is written
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("exchange", ["spark", "direct"])
 def test_an_epoch_that_loses_a_worker_is_run_again_and_its_files_are_private(
-    exchange: str, random: Random, tmp_path: Path
+    exchange: str, fault: str, random: Random, tmp_path: Path
 ) -> None:
     (tmp_path / "tmp").mkdir()
     here = str(Path(penstock.__file__).parent.parent)
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": here, "SPARK_LOCAL_IP": "127.0.0.1"}
-    command = [sys.executable, str(DRIVER), str(random.random()), str(tmp_path / "run"), exchange]
+    command = [sys.executable, str(DRIVER), str(random.random()), str(tmp_path / "run"), exchange, fault]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Traceback" not in done.stderr

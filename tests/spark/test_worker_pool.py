@@ -5,6 +5,8 @@ That Spark hosts a pool, and that it steps aside, is tested with Spark.
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,17 +21,25 @@ import pyarrow as pa
 import pytest
 
 from penstock.engine.driver.executor import InlineExecutor
+from penstock.engine.driver.loop import Outcome
 from penstock.engine.wire.blob import Blob, Header
-from penstock.engine.wire.job import EpochJob, Report, RouteReport, ToSite
+from penstock.engine.wire.job import EpochJob, Report, RouteReport, SiteResult, ToSite
 from penstock.errors import PenstockError
-from penstock.events import DirectoryChanged, EpochCommitted, EpochDropped
+from penstock.events import DirectoryChanged, EpochCommitted, EpochDropped, WorkerDied
 from penstock.settings import Settings
 from penstock.spark.choice import PooledExecutor
 from penstock.spark.workers import transport
 from penstock.spark.workers.pool import WorkerLost, WorkerPool
 from penstock.spark.workers.scheduler import EpochScheduler
 from penstock.spark.workers.transport import BlobArena
-from penstock.spark.workers.worker import Request, TaskAnswer, Worker, _answer_all
+from penstock.spark.workers.worker import (
+    Request,
+    SiteRequest,
+    TaskAnswer,
+    Worker,
+    _answer_all,
+    _DriverConnection,
+)
 from penstock.testing.ways import Way, random_way
 from tests.support.crashes import (
     Place,
@@ -60,6 +70,7 @@ class Threads:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self.started = self.requests = self.ahead = 0
+        self.reads_ahead = True
 
     @contextmanager
     def lease(self) -> Iterator[EpochScheduler | None]:
@@ -72,7 +83,7 @@ class Threads:
             self.ahead += self._scheduler is not None and self._scheduler._ahead is not None
 
     def wanted(self) -> bool:
-        return False
+        return not self.reads_ahead
 
     def lost(self, pool: WorkerPool) -> None:
         pool.stop()
@@ -130,7 +141,7 @@ class NeverRun:
 
 
 @pytest.mark.parametrize("case", range(8))
-def test_a_crew_of_any_size_gives_the_batch_answer(
+def test_a_pool_of_any_size_gives_the_batch_answer(
     case: int, random: Random, place: Place, start_pool: StartPool
 ) -> None:
     scenario = random_scenario(random, batches=4)
@@ -199,7 +210,7 @@ def test_an_epoch_that_is_run_twice_reads_its_splits_again(
     assert_exact(scenario, place, scenario.stream.explain())
 
 
-def test_what_a_member_leaves_undone_is_done_by_another_crew(
+def test_what_a_worker_leaves_undone_is_done_by_another_pool(
     scenario: Scenario, place: Place, random: Random, start_pool: StartPool
 ) -> None:
     way = Way(sites=2, rows_per_epoch=random.choice([None, 20]))
@@ -213,7 +224,7 @@ def test_what_a_member_leaves_undone_is_done_by_another_crew(
     assert_exact(scenario, place)
 
 
-def test_members_that_die_every_time_end_the_run(scenario: Scenario, place: Place, start_pool: StartPool) -> None:
+def test_workers_that_die_every_time_end_the_run(scenario: Scenario, place: Place, start_pool: StartPool) -> None:
     provider = start_pool(2, dies=lambda number: True)
     with looping(scenario, place, Way(sites=2), PooledExecutor(provider, NeverRun())) as (loop, told):
         with pytest.raises(PenstockError, match="failed repeatedly") as caught:
@@ -222,6 +233,58 @@ def test_members_that_die_every_time_end_the_run(scenario: Scenario, place: Plac
     assert [(event.epoch, event.attempt) for event in dropped] == [(1, n + 1) for n in range(ATTEMPTS)]
     assert provider.started == ATTEMPTS
     assert "checkpoint is intact" in caught.value.hint
+
+
+@pytest.fixture
+def gone(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """The first worker that confirms the files of site 0 dies then, and this event says so."""
+    died, confirm = threading.Event(), _DriverConnection.confirm
+
+    def confirm_and_die(line: _DriverConnection, site: SiteResult, done: object) -> None:
+        confirm(line, site, done)
+        if site.report.site == 0 and not died.is_set():
+            with socket.socket(fileno=os.dup(line._connection.fileno())) as end:
+                end.shutdown(socket.SHUT_RDWR)
+            died.set()
+
+    monkeypatch.setattr(_DriverConnection, "confirm", confirm_and_die)
+    return died
+
+
+def test_a_worker_that_dies_before_others_have_confirmed_makes_the_epoch_run_again(
+    gone: threading.Event, scenario: Scenario, place: Place, start_pool: StartPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although its own files are durable and confirmed."""
+    answer = Worker.answer
+
+    def answer_later(worker: Worker, request: Request) -> TaskAnswer | None:
+        if isinstance(request, SiteRequest) and request.partition == 1:
+            gone.wait(10)
+        return answer(worker, request)
+
+    monkeypatch.setattr(Worker, "answer", answer_later)
+    told = step_to_end(scenario, place, Way(sites=2), PooledExecutor(start_pool(2), NeverRun()))
+    assert gone.is_set()
+    assert [event.worker for event in told if isinstance(event, WorkerDied)] == [0]
+    assert [(event.epoch, event.attempt) for event in told if isinstance(event, EpochDropped)] == [(1, 1)]
+    assert_exact(scenario, place)
+
+
+def test_a_worker_that_dies_after_the_last_confirmation_costs_the_next_epoch_an_attempt(
+    gone: threading.Event, random: Random, place: Place, start_pool: StartPool
+) -> None:
+    scenario, provider = random_scenario(random, batches=4, levels=1), start_pool(1)
+    provider.reads_ahead = False
+    with looping(scenario, place, Way(sites=1), PooledExecutor(provider, NeverRun())) as (loop, told):
+        loop.step()
+        assert gone.wait(10)
+        assert loop.manifest.epoch == 1
+        assert not [event for event in told if isinstance(event, EpochDropped)]
+        while loop.step() is not Outcome.FINISHED:
+            pass
+    assert [(event.epoch, event.attempt) for event in told if isinstance(event, EpochDropped)] == [(2, 1)]
+    assert provider.started == 2
+    assert_exact(scenario, place)
 
 
 def test_one_budget_covers_lost_workers_and_tasks_that_disagree(
@@ -238,7 +301,7 @@ def test_one_budget_covers_lost_workers_and_tasks_that_disagree(
     assert ["worker" in event.reason for event in dropped] == [True, True, False, False, False]
 
 
-def test_without_a_crew_epochs_are_jobs(scenario: Scenario, place: Place, start_pool: StartPool) -> None:
+def test_without_a_pool_epochs_are_jobs(scenario: Scenario, place: Place, start_pool: StartPool) -> None:
     step_to_end(scenario, place, Way(sites=2), PooledExecutor(start_pool(0), InlineExecutor()))
     assert_exact(scenario, place)
 
@@ -261,7 +324,7 @@ def test_an_epoch_that_is_cancelled_is_given_up_and_not_run_again(
     assert provider.started == 1
 
 
-def test_parcels_are_read_without_a_copy_also_when_their_arena_is_closed() -> None:
+def test_blobs_are_read_without_a_copy_also_when_their_arena_is_closed() -> None:
     arena, rows = BlobArena(), pa.table({"n": range(5000), "text": [f"row {n}" for n in range(5000)]})
     parts = [rows.slice(0, 1), rows.slice(7, 4000), None, rows]
     packed = [arena.pack(ToSite(0, n), Blob(Header("split-0", f"attempt {n}"), part)) for n, part in enumerate(parts)]
