@@ -15,6 +15,7 @@ from penstock.operators.window.aggregate import Measure, WindowAggregate
 from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.lateness import Closing, NeverCloses, SessionCloses, WindowCloses
 from penstock.operators.window.windows import Window
+from penstock.plan.common_types import type_of
 from penstock.plan.compile.flow import CompiledStream, Joint
 from penstock.plan.compile.numbering import numbered
 from penstock.plan.compile.prepare import (
@@ -26,7 +27,7 @@ from penstock.plan.compile.prepare import (
     following,
     following_jointly,
 )
-from penstock.plan.logical import Aggregate
+from penstock.plan.logical import Aggregate, Aggregation
 from penstock.plan.options import CompileOptions
 from penstock.plan.program import ROW_NUMBER
 from penstock.plan.window_bounds import check_aggregated
@@ -101,10 +102,19 @@ def _latest(joint: Joint | None, times: Sequence[str]) -> tuple[int | None, ...]
     return (0, *(joint.leads[places[0]][place] for place in places[1:]))
 
 
+def check_argument(aggregation: Aggregation, below: pa.Schema) -> None:
+    """Raise QueryError if an aggregate does not take the type that its argument has over rows of this schema."""
+    if (argument := aggregation.argument) is not None:
+        _measure(aggregation).check(pa.schema([(_argument_name(argument), type_of(argument, below))]))
+
+
 def _measures(node: Aggregate) -> tuple[Measure, ...]:
-    return tuple(
-        Measure(a.name, a.function, None if a.argument is None else _argument_name(a.argument)) for a in node.aggregates
-    )
+    return tuple(map(_measure, node.aggregates))
+
+
+def _measure(aggregation: Aggregation) -> Measure:
+    argument = aggregation.argument
+    return Measure(aggregation.name, aggregation.function, None if argument is None else _argument_name(argument))
 
 
 def _columns(node: Aggregate, time: str) -> tuple[Named, ...]:

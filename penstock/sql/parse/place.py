@@ -57,7 +57,7 @@ class ScriptText:
 
 
 def _joined(detail: str, shown: str) -> str:
-    return f"{detail}; {shown}" if detail else shown
+    return f"{detail.removesuffix('.')}; {shown}" if detail else shown
 
 
 def _with_caret(line: str, column: int) -> str:

@@ -11,10 +11,12 @@ from itertools import count
 
 from sqlglot import exp
 
-from penstock.errors import QueryError
+from penstock.errors import PenstockError, QueryError
 from penstock.expr.tree import Call, Column, Expr, Named
 from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
 from penstock.operators.window.windows import Window
+from penstock.plan.compile.prepare_aggregate import check_argument
+from penstock.plan.compile.subqueries import node_schema
 from penstock.plan.logical import Aggregate, Aggregation, Filter, Node, Project, Source
 from penstock.plan.lost_time import why_no_time
 from penstock.plan.naming import aggregate_name, default_name
@@ -47,18 +49,32 @@ _NO_AGGREGATE = "an aggregate is not allowed in GROUP BY"
 
 @dataclass
 class _Aggregates:
-    """The distinct aggregates of a query, in the order of their first occurrence."""
+    """The distinct aggregates of a query, in the order of their first occurrence, which `trees` has."""
 
     rows: Scope
     calls: dict[str, AggregateCall] = field(default_factory=dict)
+    trees: dict[str, exp.Expr] = field(default_factory=dict)
 
     def take(self, node: exp.Expr) -> Expr:
         """Register an aggregate call and return the slot of its result."""
         call = aggregate_call(node, self.rows)
         key = repr(call)
         self.calls.setdefault(key, call)
+        self.trees.setdefault(key, node)
         arguments = () if call.argument is None else (call.argument,)
         return AggregateSlot(call.function, list(self.calls).index(key), Call(call.function, arguments))
+
+    def check(self, below: Node) -> None:
+        """Refuse an argument of a type that its aggregate does not take."""
+        if all(call.argument is None for call in self.calls.values()):
+            return
+        try:
+            schema = node_schema(below)
+        except PenstockError:
+            return  # an error of the rows: it is raised when the query is compiled
+        for key, call in self.calls.items():
+            with placing(self.trees[key], self.rows.text):
+                check_argument(Aggregation("", call.function, call.argument), schema)
 
 
 @dataclass(frozen=True)
@@ -103,6 +119,7 @@ def _read(select: exp.Select, rows: Rows, numbering: Numbering) -> _Read:
     groups = _groups_of(select, rows, _keys_of(select.args.get("group"), items, borders))
     having = _having(select.args.get("having"), items, scope)
     qualify, over = qualify_of(select, items, scope), numbering.over(scope)
+    aggregates.check(rows.node)
     calls = tuple(aggregates.calls.values()) or (AggregateCall("count", None),)  # an Aggregate needs at least one
     return _Read(items, groups, having, qualify, over, calls)
 
