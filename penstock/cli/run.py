@@ -70,16 +70,17 @@ def run_target(request: RunRequest) -> int:
     target = adhoc.target
     show_warnings(target.warnings)
     options = layered(target.settings, request.flags)
-    options["master"] = _master_of(target, options)
-    jobs, screen = target.jobs(request.checkpoint), screen_for_stderr()
+    asked = options.get("master") or given_master()
+    options["master"] = asked or _usual_master(target)
+    jobs = target.jobs(request.checkpoint)
     if request.fresh:
         _begin_anew(jobs, request.sure)
-    if options["master"] == INLINE and "master" not in request.flags:
-        screen.say("in process; --master local[*] runs it on Spark")
-    ended, code = run_jobs(jobs, options, screen)
+    ended, code = run_jobs(jobs, options, screen_for_stderr())
     for result in adhoc.results:
         result.print(request.rows)
     _conclude(ended, options["master"])
+    if asked is None and options["master"] == INLINE and not all(one.was_finished for one in ended):
+        print("  on Spark    with --master local[*]", file=sys.stderr, flush=True)
     if request.as_json:
         print(json_line(ended), flush=True)
     return code
@@ -213,12 +214,11 @@ def _delivering(query: NamedQuery, rows: int, results: list[_ResultRows]) -> Nam
     return replace(query, ready=Ready(replace(query.ready.sink, connector=sink)))
 
 
-def _master_of(target: Target, options: Mapping[str, Any]) -> str:
-    """Return the master to run on: the one asked for; by default this process for ad-hoc queries over bounded input,
-    else Spark."""
-    asked = options.get("master") or given_master()
+def _usual_master(target: Target) -> str:
+    """Return the master to run on if none is asked for: this process for ad-hoc queries over bounded input, else
+    Spark."""
     quick = all(query.adhoc and _at_rest(query.ready.sink.input) for query in target.queries)
-    return asked or (INLINE if quick else Settings().master)
+    return INLINE if quick else Settings().master
 
 
 def _at_rest(node: Node) -> bool:

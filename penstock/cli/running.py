@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
@@ -23,6 +24,7 @@ _LOOK_EVERY = 0.1  # seconds
 _STOPS_WITHIN = 1.5  # seconds after the second Ctrl-C
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 2  # signals; the next one raises KeyboardInterrupt
+_START_TICKS = 22 - 3  # field 22 of /proc/self/stat; field 3 is the first one behind the name
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,11 @@ def _start(jobs: Sequence[Job], options: Mapping[str, Any], screen: Screen) -> l
 
 def _age_of_process() -> float:
     """Return the seconds since the start of this process."""
-    return time.time() - float(psutil.Process().create_time())
+    if sys.platform != "linux":
+        return time.time() - float(psutil.Process().create_time())
+    # Linux counts ticks since it was booted. psutil adds the time of the boot, which it knows to the second only.
+    behind_name = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(behind_name[_START_TICKS]) / os.sysconf("SC_CLK_TCK")
 
 
 def _watch(jobs: Sequence[Job], runs: Sequence[Run], interrupts: Interrupts, screen: Screen) -> None:

@@ -44,14 +44,20 @@ def _nothing_done(ended: Ended) -> str:
 
 
 def _what_happened(ended: Ended, master: str) -> str:
-    """Return the main line. Its time counts from the start of the command, as the user's clock does."""
+    """Return the main line. Its first time counts from the start of the command, as the user's clock does; its rate is
+    that of the epochs."""
     p = ended.run.progress
     where = "in process" if master == INLINE else f"on Spark {master}"
     return (
-        f"{p.state} {where} after {counted(p.epochs, 'epoch')} and {ended.starting + p.seconds:.1f} s "
-        f"({ended.starting:.1f} s to start): {counted(p.rows_in, 'row')} in ({p.rows_per_second:,.0f} rows/s), "
-        f"{counted(p.rows_out, 'row')} out"
+        f"{p.state} {where} after {_seconds(ended.starting + p.seconds)}: {_seconds(ended.starting)} to start, "
+        f"{counted(p.epochs, 'epoch')} in {_seconds(p.seconds)}, {counted(p.rows_in, 'row')} in "
+        f"({p.rows_per_second:,.0f} rows/s), {counted(p.rows_out, 'row')} out"
     )
+
+
+def _seconds(seconds: float) -> str:
+    """Return a time with one decimal, or with two digits that are not zero if it is less than a second."""
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{float(f'{seconds:.2g}'):f}".rstrip("0").rstrip(".") + " s"
 
 
 def _where(ended: Ended, how_to_go_on: str) -> Iterator[str]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from cli_case import COUNT, calls, last_json, penstock, to_files
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
+from penstock.cli.summary import _seconds
 
 START = ", start = '2024-01-31 12:00:00'"
 
@@ -49,8 +53,47 @@ def test_sql_from_stdin() -> None:
 
 def test_an_ad_hoc_query_runs_in_process_and_says_so() -> None:
     result = penstock("run", "-c", calls(rows=100) + COUNT)
-    assert "in process; --master local[*] runs it on Spark" in result.stderr
-    assert re.search(r"finished in process after 1 epoch and \d+\.\d s \(\d+\.\d s to start\)", result.stderr)
+    assert result.stderr.splitlines()[-1] == "  on Spark    with --master local[*]"
+    assert re.search(r"finished in process after [\d.]+ s: [\d.]+ s to start, 1 epoch in [\d.]+ s, ", result.stderr)
+
+
+def test_whoever_has_chosen_a_master_is_not_told_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = calls(rows=100) + COUNT
+    for arguments in (["--master", "inline"], ["--set", "master=inline"]):
+        assert "--master" not in penstock("run", "-c", sql, *arguments).stderr
+    assert "--master" not in penstock("run", "-c", f"SET master = 'inline'; {sql}").stderr
+    monkeypatch.setenv("PENSTOCK_MASTER", "inline")
+    assert "--master" not in penstock("run", "-c", sql).stderr
+
+
+def test_an_error_of_an_ad_hoc_query_stands_alone() -> None:
+    Path("bad.csv").write_text("ts,n\n1,x\n")
+    source = "CREATE SOURCE s (ts BIGINT, n BIGINT, WATERMARK FOR ts AS ts) WITH (connector = 'files', path = '{}');\n"
+    for path, told in (("bad.csv", "malformed row"), ("none/*.csv", "error: ")):
+        result = penstock("run", "-c", source.format(path) + "SELECT n FROM s")
+        assert result.exit_code == 1, result.output
+        assert told in result.stderr.splitlines()[0]
+        assert "--master" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0, "0 s"), (0.0134, "0.013 s"), (0.5, "0.5 s"), (0.999, "1 s"), (1.04, "1.0 s"), (75.26, "75.3 s")]
+)
+def test_seconds_have_the_digits_that_matter(seconds: float, shown: str) -> None:
+    assert _seconds(seconds) == shown
+
+
+def test_the_age_of_a_process_is_not_more_than_the_time_since_it_was_started() -> None:
+    """Nor less than the time that it has worked; but for a tick of the clock."""
+    code = (
+        "import time; began = time.monotonic()\n"
+        "from penstock.cli.running import _age_of_process\n"
+        "worked = time.monotonic() - began; print(_age_of_process(), worked)"
+    )
+    before = time.monotonic()
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    passed, (age, worked) = time.monotonic() - before, map(float, printed.split())
+    assert worked - 0.02 < age < passed + 0.02
 
 
 def test_more_rows_than_are_shown_are_counted() -> None:
