@@ -36,7 +36,7 @@ from penstock.cli.summary import json_line, results_of, shown_path, summary_line
 from penstock.cli.target import Job, Target, load_command, load_target
 from penstock.connectors.sinks.files import FilesSink, published_by
 from penstock.connectors.sinks.sink import CollectedSink
-from penstock.connectors.sinks.terminal import TerminalSink, rows_as_table
+from penstock.connectors.sinks.terminal import TerminalSink, print_rows
 from penstock.errors import CheckpointError, ConfigError
 from penstock.given import given_master, layered
 from penstock.plan.compile.subqueries import node_schema
@@ -120,22 +120,22 @@ def _target(request: RunRequest) -> Target:
 
 
 def _conclude(ended: Iterable[Ended], master: str) -> None:
-    """Print a summary of each query, and the first rows of results in files."""
+    """Print a summary of each query, and some rows of results in files."""
     all_of_them = list(ended)
     for one in all_of_them:
         for line in summary_lines(one, master, len(all_of_them) > 1, "the same command continues from here"):
             print(line, file=sys.stderr, flush=True)
-        _first_rows(one)
+        _some_rows(one)
 
 
-def _first_rows(ended: Ended) -> None:
-    """Print the first published rows of the run on stderr; those of earlier runs if this run published none."""
+def _some_rows(ended: Ended) -> None:
+    """Print some of the published rows of the run on stderr; those of earlier runs if this run published none."""
     folder, sink = results_of(ended), ended.job.ready.sink.connector
     if folder is None or not isinstance(sink, FilesSink):
         return
     with suppress(OSError, pa.ArrowException, StopIteration):  # a consumer may have removed the files
         rows = _first(next(iter(_own(sink.files(folder), ended))))
-        Console(stderr=True, highlight=False).print(rows_as_table(rows, "first rows", _SHOWN))
+        print_rows(Console(stderr=True, highlight=False), rows, "some of the rows", _SHOWN)
 
 
 def _own(files: Sequence[Path], ended: Ended) -> Sequence[Path]:
@@ -183,7 +183,7 @@ class _ResultRows:
         """Print the first rows on stdout."""
         shown = self.first(most)
         console = Console(highlight=False) if sys.stdout.isatty() else Console(width=_PIPED_WIDTH, highlight=False)
-        console.print(rows_as_table(shown, None, most))
+        print_rows(console, shown, "", most)
         if self.count > shown.num_rows:
             console.print(f"the first {shown.num_rows:,} of {self.count:,} rows; --rows N shows more")
 

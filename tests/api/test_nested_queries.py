@@ -16,7 +16,7 @@ from rich.console import Console
 import penstock as ps
 from penstock.api.script import read_script
 from penstock.api.streams import Stream
-from penstock.connectors.sinks.terminal import rows_as_table
+from penstock.connectors.sinks.terminal import print_rows
 from penstock.errors import QueryError
 from penstock.plan.logical import Node, Source, inputs_of
 from penstock.testing.oracle import batch_answer
@@ -218,7 +218,7 @@ def test_types_that_are_none_are_refused_with_their_place(tmp_path, type_):
 def test_nested_values_on_the_terminal_are_json():
     rows = pa.table({"u": [{"id": 1, "t": ["ü"]}], "m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))})
     console = Console(record=True, width=100, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(rows_as_table(rows, "epoch 1", 5))
+    print_rows(console, rows, "epoch 1", 5)
     shown = console.export_text()
     assert '{"id": 1, "t": ["ü"]}' in shown
     assert '{"a": 1}' in shown

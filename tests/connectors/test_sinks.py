@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+import math
 import os
 from pathlib import Path
 
@@ -7,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import xxhash
+from rich.console import Console
 
 import penstock as ps
 from penstock.connectors.sinks.files import COMPRESSIONS, FilesSink
@@ -20,7 +23,7 @@ from penstock.connectors.sinks.sink import (
     read_record,
     what_is_wrong,
 )
-from penstock.connectors.sinks.terminal import rows_as_table
+from penstock.connectors.sinks.terminal import print_rows
 from penstock.errors import ConfigError, SinkError
 
 ROWS = pa.table({"k": [1, 2], "s": ["a", None]})
@@ -189,7 +192,36 @@ def test_collected_rows_are_handed_over_once_per_epoch(tmp_path: Path) -> None:
     assert MemoryResults(ROWS.schema).table().num_rows == 0
 
 
+def lines_of(rows: pa.Table, title: str, most: int) -> list[str]:
+    """Return what the terminal shows, line by line."""
+    printed = io.StringIO()
+    print_rows(Console(file=printed, width=100), rows, title, most)
+    return printed.getvalue().splitlines()
+
+
 def test_the_terminal_shows_some_rows_and_counts_the_rest() -> None:
-    table = rows_as_table(ROWS, "epoch 1", 1)
-    assert table.row_count == 1
-    assert table.caption == "and 1 more rows"
+    first, *table, last = lines_of(ROWS, "epoch 1", 1)
+    assert (first, last) == ("epoch 1", "and 1 more rows")
+    assert len([line for line in table if line.startswith("│")]) == 1
+    assert lines_of(ROWS, "", 5)[0].startswith("┏")
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([68.963, 69.8462, None], ["68.9630", "69.8462", "-"]),
+        ([1234.0, 2.0, math.nan], ["1,234", "2", "nan"]),
+        ([123456.789, 0.25, -0.125], ["123,456.789", "0.250", "-0.125"]),
+        ([1 / 3, 20 / 3], ["0.333333", "6.666667"]),
+        ([0.1 + 0.2, 0.0, math.inf], ["0.3", "0.0", "inf"]),
+        ([1e-9, 1.5], ["1e-09", "1.5"]),
+        ([2.5e21, 1.5], ["2.5e+21", "1.5"]),
+        ([1234567.8, 9.5], ["1,234,567.8", "9.5"]),
+        ([1234567.8, -0.4e15], ["1,234,568", "-400,000,000,000,000"]),
+    ],
+)
+def test_numbers_of_a_column_on_the_terminal_have_the_same_decimals(
+    values: list[float | None], shown: list[str]
+) -> None:
+    rows = pa.table({"v": pa.array(values, pa.float64())})
+    assert [line.strip("│ ") for line in lines_of(rows, "", 9) if line.startswith("│")] == shown
