@@ -137,7 +137,7 @@ def choose(rows_of: Mapping[Slice, int], expired_below: int, window: int, piece_
     pieces = [
         _piece(s, rows, width, expired_below, limit) for s, rows in rows_of.items() if not _is_full(s, piece_bytes)
     ]
-    shattered = _shattered(pieces, limit)
+    shattered = _shattered([p for p in pieces if _is_small(p, piece_bytes)], limit)
     side_by_side = {s for merge in shattered for s in merge.slices}
     others = [p for p in pieces if p.slice not in side_by_side]
     merges = [merge for column in _columns(others) for merge in _of_column(column, limit)]
@@ -168,10 +168,16 @@ def most_slices(slices: Sequence[Slice]) -> int:
     return most
 
 
-def _shattered(pieces: Sequence[_Piece], limit: int) -> list[MergeRange]:
-    """Return the merges of small slices that lie side by side: of those that are neighbours in time, as many as span at
+def _is_small(piece: _Piece, piece_bytes: int) -> bool:
+    """Return whether a slice is smaller than what merges write: those are not merged for being side by side, because
+    the result would be as many slices again."""
+    size = piece.rows * piece.slice.run.size // piece.slice.run.rows
+    return piece.rows < SMALL_ROWS and size < piece_bytes // SHATTERED
+
+
+def _shattered(small: Sequence[_Piece], limit: int) -> list[MergeRange]:
+    """Return merges of small slices that lie side by side: of those that are neighbours in time, as many as span at
     most `limit`."""
-    small = [p for p in pieces if p.rows < SMALL_ROWS]
     if not is_shattered(together := [p.slice for p in small], most_slices(together)):
         return []
     narrow = sorted((p for p in small if not p.broad), key=lambda p: (p.start, p.slice.run.name, p.slice.range))
