@@ -1,5 +1,5 @@
-"""Rules for the code of the product: no file is too long, data never becomes code, the engine reads no clock, and no
-exception is swallowed unseen."""
+"""Rules for the code of the product: no file is too long, data never becomes code, the engine reads no clock, no
+exception is swallowed unseen, and no ability is guessed from the names of methods."""
 
 from __future__ import annotations
 
@@ -134,3 +134,8 @@ def test_a_swallowed_exception_is_found(text: str) -> None:
 )
 def test_an_exception_that_is_narrow_used_or_raised_again_is_none(text: str) -> None:
     assert swallowed(text) == []
+
+
+def test_no_ability_is_guessed_from_the_names_of_methods() -> None:
+    guessing = [name for name, path in modules().items() if "runtime_checkable" in path.read_text(encoding="utf-8")]
+    assert guessing == []

@@ -14,7 +14,7 @@ from penstock.connectors.files.cuts import FileCuts
 from penstock.connectors.files.listing import FileId, changed, list_files, path_of, vanished
 from penstock.connectors.files.split import FileSplit
 from penstock.connectors.recorded import Count, recorded, unusable
-from penstock.connectors.source import Offer
+from penstock.connectors.source import Offer, SubstreamReader
 from penstock.errors import SourceError
 
 _PATH_BYTES, _IDENTITY_BYTES = 6, 3
@@ -34,7 +34,7 @@ class _Taken:
     partly: Mapping[FileId, int]
 
 
-class FilesReader:
+class FilesReader(SubstreamReader):
     """A reader that lists the files at every offer.
 
     `apart`: every file is a substream and all are read in parallel; otherwise files are read one after another.

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from penstock.arrow import AnyArray
 from penstock.connectors.recorded import Count, recorded, unusable
-from penstock.connectors.source import Offer, ReadResult
+from penstock.connectors.source import Offer, ReadResult, SizedSplit
 from penstock.errors import ConfigError
 from penstock.kernels.arrays import Words
 from penstock.kernels.hash import STRIDE, mix
@@ -65,7 +65,7 @@ class Generator(Protocol):
 
 
 @dataclass(frozen=True)
-class GeneratedSplit:
+class GeneratedSplit(SizedSplit):
     """The rows [first, last) of a generator."""
 
     generator: Generator

@@ -25,7 +25,7 @@ from penstock.operators.band_join.pieces import Port, with_keys
 from penstock.operators.band_join.work import JoinWork
 from penstock.operators.bands import Band, Leads, leads
 from penstock.operators.generations import Generational
-from penstock.operators.protocol import UNCOUNTED, Explosion, OutputCounts, Portion, WorkResult
+from penstock.operators.protocol import UNCOUNTED, Cuttable, Exploding, Explosion, OutputCounts, Portion, WorkResult
 from penstock.operators.theta_join.ranges import band_ranges
 from penstock.progress.mark import Marks, saturate
 from penstock.state.hash_ranges import point
@@ -36,7 +36,7 @@ Names = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
-class BandJoin(Generational):
+class BandJoin(Generational, Exploding, Cuttable):
     """A join of m >= 2 inputs; port i has rows of `schemas[i]` with keys `keys[i]` and time `times[i]`, which is never
     null.
 

@@ -20,6 +20,7 @@ from penstock.errors import QueryError
 from penstock.kernels.arrays import Indices, Times, Words
 from penstock.kernels.hash import hash_columns
 from penstock.operators.arrange import arranged_schema, hashes_of, times_of
+from penstock.operators.protocol import Gridded
 from penstock.state.grid import Grid, cell_hashes
 from penstock.state.hash_ranges import HashRange, point
 from penstock.state.runs import HASH, TIME
@@ -140,8 +141,8 @@ class GridCells:
         return first
 
 
-class OnGrid:
-    """Base of operators on a grid."""
+class OnGrid(Gridded):
+    """Base of theta joins: what the engine asks about their grid is answered by its cells."""
 
     grid: Grid
 

@@ -22,7 +22,17 @@ from penstock.kernels.order import GroupedRows, group, group_by_key, group_by_pa
 from penstock.kernels.segments import Segments, one_by_one
 from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of, take
 from penstock.operators.arrange import arranged, in_blocks, times_of
-from penstock.operators.protocol import UNCOUNTED, KeepsTimesApart, OnePort, OutputCounts, Portion, Stored, WorkResult
+from penstock.operators.protocol import (
+    UNCOUNTED,
+    ClosesWindows,
+    KeepsTimesApart,
+    OnePort,
+    Orderable,
+    OutputCounts,
+    Portion,
+    Stored,
+    WorkResult,
+)
 from penstock.operators.window.lateness import MISSED, Missing, of_same_hash, windows_of_each, with_missed
 from penstock.operators.window.windows import Window, apart, chosen, closing_starts, in_some_window, windows_over
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, Marks, at, saturate
@@ -35,7 +45,7 @@ __all__ = ["Measure", "WindowAggregate"]
 
 
 @dataclass(frozen=True)
-class WindowAggregate(OnePort, KeepsTimesApart):
+class WindowAggregate(OnePort, KeepsTimesApart, Orderable, ClosesWindows):
     """A windowed group-by over rows of `input_schema`.
 
     Times must not be null and must lie between `window.earliest` and `window.latest`. `takes_late`: rows may have a

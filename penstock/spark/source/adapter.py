@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.connectors.recorded import recorded
-from penstock.connectors.source import Offer, ReadResult
+from penstock.connectors.source import AcknowledgingReader, AttachedConnector, Offer, ReadResult
 from penstock.errors import CheckpointError, PenstockError, SourceError
 from penstock.types import normalise
 
@@ -100,7 +100,7 @@ class BatchSplit:
 
 
 @dataclass(frozen=True, eq=False)
-class SparkConnector:
+class SparkConnector(AttachedConnector):
     """A source that reads a streaming DataFrame. `bounded`: the stream has ended when its streaming query ends by
     itself."""
 
@@ -148,7 +148,7 @@ class _Recorded:
     batch: Annotated[int, msgspec.Meta(ge=-1, le=2**63 - 1)] = -1
 
 
-class AdapterReader:
+class AdapterReader(AcknowledgingReader):
     """Offers the waiting batch if it is new and comes from the streaming query of the checkpoint."""
 
     def __init__(self, connector: SparkConnector) -> None:
