@@ -44,7 +44,8 @@ class RoundOutcome:
     measured: Measured | None = None
 
 
-REST = 0.5  # part of a round without statistics, after a round without changes: collecting them costs the sites time
+# The part of a round without statistics, after a round without changes: collecting them costs the sites time.
+REST_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,12 @@ class Controller:
     def wants_statistics(self) -> bool:
         """Return whether sites should collect statistics in the next epoch. After a round without changes the first
         part of a round goes without them: the decision at the end is the same, at less cost."""
-        return not self.calm or self.rested >= REST * self.length
+        return not self.calm or self.rested >= REST_SHARE * self.length
 
     def skip(self, seconds: float) -> Controller:
-        """Count an epoch without statistics as part of the round. Counts at most `REST` of the round, however long the
-        epoch was, so that the rest of the round is always measured."""
-        return replace(self, rested=min(self.rested + seconds, REST * self.length))
+        """Count an epoch without statistics as part of the round, at most `REST_SHARE` of it, however long the epoch
+        was, so that the rest of the round is always measured."""
+        return replace(self, rested=min(self.rested + seconds, REST_SHARE * self.length))
 
     def observe(self, epoch: RoundStats) -> Controller:
         """Add the statistics of one epoch. A round starts again if the directory changed."""

@@ -15,7 +15,7 @@ from penstock.balance.keys import NO_CELLS
 from penstock.balance.stats import FloatArray, IntArray, RoundStats
 
 NOISE_ROWS = 100  # with fewer rows than this, the time of a group is mostly noise and its row count says more
-MOST_SPREAD = 0.2  # part of the median cost per row by which the overall cost may differ from the median
+MOST_DEVIATION = 0.2  # part of the median cost per row by which the overall cost may differ from the median
 MOST_CORRECTION = 4.0  # bound of the factor from rows done to rows arrived: with few rows done it is a guess
 
 
@@ -126,12 +126,12 @@ def _speeds(stats: RoundStats, worked: FloatArray) -> FloatArray:
 
 def _costs(stats: RoundStats, worked: FloatArray) -> FloatArray:
     """Return the seconds per row at each site. The overall cost is the most precise, so the median of the groups
-    replaces it only where the two differ by more than `MOST_SPREAD`."""
+    replaces it only where the two differ by more than `MOST_DEVIATION`."""
     done, sites = stats.loads.done, stats.directory.sites
     whole = _ratio(stats.of_sites(worked), stats.of_sites(done))
     costs, sure = _ratio(worked, done), done >= NOISE_ROWS
     medians = _medians(costs[sure], stats.homes[sure], sites)
-    return np.where(np.abs(whole - medians) > MOST_SPREAD * medians, np.where(medians > 0, medians, whole), whole)
+    return np.where(np.abs(whole - medians) > MOST_DEVIATION * medians, np.where(medians > 0, medians, whole), whole)
 
 
 def _medians(costs: FloatArray, homes: IntArray, sites: int) -> FloatArray:

@@ -80,7 +80,7 @@ def _shared(stats: npt.NDArray[_Entries], place: int, each: float) -> npt.NDArra
 
 
 @dataclass(frozen=True)
-class Step:
+class PlannedChange:
     """A planned change. `slowest` is the time of the slowest site after it. It adds `price` to the cost of the plan, in
     seconds per round, and moves `state` bytes. `donor` took `before` seconds per round until then, `relief` of them for
     the group of the change. If the donor exceeds its memory and gives for that reason, `held` is the bytes that it
@@ -118,7 +118,7 @@ class Leveller:
         self, pieces: Pieces, speeds: FloatArray, prices: MoveCosts, limits: PlanLimits, fixed: FloatArray
     ) -> None:
         self.pieces, self.speeds, self.limits = pieces, speeds, limits
-        self.steps: list[Step] = []
+        self.steps: list[PlannedChange] = []
         self._prices = prices
         self._free: dict[int, IntArray] = {}
         work, self._state, self._pending = (
@@ -149,7 +149,7 @@ class Leveller:
         """Return whether the limit of steps was reached: the next round continues."""
         return len(self.steps) >= self.limits.steps
 
-    def run(self) -> list[Step]:
+    def run(self) -> list[PlannedChange]:
         """Add steps until the slowest site is close to the ideal, or no step helps, or the limit is reached. Return
         them."""
         goal, first = self.limits.close * self.ideal, len(self.steps)
@@ -157,7 +157,7 @@ class Leveller:
             pass
         return self.steps[first:]
 
-    def shed(self) -> list[Step]:
+    def shed(self) -> list[PlannedChange]:
         """Add moves until no site holds more than its memory, or no move helps, or the limit is reached. Return
         them."""
         first = len(self.steps)
@@ -264,7 +264,7 @@ class Leveller:
         before, relief = float(self.times[donor]), float(self.pieces.work[place] / self.speeds[donor])
         change = SplitGroup(self.pieces.groups[place])
         self.pieces, self._free = self.pieces.halved(place, fixed=False), {}
-        self.steps.append(Step(change, self.slowest, 0.0, 0, donor, before, relief))
+        self.steps.append(PlannedChange(change, self.slowest, 0.0, 0, donor, before, relief))
 
     def _move(self, place: int, donor: int, target: int, held: float = 0.0) -> bool:
         before, work, state = float(self.times[donor]), self.pieces.work[place], self.pieces.state[place]
@@ -276,7 +276,7 @@ class Leveller:
         if donor in self._free:
             self._free[donor] = self._free[donor][self._free[donor] != place]
         relief = float(work / self.speeds[donor])
-        self.steps.append(Step(change, self.slowest, price, int(state), donor, before, relief, held))
+        self.steps.append(PlannedChange(change, self.slowest, price, int(state), donor, before, relief, held))
         return True
 
     def _price_of_move(self, target: int, state: float) -> float:
@@ -287,7 +287,7 @@ class Leveller:
         return self._prices.of_plan(self._moves, self._received) - before
 
 
-def worthwhile(steps: Sequence[Step], slowest: float) -> list[Step]:
+def worthwhile(steps: Sequence[PlannedChange], slowest: float) -> list[PlannedChange]:
     """Return the prefix of `steps` with the greatest net gain. `slowest` is the time of the slowest site without any
     step."""
     gained = slowest - np.asarray([slowest, *(step.slowest for step in steps)])
@@ -295,7 +295,7 @@ def worthwhile(steps: Sequence[Step], slowest: float) -> list[Step]:
     return list(steps[: int(np.argmax(gained - paid))])
 
 
-def begun(steps: Sequence[Step], done: float, gain: float) -> list[Step]:
+def begun(steps: Sequence[PlannedChange], done: float, gain: float) -> list[PlannedChange]:
     """Return the steps of a plan that is not finished if the whole plan pays: `done` is the part of it that the steps
     are, `gain` the seconds per round that it will save in the end. Several slow sites hold the others back until the
     last of them is relieved, so the first steps alone may gain nothing."""
@@ -303,7 +303,7 @@ def begun(steps: Sequence[Step], done: float, gain: float) -> list[Step]:
     return list(steps) if done > 0 and paid < done * gain else []
 
 
-def within(steps: Sequence[Step], budget: int) -> list[Step]:
+def within(steps: Sequence[PlannedChange], budget: int) -> list[PlannedChange]:
     """Return the first steps, up to those that move `budget` bytes of state in total (0: all). One move is always
     among them."""
     moved = np.cumsum([step.state for step in steps])

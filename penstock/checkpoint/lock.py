@@ -11,14 +11,14 @@ from pathlib import Path
 from penstock.errors import CheckpointError
 from penstock.storage.durable import NotPlain, open_plain, reason, writing
 
-FILE = "lock"
+LOCK_FILE = "lock"
 _LOOKS, _BETWEEN = 5, 0.02  # retries and seconds between them: `in_use` of another process holds the lock for a moment
 
 
 def in_use(checkpoint: Path) -> bool:
     """Return whether a run holds the checkpoint. The test does not disturb that run."""
     try:
-        descriptor = open_plain(checkpoint / FILE)
+        descriptor = open_plain(checkpoint / LOCK_FILE)
     except OSError:
         return False
     try:

@@ -17,7 +17,7 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
-from penstock.checkpoint.lock import FILE as LOCK
+from penstock.checkpoint.lock import LOCK_FILE as LOCK
 from penstock.checkpoint.lock import in_use
 from penstock.cli.asking import Watching, read_status
 from penstock.cli.control import control_folder

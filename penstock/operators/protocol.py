@@ -22,7 +22,7 @@ import pyarrow as pa
 from penstock.kernels.arrays import Indices, Words
 from penstock.progress.mark import Mark, Marks
 from penstock.state.grid import Grid
-from penstock.state.hash_ranges import HashRange, Order
+from penstock.state.hash_ranges import HashOrder, HashRange
 
 
 @dataclass(frozen=True)
@@ -171,11 +171,11 @@ class Orderable(ABC):
     """Base of operators that can produce state rows in another order than that of their hashes at no extra cost."""
 
     @abstractmethod
-    def prepare_by(self, order: Order, port: int, rows: pa.Table) -> pa.Table:
+    def prepare_by(self, order: HashOrder, port: int, rows: pa.Table) -> pa.Table:
         """Return the result of `prepare` in this order."""
 
     @abstractmethod
-    def combine_by(self, order: Order, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+    def combine_by(self, order: HashOrder, port: int, tables: Sequence[pa.Table]) -> pa.Table:
         """Return the result of `combine` in this order. The tables must be in this order."""
 
 

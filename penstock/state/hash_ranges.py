@@ -133,7 +133,7 @@ def joined(parts: Sequence[HashRange], own: Sequence[HashRange]) -> list[HashRan
     return found
 
 
-Order = Callable[[Words], Words]  # maps hashes to sort keys, one to one
+HashOrder = Callable[[Words], Words]  # maps hashes to sort keys, one to one
 
 
 def by_hash(hashes: Words) -> Words:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.balance.controller import Controller
 from penstock.balance.decisions import Merge, Move, SplitGroup
-from penstock.balance.levelling import Step, begun, within, worthwhile
+from penstock.balance.levelling import PlannedChange, begun, within, worthwhile
 from penstock.balance.move_costs import MoveCosts
 from penstock.balance.policies.even import Even
 from penstock.balance.rules import Rules
@@ -159,14 +159,14 @@ def test_what_is_too_much_for_one_round_is_begun() -> None:
 
 def test_steps_are_taken_as_long_as_they_bring_more_than_they_cost() -> None:
     move = Move(uniform(2, 4).groups[0], 0, 1)
-    steps = [Step(move, slowest, 0.1, 0, 0, 10.0, 1.0) for slowest in (9.0, 9.0, 8.5, 8.45, 8.45)]
+    steps = [PlannedChange(move, slowest, 0.1, 0, 0, 10.0, 1.0) for slowest in (9.0, 9.0, 8.5, 8.45, 8.45)]
     assert worthwhile(steps, 10.0) == steps[:3]
     assert worthwhile(steps[3:], 8.5) == []
 
 
 def test_a_plan_that_is_too_long_for_a_round_is_judged_as_a_whole() -> None:
     """Half of it costs a second and gains nothing yet; all of it would cost two, and gain three."""
-    steps = [Step(Move(uniform(2, 4).groups[0], 0, 1), 10.0, 0.25, 0, 0, 10.0, 1.0)] * 4
+    steps = [PlannedChange(Move(uniform(2, 4).groups[0], 0, 1), 10.0, 0.25, 0, 0, 10.0, 1.0)] * 4
     assert worthwhile(steps, 10.0) == []
     assert begun(steps, 0.5, 3.0) == steps
     assert begun(steps, 0.5, 1.9) == []
@@ -174,8 +174,8 @@ def test_a_plan_that_is_too_long_for_a_round_is_judged_as_a_whole() -> None:
 
 
 def test_no_more_is_asked_for_than_may_move_in_a_round_but_one_group_always() -> None:
-    split = Step(SplitGroup(uniform(2, 4).groups[0]), 10.0, 0.0, 0, 0, 10.0, 1.0)
-    move = Step(Move(uniform(2, 4).groups[0], 0, 1), 10.0, 0.0, 100, 0, 10.0, 1.0)
+    split = PlannedChange(SplitGroup(uniform(2, 4).groups[0]), 10.0, 0.0, 0, 0, 10.0, 1.0)
+    move = PlannedChange(Move(uniform(2, 4).groups[0], 0, 1), 10.0, 0.0, 100, 0, 10.0, 1.0)
     steps = [split, move, move, move]
     assert [len(within(steps, budget)) for budget in (0, 300, 299, 100, 99, 1)] == [4, 4, 3, 2, 2, 2]
     assert within([], 10) == []

@@ -29,7 +29,7 @@ from penstock.spark.workers import transport
 from penstock.spark.workers.pool import WorkerLost, WorkerPool
 from penstock.spark.workers.scheduler import EpochScheduler
 from penstock.spark.workers.transport import BlobArena
-from penstock.spark.workers.worker import Request, TaskAnswer, Worker, _answer_all
+from penstock.spark.workers.worker import TaskAnswer, Worker, WorkerRequest, _answer_all
 from penstock.testing.ways import Way, random_way
 from tests.support.crashes import (
     Place,
@@ -46,7 +46,7 @@ from tests.support.schedules import step_with_changes
 
 pytestmark = pytest.mark.skipif(not transport.available(), reason="this system has no files in memory")
 
-Answer = Callable[[Request], TaskAnswer | None]
+Answer = Callable[[WorkerRequest], TaskAnswer | None]
 StartPool = Callable[..., "Threads"]
 ATTEMPTS = Settings().attempts_per_epoch
 
@@ -97,7 +97,7 @@ class Threads:
         with pytest.raises((EOFError, OSError)):
             _answer_all(line, worker)
 
-    def _counted(self, line: Connection, answer: Answer, request: Request) -> TaskAnswer | None:
+    def _counted(self, line: Connection, answer: Answer, request: WorkerRequest) -> TaskAnswer | None:
         self.requests += 1
         if self._dies(self.requests):
             line.close()

@@ -11,8 +11,8 @@ import numpy as np
 from penstock.balance.decisions import Decision
 from penstock.balance.policies.lazy_disk import LazyDisk
 from penstock.balance.policy import Learning
-from penstock.balance.rules import MEGABYTE
 from penstock.balance.stats import FloatArray, RoundStats
+from penstock.units import MEGABYTE
 
 
 @dataclass(frozen=True)

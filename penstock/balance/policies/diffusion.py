@@ -34,7 +34,7 @@ EQUAL = 1e-9  # tolerance for comparing numbers
 CHANGED = 1.25  # factor: a load that has grown or fallen by less counts as the same
 TRIES = 2  # changes of the number of sites per load that rely on estimates; later ones rely on measured capacity only
 LEFT = 0.01  # part of a round's rows that may be pending when a site is removed
-REST = 1  # rounds after a change in which the number of sites stays
+REST_ROUNDS = 1  # rounds after a change in which the number of sites stays
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Experience:
         if wanted is None or not isinstance(wanted.change, Scale):
             return replace(self, rest=self.rest - 1, rate=rate) if self.rest else self._calm(rate)
         sites = stats.directory.sites
-        changed = replace(self, before=sites, changes=self.changes + 1, rate=rate, rest=REST)
+        changed = replace(self, before=sites, changes=self.changes + 1, rate=rate, rest=REST_ROUNDS)
         if wanted.change.sites < sites:
             return replace(changed, steps=min(self.steps, 0) - 1, shrinks=self.shrinks + 1)
         seen = Capacity(_rate(stats, float(stats.done.sum())), _cost(stats))

@@ -20,7 +20,7 @@ import numpy as np
 from penstock.balance.decisions import Decision, Gather, SplitGroup, Spread
 from penstock.balance.estimate import NOISE_ROWS, Demand, demand
 from penstock.balance.keys import KeyLoad
-from penstock.balance.levelling import Leveller, Pieces, PlanLimits, Step, begun, unclear, within, worthwhile
+from penstock.balance.levelling import Leveller, Pieces, PlanLimits, PlannedChange, begun, unclear, within, worthwhile
 from penstock.balance.move_costs import MoveCosts
 from penstock.balance.overflow import Overflow
 from penstock.balance.policies.pairing import sites_in
@@ -47,7 +47,7 @@ MOST_LOOKS = 8  # groups per round that are split only to measure their halves
 HOT_KEY = 1.0  # part of a site's mean work: a key with more is spread
 COLD_KEY = 0.5  # a key that would have less at one site is gathered; the gap keeps it from going back and forth
 CELL = 0.5  # part of a site's mean work that a cell should have, so that groups fit beside it
-MOST_SPREAD = 16  # keys that are spread at the same time
+MOST_SPREAD_KEYS = 16  # keys that are spread at the same time
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def _full(stats: RoundStats) -> bool:
     return bool(stats.memory) and float(stats.held.max()) > stats.memory
 
 
-def _levelling(stats: RoundStats, plan: Leveller, enough: float) -> list[Step]:
+def _levelling(stats: RoundStats, plan: Leveller, enough: float) -> list[PlannedChange]:
     """Return the steps of a plan that make the slowest site faster by at least the fraction `enough` and pay."""
     before, excess = plan.slowest, plan.excess
     steps = plan.run()
@@ -184,7 +184,7 @@ def _group(decision: Decision) -> Group:
     return decision.change.group
 
 
-def _decisions(steps: Sequence[Step], slowest: float, ideal: float, memory: int) -> list[Decision]:
+def _decisions(steps: Sequence[PlannedChange], slowest: float, ideal: float, memory: int) -> list[Decision]:
     """Turn steps into decisions, each with its gain over the step before."""
     made = []
     for step in steps:
@@ -195,7 +195,7 @@ def _decisions(steps: Sequence[Step], slowest: float, ideal: float, memory: int)
     return made
 
 
-def _reason(step: Step, ideal: float) -> str:
+def _reason(step: PlannedChange, ideal: float) -> str:
     site = f"site {step.donor} takes {step.before:.3g} s a round, {ideal:.3g} s would be balanced"
     if isinstance(step.change, SplitGroup):
         return f"{site}; a group of {step.relief:.2g} s is too large to move"
@@ -223,7 +223,7 @@ def spreads(stats: RoundStats, asked: Demand, least_gain: float) -> list[Decisio
         return []
     work = {key: _work(stats, asked, key) for key in stats.keys if directory.cells_at(key.hash) is None}
     hot = [key for key, part in work.items() if part > HOT_KEY * asked.ideal and key.total > NOISE_ROWS]
-    hot = sorted(hot, key=lambda key: -work[key])[: max(0, MOST_SPREAD - len(directory.spread))]
+    hot = sorted(hot, key=lambda key: -work[key])[: max(0, MOST_SPREAD_KEYS - len(directory.spread))]
     made = [_spread(stats, asked, key, work[key]) for key in hot]
     return [decision for decision in made if decision.gain > least_gain]
 

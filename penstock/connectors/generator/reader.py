@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.arrow import AnyArray
-from penstock.connectors.recorded import Count, recorded, unusable
+from penstock.connectors.recorded import NonNegative, recorded, unusable
 from penstock.connectors.source import Offer, ReadResult, SizedSplit
 from penstock.errors import ConfigError
 from penstock.kernels.arrays import Words
@@ -98,10 +98,10 @@ class GeneratedSplit(SizedSplit):
 
 
 @dataclass(frozen=True)
-class _Recorded:
+class _RecordedRows:
     """The recorded progress: the number of rows read, and the time of the first offer if rows depend on it."""
 
-    rows: Count
+    rows: NonNegative
     began_ns: int | None = None
 
 
@@ -113,7 +113,7 @@ class GeneratorReader:
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
         """Return the next range of rows, cut into splits of `rows_per_split`."""
-        known = _Recorded(0) if progress is None else recorded(progress, _Recorded)
+        known = _RecordedRows(0) if progress is None else recorded(progress, _RecordedRows)
         first, began = known.rows, clock.time_ns() if known.began_ns is None else known.began_ns
         if self._generator.rows is not None and first > self._generator.rows:
             raise unusable(f"{first} rows are read, and there are {self._generator.rows}")

@@ -21,17 +21,15 @@ from penstock.state.model import (
 )
 from penstock.state.runs import Slice, about_bytes, join_neighbours, restrict
 
-Ranges = Sequence[HashRange]
-
 
 @dataclass(frozen=True)
 class Home:
     """The hashes that a site owns: `home_ranges` of groups, and cells, as (hash, number of the cell); `all` are the
     ranges of both, sorted."""
 
-    home_ranges: Ranges
+    home_ranges: Sequence[HashRange]
     cells: tuple[tuple[int, int], ...]
-    all: Ranges
+    all: Sequence[HashRange]
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,8 @@ class Share:
     """
 
     site: SiteState
-    ranges: Ranges
-    together: Ranges
+    ranges: Sequence[HashRange]
+    together: Sequence[HashRange]
     only: int | None = None
     but: int | None = None
     marked: bool = True

@@ -16,7 +16,7 @@ from penstock.engine.driver.grids import wants_grid
 from penstock.operators.protocol import Operator
 from penstock.plan.program import Program
 from penstock.progress.mark import MAX_TIME, Marks
-from penstock.settings import Overflow
+from penstock.settings import OverflowMode
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, coalesced, common
 from penstock.state.model import Manifest, SubqueryState, park, restricted
@@ -39,7 +39,7 @@ class CleanUpRule:
     """When parked state is cleaned up: `overflow` says whether also in idle time, and in turns under load. Results may
     be held back by `max_delay` times the lifetime of rows."""
 
-    overflow: Overflow
+    overflow: OverflowMode
     max_delay: int
 
     def ranges(

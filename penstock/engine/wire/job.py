@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from penstock.arrow import Compression, FileFormat
+from penstock.arrow import Compression, ResultFormat
 from penstock.balance.flushing import EAGERLY, Flushing
 from penstock.balance.stats import SiteStatistics
 from penstock.clock import TaskTime
@@ -27,7 +27,7 @@ class Output:
     """The folder and the file format in which tasks stage the files of one output."""
 
     folder: Path
-    extension: FileFormat
+    extension: ResultFormat
     compression: Compression = "none"
 
 
@@ -236,7 +236,7 @@ Report = RouteReport | SiteReport | TaskFailure
 
 # Given the reports of an epoch's splits, returns the route tasks of the next epoch and the part of its job that they
 # need. An executor may start them at once, and must discard them if the next epoch comes with other splits.
-Following = Callable[[Sequence[Report]], "tuple[EpochJob, Sequence[RouteTask]] | None"]
+LookAhead = Callable[[Sequence[Report]], "tuple[EpochJob, Sequence[RouteTask]] | None"]
 
 
 def nothing_follows(reports: Sequence[Report]) -> None:

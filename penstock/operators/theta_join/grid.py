@@ -29,7 +29,7 @@ from penstock.types import as_array
 
 CODE = "#code"  # the column with the code of a row
 _CODE_BITS = 16
-Codes = npt.NDArray[np.uint16]
+RowCodes = npt.NDArray[np.uint16]
 
 
 def check_grid(grid: Grid) -> None:
@@ -43,7 +43,7 @@ def check_grid(grid: Grid) -> None:
         )
 
 
-def codes_of(rows: pa.Table, hash_bits: int = 64) -> Codes:
+def codes_of(rows: pa.Table, hash_bits: int = 64) -> RowCodes:
     """Return the code of each row: bits of a hash of all its values that are not nested, so that it is the same when
     the row is read again."""
     flat = [column for column in rows.columns if not is_nested(column.type)]
@@ -56,7 +56,7 @@ def with_code(schema: pa.Schema) -> pa.Schema:
     return arranged_schema(schema.append(pa.field(CODE, pa.uint16())))
 
 
-def lanes_of(codes: Codes, lanes: int) -> Indices:
+def lanes_of(codes: RowCodes, lanes: int) -> Indices:
     """Return the lane of each row, among `lanes` lanes."""
     return codes.astype(np.int64) * lanes >> _CODE_BITS
 
@@ -90,7 +90,7 @@ class GridCells:
         return np.flatnonzero(inside)
 
     def spread(
-        self, port: int, rows: pa.Table, times: Times, codes: Codes, homes: Sequence[HashRange] | None = None
+        self, port: int, rows: pa.Table, times: Times, codes: RowCodes, homes: Sequence[HashRange] | None = None
     ) -> pa.Table:
         """Return a copy of each row for every cell that needs it, of all cells or of those in `homes`, with #hash and
         #time before its columns and its code as the last column; sorted."""

@@ -35,7 +35,7 @@ from penstock.state.grid import Grid
 from penstock.state.hash_ranges import point
 from penstock.types import as_array, require_column, time_values
 
-ROW = "#row"  # the row number within the input
+ROW_COLUMN = "#row"  # the row number within the input
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
         check_inputs(self.schemas, self.times, self.payload)
         check_condition(self.condition, self.schemas)
         for schema in self.schemas:
-            require_column(schema, ROW, "the inputs of a join over the last rows")
+            require_column(schema, ROW_COLUMN, "the inputs of a join over the last rows")
         if min(self.last_rows) < 0:
             raise QueryError(
                 "a join cannot look back at a negative number of rows",
@@ -84,7 +84,7 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
         return (*map(output_time, self.times, self.payload), "", "")
 
     def state_schema(self, port: int) -> pa.Schema:
-        needed = {*stored_columns(self.schemas[port], self.payload[port], self.condition), self.times[port], ROW}
+        needed = {*stored_columns(self.schemas[port], self.payload[port], self.condition), self.times[port], ROW_COLUMN}
         return with_code(pa.schema([field for field in self.schemas[port] if field.name in needed]))
 
     def prepare(self, port: int, rows: pa.Table) -> pa.Table:
@@ -92,7 +92,7 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
 
     def arrange(self, port: int, rows: pa.Table) -> pa.Table:
         rows, times = rows.select(self.schemas[port].names), time_values(rows.column(self.times[port]))
-        return self.cells.spread(port, rows, times, codes_of(rows.drop_columns([ROW])))
+        return self.cells.spread(port, rows, times, codes_of(rows.drop_columns([ROW_COLUMN])))
 
     def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
         rows = arranged.select(self.state_schema(port).names)
@@ -163,7 +163,7 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
         useful = [self._useful(port, rows, after, upto) for rows in pieces]
         rows = pa.concat_tables([self.state_schema(port).empty_table(), *useful]).combine_chunks()
         times = time_values(rows.column(self.times[port]))
-        order = np.lexsort((as_array(rows.column(ROW)).to_numpy(), times))
+        order = np.lexsort((as_array(rows.column(ROW_COLUMN)).to_numpy(), times))
         carried = int(np.count_nonzero(times < times_of(rows)))
         return _History(rows.take(order), times[order], carried)
 

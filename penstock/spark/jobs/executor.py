@@ -35,7 +35,7 @@ from penstock.connectors.bad_rows import divert_malformed
 from penstock.connectors.source import ReadResult
 from penstock.engine.task.level import run_level, run_route
 from penstock.engine.wire.blob import Blob
-from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, ToSite, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Message, Report, RouteTask, ToSite, nothing_follows
 from penstock.plan.program import Program
 from penstock.scratch import scratch_folder
 from penstock.spark.failures import TaskFailed, attempt_failed, cannot_travel, task_failed
@@ -65,7 +65,7 @@ class SparkExecutor:
         self._cancelled = False
         self._anchors = None if on_one_host(context) else Anchors(context)
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         self._cancelled = False
         self._context.setJobGroup(self._group, f"epoch {job.epoch}", interruptOnCancel=False)
         self._require_that_it_travels(job.program)

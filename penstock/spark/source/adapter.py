@@ -25,7 +25,7 @@ from penstock.connectors.source import AcknowledgingReader, AttachedConnector, O
 from penstock.errors import CheckpointError, PenstockError, SourceError
 from penstock.types import normalise
 
-SUBSTREAM = "spark"
+SPARK_SUBSTREAM = "spark"
 BATCH_ROWS = 100_000  # rows per Arrow batch: ten times Spark's default, which costs less per row
 
 
@@ -88,7 +88,7 @@ class BatchSplit:
     """One partition of a micro-batch, for planning an epoch; the job of the epoch reads its rows."""
 
     batch: MicroBatch
-    substream: str = SUBSTREAM
+    substream: str = SPARK_SUBSTREAM
     rows: int = 0
 
     @property
@@ -141,7 +141,7 @@ class SparkConnector(AttachedConnector):
 
 
 @dataclass(frozen=True)
-class _Recorded:
+class _RecordedBatch:
     """The progress of the source in the manifest: the streaming query, and the number of the last committed batch."""
 
     query: str | None = None
@@ -155,7 +155,7 @@ class AdapterReader(AcknowledgingReader):
         self._connector, self._handoff = connector, connector.handoff
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
-        known, query = recorded(progress or {}, _Recorded), self._handoff.query
+        known, query = recorded(progress or {}, _RecordedBatch), self._handoff.query
         if query is not None and known.query not in (None, query.id):
             raise _other_query(str(known.query), query.id)
         self._handoff.committed(known.batch)  # Spark offers the last batch again if it missed the acknowledgement

@@ -47,7 +47,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Times:
+class JoinTimes:
     """The progressing attributes of the inputs of a join, and whether all inputs have TIMESTAMP times."""
 
     names: Set[str]
@@ -77,7 +77,7 @@ def comparisons(conjunct: Expr) -> tuple[Expr, ...]:
     return (conjunct,)
 
 
-def bound_of(conjunct: Expr, times: Times) -> Bound | None:
+def bound_of(conjunct: Expr, times: JoinTimes) -> Bound | None:
     """Return the bound on two times that a comparison states; None if it states anything else."""
     match conjunct:
         case Call(function, (left, right)) if function in _MIRRORED:
@@ -104,7 +104,7 @@ def _bound(function: str, difference: _Sum, conjunct: Expr) -> Bound | None:
     return Bound(left, right, constant, constant, conjunct)
 
 
-def _sum(expression: Expr, times: Times) -> _Sum | None:
+def _sum(expression: Expr, times: JoinTimes) -> _Sum | None:
     """Return the expression as a sum of times and constants; None if it is anything else."""
     match expression:
         case Column(name):
@@ -138,7 +138,7 @@ def _constant(expression: Expr, is_timestamp: bool) -> int | None:
     return None
 
 
-def bucket_bound(left: Expr, right: Expr, times: Times) -> Bound | None:
+def bucket_bound(left: Expr, right: Expr, times: JoinTimes) -> Bound | None:
     """Return the bound that follows if both times are in one bucket, as in `a.ts // 10 = b.ts // 10`; None
     otherwise."""
     first, second = _bucket(left, times), _bucket(right, times)
@@ -150,7 +150,7 @@ def bucket_bound(left: Expr, right: Expr, times: Times) -> Bound | None:
     return Bound(a, b, -width, width, None)
 
 
-def _bucket(expression: Expr, times: Times) -> tuple[str, int] | None:
+def _bucket(expression: Expr, times: JoinTimes) -> tuple[str, int] | None:
     """Return the time that the expression rounds, and the greatest distance of two times in one bucket; or None.
 
     `//` rounds towards zero, so the bucket around zero is nearly twice as wide as the others.

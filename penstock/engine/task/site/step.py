@@ -36,7 +36,8 @@ from penstock.state.model import SiteState, least, parked_inside
 from penstock.state.runs import RunFile, Slice, about, most_slices, outside, restrict
 from penstock.storage.durable import BackgroundSync
 from penstock.storage.faults import FaultPoint, reach
-from penstock.storage.memory import MEGABYTE, RESIDENT, Budget, budget_for, memory_limit, resident_bytes
+from penstock.storage.memory import RESIDENT, Budget, budget_for, memory_limit, resident_bytes
+from penstock.units import MEGABYTE
 
 BASE = 200 * MEGABYTE  # about what a worker takes without any rows
 FREE = 0.4  # part of the budget that a step may take beyond what there was before it
