@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from penstock.errors import QueryError
+from penstock.expr.comparisons import halves_of
 from penstock.expr.tree import Column, Expr
 from penstock.expr.walk import all_of, columns_of
 from penstock.operators.bands import leads
@@ -23,7 +24,6 @@ from penstock.sql.joins.time_bounds import (
     Timing,
     bound_of,
     bucket_bound,
-    comparisons,
     implied_bounds,
     timing_of,
 )
@@ -265,7 +265,7 @@ def _match_of(units: Sequence[Unit], conjuncts: Iterable[Expr], implied: Iterabl
 def _halves(conjuncts: Iterable[Expr], units: Sequence[Unit], times: JoinTimes) -> Iterator[Expr]:
     """Yield the conjuncts, with a BETWEEN split into two comparisons if one of them bounds a time."""
     for conjunct in conjuncts:
-        halves = comparisons(conjunct)
+        halves = halves_of(conjunct)
         yield from halves if any(_bound(half, units, times) for half in halves) else (conjunct,)
 
 

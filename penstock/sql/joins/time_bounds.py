@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import combinations
 
+from penstock.expr.comparisons import MIRRORED
 from penstock.expr.tree import Call, Column, Expr, Literal
 from penstock.expr.walk import substitute
 from penstock.operators.bands import Band, leads
@@ -20,7 +21,6 @@ from penstock.plan.schema import WINDOW_COLUMNS
 from penstock.sql.joins.unit import Unit, owner
 from penstock.units import UNITS, microseconds
 
-_MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "=": "="}
 _TRUNCATED = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")  # units of date_trunc
 _Pair = tuple[str, str]  # time columns of two inputs, in the order of the inputs
 _Side = tuple[Unit, str, str]  # an input, the time column it is joined by, and another time column of it
@@ -69,18 +69,10 @@ class _Sum:
 _NOTHING = _Sum((), (), 0)
 
 
-def comparisons(conjunct: Expr) -> tuple[Expr, ...]:
-    """Split a BETWEEN into its two comparisons; any other condition stays one."""
-    match conjunct:
-        case Call("between", (operand, low, high)):
-            return Call(">=", (operand, low)), Call("<=", (operand, high))
-    return (conjunct,)
-
-
 def bound_of(conjunct: Expr, times: JoinTimes) -> Bound | None:
     """Return the bound on two times that a comparison states; None if it states anything else."""
     match conjunct:
-        case Call(function, (left, right)) if function in _MIRRORED:
+        case Call(function, (left, right)) if function in MIRRORED:
             terms = _sum(left, times), _sum(right, times)
             if terms[0] is not None and terms[1] is not None:
                 return _bound(function, terms[0] - terms[1], conjunct)
