@@ -142,7 +142,7 @@ class Uniform:
 
     def pick(self, u: _Uniform01, n: int) -> _Choices:
         """Return a value in [0, n) for each uniform number."""
-        return np.minimum((u * n).astype(np.int64), n - 1)
+        return _below(n, u)
 
 
 @dataclass(frozen=True)

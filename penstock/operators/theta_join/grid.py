@@ -7,6 +7,7 @@ a row follows from its code, a number stored with it, so it can be computed for 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,10 +18,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.errors import QueryError
+from penstock.expr.tree import Expr
 from penstock.kernels.arrays import Indices, Times, Words
 from penstock.kernels.hash import hash_columns
-from penstock.operators.arrange import arranged_schema, hashes_of, times_of
-from penstock.operators.protocol import Gridded
+from penstock.operators.arrange import arranged_schema, hashes_of, merged, order_of, times_of
+from penstock.operators.protocol import Gridded, TwoPorts
+from penstock.operators.theta_join.condition import Conjunct, parts_of
+from penstock.operators.theta_join.schema import Payload, Schemas, output_time, result_schema
 from penstock.state.grid import Grid, cell_hashes
 from penstock.state.hash_ranges import HashRange, point
 from penstock.state.runs import HASH, TIME
@@ -141,10 +145,47 @@ class GridCells:
         return first
 
 
-class OnGrid(Gridded):
-    """Base of theta joins: what the engine asks about their grid is answered by its cells."""
+class OnGrid(TwoPorts, Gridded):
+    """Base of theta joins: what they share, and what the engine asks about their grid, which its cells answer.
 
+    `schemas`, `times`, `payload` and `condition` are as in GridJoin.
+    """
+
+    schemas: Schemas
+    times: tuple[str, str]
+    payload: Payload
+    condition: Expr | None
     grid: Grid
+
+    @abstractmethod
+    def state_schema(self, port: int) -> pa.Schema:
+        """Return the schema of the port's state rows."""
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        return result_schema(self.schemas, self.payload)
+
+    @property
+    def reach(self) -> int:
+        return 0  # all arithmetic on times saturates
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        """Return both times by themselves, then the two joint ones."""
+        return (*map(output_time, self.times, self.payload), "", "")
+
+    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
+        """Convert arranged rows, which are already copied to their cells, to sorted state rows."""
+        rows = arranged.select(self.state_schema(port).names)
+        order = order_of(rows)
+        return rows if order is None else rows.take(order)
+
+    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        return merged(tables, self.state_schema(port))
+
+    @cached_property
+    def _parts(self) -> tuple[Conjunct, ...]:
+        return parts_of(self.condition, self.schemas)
 
     @property
     def cells(self) -> GridCells:
