@@ -8,9 +8,10 @@ and xor-shift kind over 64 bits, applied twice, to the seed and to the row.
 from __future__ import annotations
 
 import time as clock
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,39 +30,52 @@ _MICROSECONDS = 1_000_000
 _TABLE_BYTES = 32_000_000  # a split of wide rows gives several tables; the texts of one must stay below 2 GB
 
 
-class Generator(Protocol):
-    """A connector that generates rows from their numbers. Its fields are as in `CallsConnector`."""
+class Generator(ABC):
+    """Base of connectors that generate rows from their numbers. They are frozen dataclasses, whose fields are as in
+    `CallsConnector`."""
+
+    rows: int | None
+    rate: float
+    realtime: bool
+    start: int | None
 
     @property
+    @abstractmethod
     def kind(self) -> str: ...
 
     @property
-    def rows(self) -> int | None: ...
-
-    @property
-    def rate(self) -> float: ...
-
-    @property
-    def realtime(self) -> bool: ...
-
-    @property
-    def start(self) -> int | None: ...
-
-    @property
+    @abstractmethod
     def rows_per_split(self) -> int: ...
 
     @property
+    @abstractmethod
     def row_bytes(self) -> int:
         """Return how many bytes a row takes in memory."""
-        ...
+
+    @abstractmethod
+    def discover(self) -> pa.Schema:
+        """Return the schema of the rows."""
+
+    @abstractmethod
+    def generate(self, first: int, last: int, columns: tuple[str, ...]) -> pa.Table:
+        """Return the rows [first, last), with the given columns."""
+
+    @property
+    def bounded(self) -> bool:
+        return self.rows is not None
 
     def starting(self, start: int) -> Self:
         """Return the generator whose times begin at `start`."""
-        ...
+        return replace(cast(Any, self), start=start)  # type: ignore[no-any-return]
 
-    def generate(self, first: int, last: int, columns: tuple[str, ...]) -> pa.Table:
-        """Return the rows [first, last), with the given columns."""
-        ...
+    def identity(self) -> dict[str, Any]:
+        """Return all fields but `split_rows`, which can change between runs."""
+        named = asdict(cast(Any, self)).items()
+        return {"kind": self.kind} | {name: value for name, value in named if name != "split_rows"}
+
+    def open(self, schema: pa.Schema, time: str) -> GeneratorReader:
+        conform(self.discover().empty_table(), schema, f"the rows of `{self.kind}`")
+        return GeneratorReader(self, schema)
 
 
 @dataclass(frozen=True)
