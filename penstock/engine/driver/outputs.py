@@ -12,7 +12,7 @@ from pathlib import Path
 
 from penstock.connectors.sinks.files import FilesSink
 from penstock.connectors.sinks.sink import Record, SinkConnector, advance, claim, read_record, sweep, what_is_wrong
-from penstock.engine.driver.standing import BAD, LATE, RESULTS, Found, published_upto, rows_of
+from penstock.engine.driver.published_record import BAD, LATE, RESULTS, Found, published_upto, rows_of
 from penstock.engine.wire.job import Output
 from penstock.errors import CorruptCheckpointError
 from penstock.plan.compile.subqueries import Query
