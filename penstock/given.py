@@ -22,7 +22,7 @@ from penstock.units import size, span
 
 SETTINGS_FILE = Path("penstock.toml")
 PREFIX = "PENSTOCK_"
-_ALIKE = 0.8  # of 1; a variable this close to that of a setting is misspelt, others belong to somebody else
+_ALIKE = 0.8  # of 1; a variable this close to that of a setting is misspelt, others belong to other programs
 
 
 def given_settings() -> dict[str, Any]:

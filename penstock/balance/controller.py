@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from penstock.balance.decisions import Decision, Measured, Refusal
-from penstock.balance.draft import DraftDirectory, standing
+from penstock.balance.draft import DraftDirectory, draft_of
 from penstock.balance.policies import policy_named
 from penstock.balance.policies.static import Static
 from penstock.balance.policy import Learning, Paced, Policy
@@ -65,7 +65,7 @@ class Controller:
     number: int = 0
     cooldown_until: Mapping[Group, int] = field(default_factory=dict)
     single: frozenset[Group] = frozenset()
-    hope: ExpectedGain | None = None
+    expected: ExpectedGain | None = None
     calm: bool = True
     rested: float = 0.0
 
@@ -100,7 +100,7 @@ class Controller:
         assert self.stats is not None, "a round has at least one epoch"
         stats, measured = self.stats, self._measured(self.stats)
         single = self.single | _single_keys(stats)
-        begin = standing(stats, self.number, self.cooldown_until, single)
+        begin = draft_of(stats, self.number, self.cooldown_until, single)
         seen = replace(_with_limits(stats, self.rules, begin.cooldown_until), rested=self.rested)
         at, accepted, refused = carried_out(self.rules, begin, self.policy.decide(seen))
         policy = self.policy.after(seen) if isinstance(self.policy, Learning) else self.policy
@@ -110,14 +110,15 @@ class Controller:
     def _measured(self, stats: RoundStats) -> Measured | None:
         """Compare the predicted gain of the last decisions with the change of pace since; None if nothing was decided,
         or if a pace is unknown."""
-        if self.hope is None or not stats.pace or not self.hope.pace:
+        if self.expected is None or not stats.pace or not self.expected.pace:
             return None
-        return Measured(self.hope.gain, 1 - stats.pace / self.hope.pace)
+        return Measured(self.expected.gain, 1 - stats.pace / self.expected.pace)
 
     def _next(
         self, policy: Policy, at: DraftDirectory, accepted: Sequence[Decision], measured: Measured | None
     ) -> Controller:
-        hope = ExpectedGain(1 - prod(1 - decision.gain for decision in accepted), at.stats.pace) if accepted else None
+        gain = 1 - prod(1 - decision.gain for decision in accepted)
+        expected = ExpectedGain(gain, at.stats.pace) if accepted else None
         length = self.length
         if isinstance(self.policy, Paced):
             length = self.policy.next_round(self.length, bool(accepted), measured)
@@ -126,7 +127,7 @@ class Controller:
             number=self.number + 1,
             cooldown_until=at.cooldown_until,
             single=at.single,
-            hope=hope,
+            expected=expected,
             calm=not accepted,
         )
 

@@ -67,8 +67,8 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Return whether the lock is held and its file is still the one at the path: somebody may have removed or
-        replaced it."""
+        """Return whether the lock is held and its file is still the one at the path: it may have been removed
+        or replaced."""
         if self._descriptor is None:
             return False
         try:

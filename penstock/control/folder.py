@@ -2,9 +2,9 @@
 
 control/
   <name>.request.json    a request; the run removes it before it carries it out
-  <name>.answer.json     the outcome; removed by whoever made the request
+  <name>.answer.json     the outcome; removed by the process that made the request
   status.json            the status of the run
-  watched.json           rewritten every second while somebody watches the status
+  watched.json           rewritten every second while the status is watched
 
 Only the owner of the checkpoint has access: a folder or file that belongs to another user, or that others can write to,
 is not trusted. Links are not followed; what is read is plain JSON of bounded size, under known names.

@@ -65,7 +65,7 @@ def key_words(column: AnyColumn) -> list[Words]:
     return [*words, _null_mask(array).astype(np.uint64)] if array.null_count else words
 
 
-def tells_apart(columns: Sequence[AnyArray], bits: int = 64) -> bool:
+def hashes_identify(columns: Sequence[AnyArray], bits: int = 64) -> bool:
     """Return whether equal hashes imply equal keys, which holds for a single fixed-width key of one word without nulls,
     where the hash is a bijection."""
     if len(columns) != 1 or bits < 64:

@@ -162,7 +162,7 @@ class Aggregation:
 @dataclass(frozen=True)
 class Aggregate:
     """A windowed group-by. The result has the keys, `window_start`, `window_end` and the aggregates, in this order; for
-    Moments the times, under their own names, replace the window columns. For windows of rows, the bounds are row
+    EqualTimes, the times, under their own names, replace the window columns. For windows of rows, the bounds are row
     numbers."""
 
     input: Node

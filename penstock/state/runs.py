@@ -31,7 +31,7 @@ FAN = 4  # merge at least this many runs of similar density
 ALIKE = 2  # a run is of similar density if it has at most this many times that of the densest newer one
 LEAST_DENSITY = 2000  # runs with fewer rows are alike: what they cost does not depend on their rows
 MOST_SLICES = 24  # above this number in a range, merge neighbours of any density
-SHATTERED = 4  # small slices are merged if there are so many times as many as lie above each other
+FRAGMENTED = 4  # small slices are merged if there are so many times as many as lie above each other
 SMALL_ROWS = 4096  # of a slice: to look rows up in it takes about as long as to write it once
 FINEST = 1024  # parts of the hashes: slices whose borders differ by less are treated alike
 
@@ -137,20 +137,20 @@ def choose(rows_of: Mapping[Slice, int], expired_below: int, window: int, piece_
     pieces = [
         _piece(s, rows, width, expired_below, limit) for s, rows in rows_of.items() if not _is_full(s, piece_bytes)
     ]
-    shattered = _shattered(pieces, limit)
-    side_by_side = {s for merge in shattered for s in merge.slices}
+    merges_of_small = _merges_of_fragmented(pieces, limit)
+    side_by_side = {s for merge in merges_of_small for s in merge.slices}
     others = [p for p in pieces if p.slice not in side_by_side]
     merges = [merge for column in _columns(others) for merge in _of_column(column, limit)]
-    chosen = sorted([*shattered, *_joined(merges)], key=lambda merge: -len(merge.slices))
+    chosen = sorted([*merges_of_small, *_joined(merges)], key=lambda merge: -len(merge.slices))
     taken = {s for merge in chosen for s in merge.slices}
     dead = (s for s in rows_of if s not in taken and mostly_dead(s, expired_below))
     return [*chosen, *(MergeRange(s.range, (s,)) for s in dead)]
 
 
-def is_shattered(slices: Sequence[Slice], depth: int) -> bool:
+def is_fragmented(slices: Sequence[Slice], depth: int) -> bool:
     """Return whether many slices lie side by side, if at most `depth` have rows at one hash. Needs no access to the
     files."""
-    return len(slices) >= SHATTERED * max(1, depth)
+    return len(slices) >= FRAGMENTED * max(1, depth)
 
 
 def mostly_dead(piece: Slice, expired_below: int) -> bool:
@@ -168,15 +168,15 @@ def most_slices(slices: Sequence[Slice]) -> int:
     return most
 
 
-def _shattered(pieces: Sequence[_Piece], limit: int) -> list[MergeRange]:
+def _merges_of_fragmented(pieces: Sequence[_Piece], limit: int) -> list[MergeRange]:
     """Return the merges of small slices that lie side by side: of those that are neighbours in time, as many as span at
     most `limit`."""
     small = [p for p in pieces if p.rows < SMALL_ROWS]
-    if not is_shattered(together := [p.slice for p in small], most_slices(together)):
+    if not is_fragmented(together := [p.slice for p in small], most_slices(together)):
         return []
     narrow = sorted((p for p in small if not p.broad), key=lambda p: (p.start, p.slice.run.name, p.slice.range))
     batches = [[p.slice for p in small if p.broad], *_in_time(narrow, limit)]
-    return [MergeRange(hull([s.range for s in some]), tuple(some)) for some in batches if len(some) >= SHATTERED]
+    return [MergeRange(hull([s.range for s in some]), tuple(some)) for some in batches if len(some) >= FRAGMENTED]
 
 
 def _in_time(pieces: Sequence[_Piece], limit: int) -> Iterator[list[Slice]]:

@@ -130,7 +130,7 @@ class NeverRun:
 
 
 @pytest.mark.parametrize("case", range(8))
-def test_a_crew_of_any_size_gives_the_batch_answer(
+def test_a_pool_of_any_size_gives_the_batch_answer(
     case: int, random: Random, place: Place, start_pool: StartPool
 ) -> None:
     scenario = random_scenario(random, batches=4)
@@ -199,7 +199,7 @@ def test_an_epoch_that_is_run_twice_reads_its_splits_again(
     assert_exact(scenario, place, scenario.stream.explain())
 
 
-def test_what_a_member_leaves_undone_is_done_by_another_crew(
+def test_what_a_worker_leaves_undone_is_done_by_another_pool(
     scenario: Scenario, place: Place, random: Random, start_pool: StartPool
 ) -> None:
     way = Way(sites=2, rows_per_epoch=random.choice([None, 20]))
@@ -238,7 +238,7 @@ def test_one_budget_covers_lost_workers_and_tasks_that_disagree(
     assert ["worker" in event.reason for event in dropped] == [True, True, False, False, False]
 
 
-def test_without_a_crew_epochs_are_jobs(scenario: Scenario, place: Place, start_pool: StartPool) -> None:
+def test_without_a_pool_epochs_are_jobs(scenario: Scenario, place: Place, start_pool: StartPool) -> None:
     step_to_end(scenario, place, Way(sites=2), PooledExecutor(start_pool(0), InlineExecutor()))
     assert_exact(scenario, place)
 

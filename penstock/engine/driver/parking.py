@@ -50,8 +50,8 @@ class CleanUpRule:
         asked: Sequence[Sequence[HashRange]],
         idle: bool,
     ) -> tuple[Ranges, ...]:
-        """Return, for each subquery, the sorted ranges to clean up in the next epoch. `asked` are those that somebody
-        asked for; `idle` says whether the epoch has no input."""
+        """Return, for each subquery, the sorted ranges to clean up in the next epoch. `asked` are those requested by
+        decisions; `idle` says whether the epoch has no input."""
         ended = all(mark.ended for mark in source_marks(manifest.sources))
         found = []
         for subquery, state in zip(program.subqueries, manifest.subqueries, strict=True):

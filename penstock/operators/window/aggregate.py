@@ -17,7 +17,7 @@ import pyarrow as pa
 from penstock.arrow import AnyArray
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Times, Words
-from penstock.kernels.hash import canonical_keys, check_key_type, hash_columns, is_text, key_words, tells_apart
+from penstock.kernels.hash import canonical_keys, check_key_type, hash_columns, hashes_identify, is_text, key_words
 from penstock.kernels.order import GroupedRows, group, group_by_key, group_by_pane
 from penstock.kernels.segments import Segments, one_by_one
 from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of, take
@@ -268,7 +268,7 @@ class WindowAggregate(OnePort, KeepsTimesApart, Orderable, ClosesWindows):
 
     def _words(self, keys: list[AnyArray]) -> list[Words]:
         """Return the words to compare beside the hashes to distinguish keys; none if the hashes suffice."""
-        return [] if tells_apart(keys, self.hash_bits) else [word for key in keys for word in key_words(key)]
+        return [] if hashes_identify(keys, self.hash_bits) else [word for key in keys for word in key_words(key)]
 
     def _partial_table(
         self,

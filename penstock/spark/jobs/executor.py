@@ -139,7 +139,7 @@ class SparkExecutor:
     def close(self) -> None:
         """Remove the anchors; the context stays."""
         if self._anchors:
-            self._anchors.let_go()
+            self._anchors.release()
 
 
 def _reports(chain: RDD[Addressed]) -> list[Report]:
@@ -276,7 +276,7 @@ class Anchors:
         added."""
         executors = len(self._context._jsc.sc().statusTracker().getExecutorInfos())
         if width != self._width or executors > self._executors:
-            self.let_go()
+            self.release()
             made = self._context.parallelize(range(width, 2 * width), width).mapPartitions(_anchor_of)
             self._anchor = self._pairs(made).partitionBy(self._partitioner(width)).cache()
             self._read(self._anchor).mapPartitions(_take_a_while).collect()
@@ -284,7 +284,7 @@ class Anchors:
         self._executors = executors
         return self._anchor
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Remove the anchor from the memory of the executors."""
         if self._anchor is not None:
             self._anchor.unpersist()

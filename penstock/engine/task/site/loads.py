@@ -28,7 +28,7 @@ from penstock.state.runs import Slice, about
 from penstock.storage.memory import memory_limit, resident_bytes
 
 Number = TypeVar("Number", np.int64, np.float64)
-TOLD = 4  # heaviest keys reported for each column
+MOST_HEAVY_KEYS = 4  # heaviest keys reported for each column
 HashColumns = Sequence[Sequence[Hashes]]
 
 
@@ -187,7 +187,7 @@ def round_of(
 
 
 def _gathered(by_site: Sequence[npt.NDArray[Number]], directory: Directory) -> npt.NDArray[Number]:
-    """Return the figures of all sites in the order of the directory."""
+    """Return the values of all sites in the order of the directory."""
     known = np.concatenate(by_site)
     gathered = np.empty_like(known)
     gathered[directory.places_by_home] = known
@@ -213,7 +213,7 @@ def without(hashes: Hashes, ranges: Sequence[HashRange]) -> Hashes:
 
 def heavy_keys(ports: Sequence[Sequence[KeyCounts]]) -> tuple[KeyLoad, ...]:
     """Return the heaviest keys of each column, with their rows by port over all columns."""
-    heavy = [counts.heaviest(TOLD) for port in ports for counts in port]
+    heavy = [counts.heaviest(MOST_HEAVY_KEYS) for port in ports for counts in port]
     found = np.unique(np.concatenate(heavy)) if heavy else np.zeros(0, np.uint64)
     none = np.zeros(len(found), np.int64)
     rows = np.stack([sum((counts.rows_of(found) for counts in port), none) for port in ports], axis=1)
