@@ -14,7 +14,7 @@ from penstock.balance.levelling import PlannedChange, begun, within, worthwhile
 from penstock.balance.move_costs import MoveCosts
 from penstock.balance.policies.even import Even
 from penstock.balance.rules import Rules
-from penstock.balance.stats import FloatArray, RoundStats
+from penstock.balance.stats import FloatArray, Loads, RoundStats
 from penstock.state.directory import Directory, uniform
 
 EVEN = Even(inertia=0.0)  # it believes what one round tells
@@ -343,3 +343,12 @@ def test_prices_are_paid_back_over_the_rounds_to_come() -> None:
     stats = figures_of(uniform(2, 4), rows, state_bytes=state, bytes_per_second=1e8)
     assert any(isinstance(decision.change, Move) for decision in patient.decide(stats))
     assert not any(isinstance(decision.change, Move) for decision in hasty.decide(stats))
+
+
+def test_full_sites_without_any_work_give_state_away() -> None:
+    """A round in which nothing was worked on has a slowest site of zero seconds."""
+    directory = replace(uniform(2, 8), homes=(0,) * 16)
+    held = replace(Loads.none(16), state_bytes=np.array([0] * 14 + [1, 1]))
+    stats = RoundStats(directory, 1, 1.0, held, np.zeros(2), np.zeros(2), np.zeros(2), memory=1)
+    (decision,) = Even().decide(stats)
+    assert decision.gain == 0

@@ -188,7 +188,7 @@ def _decisions(steps: Sequence[PlannedChange], slowest: float, ideal: float, mem
     """Turn steps into decisions, each with its gain over the step before."""
     made = []
     for step in steps:
-        gain = max(0.0, 1 - step.slowest / slowest)
+        gain = max(0.0, 1 - step.slowest / slowest) if slowest else 0.0  # without work, only state is levelled
         reason = full_reason(step.donor, step.held, memory) if step.held else _reason(step, ideal)
         made.append(Decision(step.change, reason, gain, step.state))
         slowest = step.slowest
