@@ -1,9 +1,8 @@
-"""Ranges of hashes, and operations on sorted sets of ranges.
+"""Ranges of hashes, operations on sorted sets of ranges, and the order of rows by the sites that own their ranges.
 
-Site order: rows ordered by destination site, then by hash.
-
-If the groups of the sites are scattered over the hash space, rows in order of hash are cut into very many pieces. Rows
-sorted in site order, where they have to be sorted anyway, are cut into one piece per site.
+If the groups of the sites are scattered over the hash space, rows in order of hash are cut into very many pieces. In
+site order, which is by destination site and then by hash, they are cut into one piece per site. Where rows have to be
+sorted anyway, it costs nothing.
 """
 
 from __future__ import annotations

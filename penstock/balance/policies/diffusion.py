@@ -1,10 +1,9 @@
 """`diffusion`: a site whose buffer fills gives one group to a site whose buffer is nearly empty (window joins in a
-cluster, section IV-C), and groups are kept neither too large nor too hot (section IV-D).
-
-The degree of declustering: over how many sites a subquery is spread. Pure.
+cluster, section IV-C), and groups are kept neither too large nor too hot (section IV-D). Pure.
 
 A site with a large backlog is a supplier of groups, a site with next to none a consumer, and all others are neutral.
-Without suppliers there are more sites than needed; with too many suppliers per consumer there are too few.
+They also decide over how many sites a subquery is spread, the degree of declustering: without suppliers there are more
+sites than needed; with too many suppliers per consumer there are too few.
 
 The capacity of a number of sites is taken from measurement. If a number of sites was too small, the rate it reached is
 recorded as its capacity, and the subquery does not return to that number until the load is well below the capacity.

@@ -1,6 +1,5 @@
-"""Probes: the hash and time interval in which the partners of a row lie.
-
-Vectorised search for the partners of many probes among rows sorted by hash and time.
+"""Search for the partners of many probes among rows sorted by hash and time. A probe is the hash and the interval of
+time in which the partners of a row lie.
 
 The cost grows linearly with the probes and logarithmically with the rows. Probes are sorted, so that neighbours access
 neighbouring memory, and they are processed in blocks that fit the cache.
