@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import socket
 import time
@@ -10,6 +11,8 @@ from pathlib import Path
 
 from penstock.errors import CheckpointError
 from penstock.storage.durable import NotPlain, open_plain, reason, writing
+
+_log = logging.getLogger(__name__)
 
 LOCK_FILE = "lock"
 _LOOKS, _BETWEEN = 5, 0.02  # retries and seconds between them: `in_use` of another process holds the lock for a moment
@@ -97,6 +100,7 @@ def _taken(descriptor: int) -> bool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            _log.debug("the lock of the checkpoint is held, attempt %d of %d", look + 1, _LOOKS)
             if look + 1 < _LOOKS:
                 time.sleep(_BETWEEN)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -26,6 +27,8 @@ from penstock.control.folder import (
 )
 from penstock.control.status import Status
 from penstock.settings import MOST_SITES
+
+_log = logging.getLogger(__name__)
 
 GROUP = r"\A([01]{1,64}|\*)\Z"  # a group as its bits
 _NAME = re.compile(r"([0-9a-f]{32})" + re.escape(REQUEST))
@@ -162,8 +165,10 @@ class Control:
         self._answer(request.name, Answer(why_not, detail))
 
     def _answer(self, name: str, answer: Answer) -> None:
-        with suppress(OSError):  # an answer that cannot be written must not end the run
+        try:
             self._folder.write(name + ANSWER, msgspec.json.encode(answer))
+        except OSError as error:  # must not end the run
+            _log.warning("the answer to a request cannot be written: %s", error)
 
     @property
     def status_due(self) -> bool:
@@ -183,8 +188,10 @@ class Control:
         """Publish a status. Ignored if the last one is too recent, which `status_due` tells in advance."""
         if self.status_due:
             self._published = self._clock()
-            with suppress(OSError):  # a status that cannot be written must not end the run
+            try:
                 self._folder.write(STATUS, msgspec.json.encode(status))
+            except OSError as error:  # must not end the run
+                _log.debug("the status cannot be written: %s", error)
 
 
 def _decoded(data: bytes) -> RequestFile:
