@@ -94,7 +94,7 @@ def _held(one: Setting, value: object) -> object:
 
 
 def _of_environment(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings in environment variables; an empty one is as good as none."""
+    """Return the settings from environment variables; ignore empty ones."""
     by_variable = {PREFIX + name.upper(): name for name in setting_names()}
     texts: dict[str, str] = {}
     for variable, text in variables.items():

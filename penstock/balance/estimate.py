@@ -52,7 +52,7 @@ def demand(stats: RoundStats) -> Demand:
 def _at_home(stats: RoundStats) -> FloatArray:
     """Return the seconds of its site that each group took; per site they add up to the time it was busy with groups.
 
-    Measured is only the processing of rows. The rest of a site's busy time is intake, and is divided by rows. For a
+    Only the processing of rows is measured. Other busy time of a site is intake, and is divided by rows. For a
     group with so few rows that its time is noise, all of its time is estimated by rows.
     """
     loads, homes, busy = stats.loads, stats.homes, _busy_with_groups(stats)

@@ -69,8 +69,7 @@ Item = TypeVar("Item")
 
 
 def gathered(parts: Iterable[Item], most: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Yield consecutive parts together, with a total `size` of up to `most`. A larger part comes alone; empty ones are
-    left out."""
+    """Group consecutive parts up to a total `size` of `most`. A larger part is alone; empty ones are skipped."""
     waiting: list[Item] = []
     filled = 0
     for part in parts:

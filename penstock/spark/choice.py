@@ -69,7 +69,7 @@ class GuardedExecutor:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Replace an error by one that says that the JVM died, if it did."""
+        """Raise the error of a dead JVM in place of the original one, if the JVM has died."""
         try:
             yield
         except Exception as error:

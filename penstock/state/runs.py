@@ -169,8 +169,8 @@ def most_slices(slices: Sequence[Slice]) -> int:
 
 
 def _merges_of_fragmented(pieces: Sequence[_Piece], limit: int) -> list[MergeRange]:
-    """Return the merges of small slices that lie side by side: of those that are neighbours in time, as many as span at
-    most `limit`."""
+    """Return the merges of small slices that lie side by side. Each merges neighbours in time that span at most
+    `limit`."""
     small = [p for p in pieces if p.rows < SMALL_ROWS]
     if not is_fragmented(together := [p.slice for p in small], most_slices(together)):
         return []

@@ -76,8 +76,8 @@ def roles(load: FloatArray, thresholds: Thresholds) -> Roles:
 
 def pressure(stats: RoundStats) -> FloatArray:
     """Return the load of each site: the filled fraction of its buffer or, where buffers are unbounded, the fraction of
-    the round that it was busy. The fraction of its share would not do: the slowest site is busy for all of its share,
-    however little it does."""
+    the round that it was busy. Busy time is divided by the round and not by the share of the site, which the slowest
+    site always fills."""
     return stats.occupancy if stats.capacity else _busy_part(stats)
 
 

@@ -195,7 +195,8 @@ class Room:
                 self._wait(epoch, error, number)
 
     def granted(self, epoch: int, ask: Callable[[], bool]) -> bool:
-        """Return what `ask` returns; False, after a while, if it raises that there is no space."""
+        """Call `ask` and return its result. If the disk is full, wait for the next attempt and return False, or raise
+        the error if there is none."""
         try:
             given, self._refusals = ask(), 0
         except DiskFullError as error:

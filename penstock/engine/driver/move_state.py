@@ -150,8 +150,8 @@ def _gathered(state: SubqueryState, cells: Cells) -> Iterator[Share]:
 
 
 def _cell(state: SubqueryState, cells: Cells, number: int) -> Share:
-    """Return the state of a cell: that of the cell with the same number before. If the hash was in a group, the first
-    cell gets all rows, the others only those of ports that are copied."""
+    """Return the state of a cell, taken from the cell of the same number before. From a group, cell 0 gets all rows,
+    the others only those of copied ports."""
     before, here = state.directory.cells_at(cells.hash), [point(cells.hash)]
     if before is not None:
         return Share(state.sites[before.sites[number]], here, here)

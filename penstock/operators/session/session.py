@@ -64,7 +64,7 @@ class SessionBounds:
     last: Times
 
     def of(self, chosen: Flags) -> SessionBounds:
-        """Return the bounds of the flagged ones."""
+        """Return the bounds of the sessions flagged in `chosen`."""
         return SessionBounds(self.first[chosen], self.joins[chosen], self.last[chosen])
 
 
