@@ -113,7 +113,7 @@ class MergeRange:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _MergeCandidate:
     """A slice with the time at which its live rows start, its rows, and its density: the rows that it would have over
     all hashes. `broad`: its live rows span more than the limit of a merge."""
 
@@ -168,7 +168,7 @@ def most_slices(slices: Sequence[Slice]) -> int:
     return most
 
 
-def _merges_of_fragmented(pieces: Sequence[_Piece], limit: int) -> list[MergeRange]:
+def _merges_of_fragmented(pieces: Sequence[_MergeCandidate], limit: int) -> list[MergeRange]:
     """Return the merges of small slices that lie side by side. Each merges neighbours in time that span at most
     `limit`."""
     small = [p for p in pieces if p.rows < SMALL_ROWS]
@@ -179,7 +179,7 @@ def _merges_of_fragmented(pieces: Sequence[_Piece], limit: int) -> list[MergeRan
     return [MergeRange(hull([s.range for s in some]), tuple(some)) for some in batches if len(some) >= FRAGMENTED]
 
 
-def _in_time(pieces: Sequence[_Piece], limit: int) -> Iterator[list[Slice]]:
+def _in_time(pieces: Sequence[_MergeCandidate], limit: int) -> Iterator[list[Slice]]:
     """Yield slices, oldest first, in batches whose live rows span at most `limit`."""
     batch: list[Slice] = []
     start = 0
@@ -202,13 +202,13 @@ def _is_full(piece: Slice, piece_bytes: int) -> bool:
     return piece.range.high - piece.range.low == 1 and piece.run.size >= piece_bytes // 2
 
 
-def _piece(piece: Slice, rows: int, width: int, expired_below: int, limit: int) -> _Piece:
+def _piece(piece: Slice, rows: int, width: int, expired_below: int, limit: int) -> _MergeCandidate:
     start = max(piece.run.min_time, expired_below)
     density = max(LEAST_DENSITY, rows * width // (piece.range.high - piece.range.low))
-    return _Piece(piece, start, rows, density, piece.run.max_time - start > limit)
+    return _MergeCandidate(piece, start, rows, density, piece.run.max_time - start > limit)
 
 
-def _columns(pieces: Sequence[_Piece]) -> Iterator[tuple[HashRange, list[_Piece]]]:
+def _columns(pieces: Sequence[_MergeCandidate]) -> Iterator[tuple[HashRange, list[_MergeCandidate]]]:
     """Yield the ranges between the borders of the slices, with the slices that cover each. Borders that lie closer
     together than a small part of all hashes count as one; slices that are not wider than that are looked at without
     the others."""
@@ -219,19 +219,19 @@ def _columns(pieces: Sequence[_Piece]) -> Iterator[tuple[HashRange, list[_Piece]
     yield from _between_borders([p for p in pieces if p.slice.range.high - p.slice.range.low >= near], near)
 
 
-def _between_borders(pieces: Sequence[_Piece], near: int) -> Iterator[tuple[HashRange, list[_Piece]]]:
+def _between_borders(pieces: Sequence[_MergeCandidate], near: int) -> Iterator[tuple[HashRange, list[_MergeCandidate]]]:
     places = _places(pieces, near)
-    begins: dict[int, list[_Piece]] = {}
+    begins: dict[int, list[_MergeCandidate]] = {}
     for piece in pieces:
         begins.setdefault(places[piece.slice.range.low], []).append(piece)
-    covering: list[_Piece] = []
+    covering: list[_MergeCandidate] = []
     for low, high in pairwise(sorted(set(places.values()))):
         covering = [p for p in covering if places[p.slice.range.high] > low] + begins.get(low, [])
         if covering:
             yield HashRange(low, high), covering
 
 
-def _places(pieces: Sequence[_Piece], near: int) -> dict[int, int]:
+def _places(pieces: Sequence[_MergeCandidate], near: int) -> dict[int, int]:
     """Return for each border of a slice the border that it counts as: the last end within `near` of it, or else the
     first begin. So nothing is left of a slice that is merged from begin to end."""
     ends = {p.slice.range.high for p in pieces}
@@ -247,7 +247,7 @@ def _places(pieces: Sequence[_Piece], near: int) -> dict[int, int]:
     return places
 
 
-def _of_column(column: tuple[HashRange, list[_Piece]], limit: int) -> Iterator[MergeRange]:
+def _of_column(column: tuple[HashRange, list[_MergeCandidate]], limit: int) -> Iterator[MergeRange]:
     """Yield the merges of the slices that cover one range."""
     part, pieces = column
     if len(pieces) < FAN:
@@ -260,7 +260,7 @@ def _of_column(column: tuple[HashRange, list[_Piece]], limit: int) -> Iterator[M
     yield from (MergeRange(part, tuple(p.slice for p in reversed(some))) for some in chosen)
 
 
-def _alike(pieces: Sequence[_Piece], limit: int | None) -> Iterator[Sequence[_Piece]]:
+def _alike(pieces: Sequence[_MergeCandidate], limit: int | None) -> Iterator[Sequence[_MergeCandidate]]:
     """Yield sequences of at least FAN neighbours, newest first, of which none is much denser than the newer ones, and
     that span at most `limit` of time (None: no limit)."""
     first = 0
@@ -276,7 +276,7 @@ def _alike(pieces: Sequence[_Piece], limit: int | None) -> Iterator[Sequence[_Pi
             first += 1
 
 
-def _spans(pieces: Sequence[_Piece], limit: int | None) -> bool:
+def _spans(pieces: Sequence[_MergeCandidate], limit: int | None) -> bool:
     """Return whether the live rows of some slices, newest first, span at most `limit` (None: any time)."""
     return limit is None or max(p.slice.run.max_time for p in pieces) - pieces[-1].start <= limit
 

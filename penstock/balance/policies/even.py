@@ -20,7 +20,16 @@ import numpy as np
 from penstock.balance.decisions import Decision, Gather, SplitGroup, Spread
 from penstock.balance.estimate import NOISE_ROWS, Demand, demand
 from penstock.balance.keys import KeyLoad
-from penstock.balance.levelling import Leveller, Pieces, PlanLimits, PlannedChange, begun, unclear, within, worthwhile
+from penstock.balance.levelling import (
+    Leveller,
+    PlanLimits,
+    PlannedChange,
+    PlannedGroups,
+    begun,
+    unclear,
+    within,
+    worthwhile,
+)
 from penstock.balance.move_costs import MoveCosts
 from penstock.balance.overflow import Overflow
 from penstock.balance.policies.pairing import sites_in
@@ -118,15 +127,15 @@ class Even(Learning):
     def _evened(self, stats: RoundStats, asked: Demand, split: set[Group]) -> list[Decision]:
         """Return the planned steps that relieve memory or pay, and splits of groups at a site that stays slow. `split`
         are the groups that are split already."""
-        pieces = _pieces(stats, asked, split)
-        plan = Leveller(pieces, asked.speeds, self._prices(stats), self._limits(stats), asked.cells.sum(axis=0))
+        planned = _planned_groups(stats, asked, split)
+        plan = Leveller(planned, asked.speeds, self._prices(stats), self._limits(stats), asked.cells.sum(axis=0))
         before, enough = plan.slowest, self._enough(stats, int(plan.times.argmax()))
         steps = within([*plan.shed(), *_levelling(stats, plan, enough)], stats.budget)
         made = _decisions(steps, before, plan.ideal, stats.memory)
         if _gain(stats, plan.slowest, plan.ideal) <= enough:
             return made
         taken = split | {step.change.group for step in steps}
-        room = max(0, plan.limits.groups - len(plan.pieces.groups))
+        room = max(0, plan.limits.groups - len(plan.planned.groups))
         return [*made, *_look_closer(stats, asked, int(plan.times.argmax()), taken)[:room]]
 
     def _prices(self, stats: RoundStats) -> MoveCosts:
@@ -162,9 +171,9 @@ def _gain(stats: RoundStats, before: float, after: float) -> float:
     return (before - after) / whole if whole > 0 else 0.0
 
 
-def _pieces(stats: RoundStats, asked: Demand, split: set[Group]) -> Pieces:
-    """Return the groups of the round as pieces, with the groups of `split` halved."""
-    pieces = Pieces(
+def _planned_groups(stats: RoundStats, asked: Demand, split: set[Group]) -> PlannedGroups:
+    """Return the groups of the round as a plan begins with them, with the groups of `split` halved."""
+    planned = PlannedGroups(
         groups=stats.directory.groups,
         homes=stats.homes,
         work=asked.work,
@@ -173,10 +182,10 @@ def _pieces(stats: RoundStats, asked: Demand, split: set[Group]) -> Pieces:
         heavy=heavy_part(stats),
         fixed=stats.stays,
     )
-    stay = stats.stays | unclear(pieces.heavy, pieces.work, asked.ideal)
+    stay = stats.stays | unclear(planned.heavy, planned.work, asked.ideal)
     for place in sorted(stats.directory.place(group) for group in split):
-        pieces = pieces.halved(place, fixed=bool(stay[place]))  # leaves all other groups in their places
-    return pieces
+        planned = planned.halved(place, fixed=bool(stay[place]))  # leaves all other groups in their places
+    return planned
 
 
 def _group(decision: Decision) -> Group:

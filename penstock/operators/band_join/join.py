@@ -21,7 +21,7 @@ from penstock.kernels.hash import check_key_type
 from penstock.operators.arrange import arranged, hashes_of, merged, times_of
 from penstock.operators.band_join.lifetimes import JUDGED, PRESERVED, Lifetimes, reach
 from penstock.operators.band_join.match import Matcher
-from penstock.operators.band_join.pieces import Port, with_keys
+from penstock.operators.band_join.state_rows import Port, with_keys
 from penstock.operators.band_join.work import JoinWork
 from penstock.operators.bands import Band, Leads, leads
 from penstock.operators.generations import Generational
