@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:  # only the stubs make these classes generic
     AnyArray, AnyChunked, AnyDictionary = pa.Array, pa.ChunkedArray, pa.DictionaryArray
     AnyField, AnyList, AnyScalar = pa.Field, pa.ListArray, pa.Scalar
-FileFormat: TypeAlias = Literal["parquet", "arrow"]
+ResultFormat: TypeAlias = Literal["parquet", "arrow"]
 Compression: TypeAlias = Literal["lz4", "snappy", "zstd", "none"]
 _Number = TypeVar("_Number", bound=np.generic)
 

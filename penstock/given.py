@@ -20,14 +20,14 @@ from penstock.option_text import read_settings
 from penstock.settings import Settings, setting_names, unknown_setting
 from penstock.units import size, span
 
-FILE = Path("penstock.toml")
+SETTINGS_FILE = Path("penstock.toml")
 PREFIX = "PENSTOCK_"
-_ALIKE = 0.8  # of 1; a variable this close to that of a setting is misspelt, others belong to somebody else
+_ALIKE = 0.8  # of 1; a variable this close to that of a setting is misspelt, others belong to other programs
 
 
 def given_settings() -> dict[str, Any]:
     """Return the settings of penstock.toml and of the environment, by name."""
-    return layered(_of_file(FILE), _of_environment(os.environ))
+    return layered(_of_file(SETTINGS_FILE), _of_environment(os.environ))
 
 
 def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _held(one: Setting, value: object) -> object:
 
 
 def _of_environment(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings in environment variables; an empty one is as good as none."""
+    """Return the settings from environment variables; ignore empty ones."""
     by_variable = {PREFIX + name.upper(): name for name in setting_names()}
     texts: dict[str, str] = {}
     for variable, text in variables.items():

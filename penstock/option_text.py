@@ -12,13 +12,13 @@ from penstock.errors import ConfigError, did_you_mean
 from penstock.settings import Settings
 from penstock.units import size, span
 
-Reader = Callable[[str], Any]
+OptionReader = Callable[[str], Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read_options(
-    options: Mapping[str, str], readers: Mapping[str, Reader], owner: str, others: Sequence[str] = ()
+    options: Mapping[str, str], readers: Mapping[str, OptionReader], owner: str, others: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Parse each option with its reader. Raise ConfigError for an unknown option or a value that cannot be parsed.
     `others` are options that are parsed elsewhere, suggested for misspelt names."""
@@ -28,7 +28,7 @@ def read_options(
     return {name: _read(name, text, readers[name]) for name, text in options.items()}
 
 
-def _read(name: str, text: str, reader: Reader) -> Any:
+def _read(name: str, text: str, reader: OptionReader) -> Any:
     try:
         return reader(text)
     except ConfigError as error:
@@ -70,28 +70,28 @@ def point_in_time(text: str) -> int:
     return (at - _EPOCH) // timedelta(microseconds=1)
 
 
-def list_of(reader: Reader) -> Reader:
+def list_of(reader: OptionReader) -> OptionReader:
     """Return a reader of texts with commas between them, each of which `reader` parses."""
     return lambda text: tuple(reader(part.strip()) for part in text.split(","))
 
 
-def read_settings(options: Mapping[str, str], readers: Mapping[str, Reader] | None = None) -> dict[str, Any]:
+def read_settings(options: Mapping[str, str], readers: Mapping[str, OptionReader] | None = None) -> dict[str, Any]:
     """Parse settings, and options that other `readers` parse."""
     return read_options(options, {**setting_readers(), **(readers or {})}, "a run")
 
 
-def setting_readers() -> dict[str, Reader]:
+def setting_readers() -> dict[str, OptionReader]:
     """Return the reader of each setting, by its name and, for a length, by that of its field in seconds."""
     named = {one.name: _setting_reader(one) for one in declared(Settings)}
     return named | {one.field: number for one in declared(Settings) if one.field != one.name}
 
 
-def _setting_reader(one: Setting) -> Reader:
+def _setting_reader(one: Setting) -> OptionReader:
     if one.name == "max_lead":
         return _span_or_number
     if one.is_size:
         return size
-    readers: dict[Any, Reader] = {int: whole_number, float: checked(time_span)}
+    readers: dict[Any, OptionReader] = {int: whole_number, float: checked(time_span)}
     return readers.get(one.kind, str)
 
 
@@ -100,7 +100,7 @@ def _span_or_number(text: str) -> str | int:
     return int(text) if text.strip().isdecimal() else checked(time_span)(text)
 
 
-def checked(check: Reader) -> Callable[[str], str]:
+def checked(check: OptionReader) -> Callable[[str], str]:
     """Return a reader that checks the text and returns it unchanged, because `start` parses it again."""
 
     def reader(text: str) -> str:

@@ -48,8 +48,8 @@ Lateness: TypeAlias = Literal["window", "row"]
 OnBadRow: TypeAlias = Literal["stop", "divert"]
 OnMissingResults: TypeAlias = Literal["stop", "accept"]
 OnFull: TypeAlias = Literal["stop", "wait"]
-Overflow: TypeAlias = Literal["read", "park", "rotate", "defer"]
-Order: TypeAlias = Literal["any", "in"]
+OverflowMode: TypeAlias = Literal["read", "park", "rotate", "defer"]
+RowOrder: TypeAlias = Literal["any", "in"]
 Exchange: TypeAlias = Literal["direct", "spark"]
 
 
@@ -156,7 +156,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     late: Annotated[str, _doc("folder of the late rows; empty: `late` in the checkpoint")] = ""
     bad: Annotated[str, _doc("folder of the bad rows; empty: `bad` in the checkpoint")] = ""
     order: Annotated[
-        Order,
+        RowOrder,
         _doc(
             "`in`: rows reach operators, Python functions and the sink in order of time; fixed for the life of a "
             "checkpoint"
@@ -194,7 +194,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = None
     overflow: Annotated[
-        Overflow,
+        OverflowMode,
         _doc(
             "what happens to state that exceeds `state_bytes`: `read`: it stays in use, and is read from files; "
             "`park`: some groups are parked, and the results that they owe are produced in idle time, when there is "

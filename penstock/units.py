@@ -8,6 +8,7 @@ from datetime import timedelta
 from penstock.errors import ConfigError
 
 SECOND = 1_000_000
+MEGABYTE = 1 << 20
 UNITS = {
     "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": SECOND, "MINUTE": 60 * SECOND, "HOUR": 3_600 * SECOND,
     "DAY": 86_400 * SECOND, "WEEK": 7 * 86_400 * SECOND,
@@ -84,8 +85,13 @@ def size(text: str | int) -> int:
 
 def size_text(count: float) -> str:
     """Return a number of bytes with at most three digits and a unit."""
-    for unit in _SIZE_UNITS:
-        if count < 999.5 or unit == _SIZE_UNITS[-1]:
-            break
-        count /= 1000
-    return f"{count:,.1f} {unit}" if count < 9.95 and unit != _SIZE_UNITS[0] else f"{count:,.0f} {unit}"
+    number, unit = scaled(count)
+    return f"{number:,.1f} {unit}" if number < 9.95 and unit != _SIZE_UNITS[0] else f"{number:,.0f} {unit}"
+
+
+def scaled(count: float) -> tuple[float, str]:
+    """Return a number of bytes in the largest unit of which it has at least one, after rounding, and that unit."""
+    power = 0
+    while count >= 999.5 and power < len(_SIZE_UNITS) - 1:
+        count, power = count / 1000, power + 1
+    return count, _SIZE_UNITS[power]

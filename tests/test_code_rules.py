@@ -1,5 +1,5 @@
-"""Rules for the code of the product: no file is too long, data never becomes code, the engine reads no clock, and no
-exception is swallowed unseen."""
+"""Rules for the code of the product: no file is too long, data never becomes code, the engine reads no clock, no
+exception is swallowed unseen, and no ability is guessed from the names of methods."""
 
 from __future__ import annotations
 
@@ -67,6 +67,8 @@ def clock_reads(text: str) -> list[str]:
                 found.append(f"time.{name}")
             case ast.ImportFrom(module="time"):
                 found.append("from time import")
+            case ast.Import(names) if any(name.name == "time" for name in names):
+                found.append("import time")
             case ast.Attribute(value=ast.Name(id="datetime"), attr="now" | "utcnow" | "today" as name):
                 found.append(f"datetime.{name}")
     return found
@@ -78,7 +80,9 @@ def test_the_engine_reads_no_clock_but_the_one_it_is_given() -> None:
     assert {name: what for name, what in found.items() if what} == {}
 
 
-@pytest.mark.parametrize("text", ["time.time()", "f(time.perf_counter)", "from time import sleep", "datetime.now()"])
+@pytest.mark.parametrize(
+    "text", ["time.time()", "f(time.perf_counter)", "from time import sleep", "import time as t", "datetime.now()"]
+)
 def test_a_clock_that_is_read_is_found(text: str) -> None:
     assert clock_reads(text)
 
@@ -134,3 +138,8 @@ def test_a_swallowed_exception_is_found(text: str) -> None:
 )
 def test_an_exception_that_is_narrow_used_or_raised_again_is_none(text: str) -> None:
     assert swallowed(text) == []
+
+
+def test_no_ability_is_guessed_from_the_names_of_methods() -> None:
+    guessing = [name for name, path in modules().items() if "runtime_checkable" in path.read_text(encoding="utf-8")]
+    assert guessing == []

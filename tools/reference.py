@@ -203,10 +203,10 @@ def _connectors() -> str:
         [
             "## Connectors\n\nOptions of `WITH (...)`, and of the functions of `ps.read` that have the same names. "
             "In SQL a span is written as `'2s'` and a point in time as `'2024-01-31 12:00:00'` (UTC). Every source "
-            "also takes `idle`, a span: once it, or a substream of it, has had no rows for so long, nobody waits; and "
-            "`idle_advances`: while it is idle, system time carries its mark on (its time must be a TIMESTAMP). Every "
-            "sink also takes `in_order`: rows come in order of time; and `in_order_by`, columns with commas between "
-            "them: rows with equal values of these do.",
+            "also takes `idle`, a span: others do not wait for it, or a substream of it, after so long without rows; "
+            "and `idle_advances`: while it is idle, system time carries its mark on (its time must be a TIMESTAMP). "
+            "Every sink also takes `in_order`: rows come in order of time; and `in_order_by`, columns with commas "
+            "between them: rows with equal values of these do.",
             f"### Source `files`\n\n{_description(FilesConnector)} {_module(FilesConnector)}",
             _options(FilesConnector, [f.name for f in fields(FilesConnector)]),
             "Formats by extension: " + ", ".join(f"`{e}` {f}" for e, f in EXTENSIONS.items()) + ".",

@@ -1,6 +1,6 @@
 """Counts what makes the code easy or hard to take over: `python tools/survey.py [checkout]`.
 
-Files, lines, modules with one importer, class names that mean two things, docstrings that do not begin with a verb,
+Files, lines, modules with one importer, names that mean two things, docstrings that do not begin with a verb,
 places where the engine reads a clock, and the files that a row and a decision pass through.
 """
 
@@ -22,6 +22,7 @@ PARTS = {
     "tests": ["tests"],
 }
 _NOUN_CLAUSE = re.compile(r"(The|A|An|What|Whether|How|Which|Where|When|Why|Who|Those|That|One|It|Of|In|All)\b")
+_FORMAT_VERSION = re.compile(r"checkpoint[./]format_\d+\b")
 _CLOCK = re.compile(r"\btime\.(time|monotonic|perf_counter|process_time|time_ns|monotonic_ns)\b")
 
 # Runs a query in process, and prints the files whose functions ran inside of functions with certain names.
@@ -61,8 +62,8 @@ def survey(root: Path) -> list[tuple[str, str]]:
     trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in product.items()}
     rows = [(f"{part}: files, lines", _size(root, part)) for part in PARTS]
     rows.append(("modules with one importer", str(len(_with_one_importer(root, trees)))))
-    twice = classes_defined_twice(trees)
-    rows.append(("class names defined twice", " ".join([str(len(twice)), *twice])))
+    twice = names_defined_twice(trees)
+    rows.append(("names of classes and constants defined twice", " ".join([str(len(twice)), *twice])))
     clauses, texts = noun_clauses(trees), _docstrings(trees)
     share = f"{len(clauses)} of {len(texts)}, {len(clauses) / len(texts):.0%}"
     rows.append(("docstrings that begin with a noun clause", share))
@@ -114,10 +115,30 @@ def _imported(tree: ast.Module, known: dict[str, ast.Module]) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
-def classes_defined_twice(trees: dict[str, ast.Module]) -> list[str]:
-    """Return the public class names that several modules define."""
-    classes = Counter(n.name for tree in trees.values() for n in tree.body if isinstance(n, ast.ClassDef))
-    return sorted(name for name, times in classes.items() if times > 1 and not name.startswith("_"))
+def names_defined_twice(trees: dict[str, ast.Module]) -> list[str]:
+    """Return the names that several modules define: of classes, and of public aliases of types and constants.
+
+    A reader of one version of the checkpoint format defines again what the other versions define.
+    """
+    defined = Counter(
+        name for module, tree in trees.items() if not _FORMAT_VERSION.search(module) for name in _defined(tree)
+    )
+    return sorted(name for name, times in defined.items() if times > 1)
+
+
+def _defined(tree: ast.Module) -> set[str]:
+    """Return the classes, public aliases and public constants of a module. These begin with a capital letter."""
+    found = set[str]()
+    for node in tree.body:
+        match node:
+            case ast.ClassDef(name):
+                found.add(name)
+            case ast.Assign(targets):
+                found |= {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+            case ast.AnnAssign(ast.Name(name)):
+                found.add(name)
+    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    return {name for name in found if name in classes or name[0].isupper()}
 
 
 def noun_clauses(trees: dict[str, ast.Module]) -> list[str]:

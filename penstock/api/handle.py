@@ -156,19 +156,19 @@ class Run:
     def scale(self, sites: int, *, subquery: int | None = None, timeout: float = _WAIT) -> str:
         """Change the number of sites of the query, or of one `subquery`. Like `move`, `split` and `rebalance`, wait up
         to `timeout` seconds for the run to answer and return its answer; raise PenstockError if the run refuses."""
-        return self._helm().scale(sites, subquery, timeout)
+        return self._requests().scale(sites, subquery, timeout)
 
     def move(self, group: str | Group, site: int, *, subquery: int | None = None, timeout: float = _WAIT) -> str:
         """Move a partition group to another site. Policies leave it there until `rebalance`."""
-        return self._helm().move(group, site, subquery, timeout)
+        return self._requests().move(group, site, subquery, timeout)
 
     def split(self, group: str | Group, *, subquery: int | None = None, timeout: float = _WAIT) -> str:
         """Split a partition group into two at the same site."""
-        return self._helm().split(group, subquery, timeout)
+        return self._requests().split(group, subquery, timeout)
 
     def rebalance(self, *, subquery: int | None = None, timeout: float = _WAIT) -> str:
         """Balance the load of the sites now, whichever policy is in use."""
-        return self._helm().rebalance(subquery, timeout)
+        return self._requests().rebalance(subquery, timeout)
 
     def groups(self, subquery: int = 0) -> dict[str, int]:
         """Return the site of each partition group of a subquery from the next epoch on, by the bits of the group."""
@@ -182,7 +182,7 @@ class Run:
         directory = directories[subquery]
         return {str(group): site for group, site in zip(directory.groups, directory.homes, strict=True)}
 
-    def _helm(self) -> _Helm:
+    def _requests(self) -> _ChangeRequests:
         """Return the object that sends requests to this run; raise if called from the thread of the run."""
         if threading.current_thread() is self._driver:
             raise PenstockError(
@@ -191,7 +191,7 @@ class Run:
                 hint="call it from another thread",
             )
         names = tuple(title(subquery) for subquery in self._loop.query.program.subqueries)
-        return _Helm(self._steering.ask, names)
+        return _ChangeRequests(self._steering.ask, names)
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class Run:
         return pa.concat_tables([schema.empty_table(), *(pq.read_table(f) for f in files)])
 
 
-class _Helm:
+class _ChangeRequests:
     """Sends requests to a run through `ask` and waits for the answers. `names` are its subqueries, in order."""
 
     def __init__(self, ask: Callable[[Request], Future[Answer]], names: tuple[str, ...]) -> None:

@@ -33,8 +33,8 @@ from penstock.declared import Setting, declared
 from penstock.engine.driver.executor import Executor, InlineExecutor
 from penstock.engine.driver.loop import EpochLoop
 from penstock.engine.driver.outputs import Outputs
+from penstock.engine.driver.published_record import rows_of
 from penstock.engine.driver.recovery import recover
-from penstock.engine.driver.standing import rows_of
 from penstock.engine.driver.steering import Steering
 from penstock.errors import ConfigError, PenstockError
 from penstock.events import Event, SparkStarting

@@ -28,7 +28,7 @@ from penstock.types import normalise, unique_name
 _PER_WINDOW = 'put .windowed(ps.tumbling("1m")) before it, or choose a time with per=...'
 Schema: TypeAlias = "pa.Schema | Mapping[str, str]"
 Within = Length | tuple[Length, Length] | None
-Times = tuple[str | None, ...] | None
+TimeNames = tuple[str | None, ...] | None
 WINDOW = "window"  # value of `within`: rows of the same window
 
 
@@ -163,7 +163,7 @@ def join_node(
     names: tuple[tuple[str, ...], ...],
     kind: str = "inner",
     where: object | None = None,
-    times: Times = None,
+    times: TimeNames = None,
     last_rows: tuple[int, int] | None = None,
 ) -> Join:
     """Build a join of the first input with each of the others."""
@@ -232,7 +232,7 @@ def _of_one_type(inputs: Sequence[Node], part: tuple[Expr, ...]) -> tuple[Expr, 
     return tuple(cast_to(key, type_, wanted) for key, type_ in zip(part, types, strict=True))
 
 
-def _times(inputs: Sequence[Node], within: Within, times: Times) -> tuple[str, ...]:
+def _times(inputs: Sequence[Node], within: Within, times: TimeNames) -> tuple[str, ...]:
     """Return the time column of each input."""
     wanted = times or ((WINDOW_START,) if within == WINDOW else (None,)) * len(inputs)
     if len(wanted) != len(inputs):

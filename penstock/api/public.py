@@ -25,14 +25,26 @@ from penstock.api.run_state import Progress
 from penstock.api.streams import Stream, join_all
 from penstock.api.windows import rows, session, sliding, tumbling
 from penstock.connectors.sinks.sink import SinkConnector
-from penstock.connectors.source import Offer, Reader, ReadResult, SourceConnector, Split
+from penstock.connectors.source import (
+    AcknowledgingReader,
+    AttachedConnector,
+    ListingConnector,
+    Offer,
+    Reader,
+    ReadResult,
+    SizedSplit,
+    SourceConnector,
+    Split,
+    SubstreamReader,
+)
 from penstock.errors import PenstockError, PenstockWarning
 from penstock.version import __version__
 
 __all__ = [
-    "Offer", "PenstockError", "PenstockWarning", "Progress", "ReadResult", "Reader", "Run", "SinkConnector",
-    "SourceConnector", "Split", "Stream", "__version__", "asc", "avg", "call", "col", "count", "count_distinct", "desc",
-    "first", "join_all", "last", "lit", "max", "min", "ordered", "policies", "punctuated", "read", "register_policy",
+    "AcknowledgingReader", "AttachedConnector", "ListingConnector", "Offer", "PenstockError", "PenstockWarning",
+    "Progress", "ReadResult", "Reader", "Run", "SinkConnector", "SizedSplit", "SourceConnector", "Split", "Stream",
+    "SubstreamReader", "__version__", "asc", "avg", "call", "col", "count", "count_distinct", "desc", "first",
+    "join_all", "last", "lit", "max", "min", "ordered", "policies", "punctuated", "read", "register_policy",
     "register_sink", "register_source", "rows", "session", "slack", "sliding", "stddev", "stddev_pop", "sum",
     "tumbling", "var_pop", "variance", "when",
 ]  # fmt: skip

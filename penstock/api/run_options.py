@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from penstock.api.until import parse_until
 from penstock.events import Event
 from penstock.option_text import checked, read_settings
-from penstock.settings import Exchange, Flush, Lateness, OnBadRow, OnFull, OnMissingResults, Order, Overflow
+from penstock.settings import Exchange, Flush, Lateness, OnBadRow, OnFull, OnMissingResults, OverflowMode, RowOrder
 
 
 class SettingOptions(TypedDict, total=False):
@@ -34,13 +34,13 @@ class SettingOptions(TypedDict, total=False):
     on_full: OnFull
     late: str
     bad: str
-    order: Order
+    order: RowOrder
     grid: str
     exchange: Exchange
     policy: str
     round: str | timedelta
     memory: str | int | None
-    overflow: Overflow
+    overflow: OverflowMode
     state_bytes: str | int | None
     least_sites: int
     most_sites: int | None

@@ -14,7 +14,7 @@ from penstock.api.handle import Run
 from penstock.api.launch import settings_from, start
 from penstock.api.nodes import checked, in_order_node
 from penstock.api.run_options import RunOptions, SettingOptions
-from penstock.arrow import Compression, FileFormat
+from penstock.arrow import Compression, ResultFormat
 from penstock.connectors.sinks.files import FilesSink
 from penstock.connectors.sinks.sink import CollectedSink, MemoryResults, SinkConnector
 from penstock.connectors.sinks.terminal import TerminalSink
@@ -37,7 +37,7 @@ class Destinations:
         self,
         path: str,
         compression: Compression = "lz4",
-        format: FileFormat = "parquet",
+        format: ResultFormat = "parquet",
         *,
         in_order: bool = False,
         in_order_by: str | Sequence[str] = (),

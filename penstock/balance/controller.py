@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from penstock.balance.decisions import Decision, Measured, Refusal
-from penstock.balance.draft import DraftDirectory, standing
+from penstock.balance.draft import DraftDirectory, draft_of
 from penstock.balance.policies import policy_named
 from penstock.balance.policies.static import Static
 from penstock.balance.policy import Learning, Paced, Policy
@@ -44,7 +44,8 @@ class RoundOutcome:
     measured: Measured | None = None
 
 
-REST = 0.5  # part of a round without statistics, after a round without changes: collecting them costs the sites time
+# The part of a round without statistics, after a round without changes: collecting them costs the sites time.
+REST_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Controller:
     number: int = 0
     cooldown_until: Mapping[Group, int] = field(default_factory=dict)
     single: frozenset[Group] = frozenset()
-    hope: ExpectedGain | None = None
+    expected: ExpectedGain | None = None
     calm: bool = True
     rested: float = 0.0
 
@@ -72,12 +73,12 @@ class Controller:
     def wants_statistics(self) -> bool:
         """Return whether sites should collect statistics in the next epoch. After a round without changes the first
         part of a round goes without them: the decision at the end is the same, at less cost."""
-        return not self.calm or self.rested >= REST * self.length
+        return not self.calm or self.rested >= REST_SHARE * self.length
 
     def skip(self, seconds: float) -> Controller:
-        """Count an epoch without statistics as part of the round. Counts at most `REST` of the round, however long the
-        epoch was, so that the rest of the round is always measured."""
-        return replace(self, rested=min(self.rested + seconds, REST * self.length))
+        """Count an epoch without statistics as part of the round, at most `REST_SHARE` of it, however long the epoch
+        was, so that the rest of the round is always measured."""
+        return replace(self, rested=min(self.rested + seconds, REST_SHARE * self.length))
 
     def observe(self, epoch: RoundStats) -> Controller:
         """Add the statistics of one epoch. A round starts again if the directory changed."""
@@ -99,7 +100,7 @@ class Controller:
         assert self.stats is not None, "a round has at least one epoch"
         stats, measured = self.stats, self._measured(self.stats)
         single = self.single | _single_keys(stats)
-        begin = standing(stats, self.number, self.cooldown_until, single)
+        begin = draft_of(stats, self.number, self.cooldown_until, single)
         seen = replace(_with_limits(stats, self.rules, begin.cooldown_until), rested=self.rested)
         at, accepted, refused = carried_out(self.rules, begin, self.policy.decide(seen))
         policy = self.policy.after(seen) if isinstance(self.policy, Learning) else self.policy
@@ -109,14 +110,15 @@ class Controller:
     def _measured(self, stats: RoundStats) -> Measured | None:
         """Compare the predicted gain of the last decisions with the change of pace since; None if nothing was decided,
         or if a pace is unknown."""
-        if self.hope is None or not stats.pace or not self.hope.pace:
+        if self.expected is None or not stats.pace or not self.expected.pace:
             return None
-        return Measured(self.hope.gain, 1 - stats.pace / self.hope.pace)
+        return Measured(self.expected.gain, 1 - stats.pace / self.expected.pace)
 
     def _next(
         self, policy: Policy, at: DraftDirectory, accepted: Sequence[Decision], measured: Measured | None
     ) -> Controller:
-        hope = ExpectedGain(1 - prod(1 - decision.gain for decision in accepted), at.stats.pace) if accepted else None
+        gain = 1 - prod(1 - decision.gain for decision in accepted)
+        expected = ExpectedGain(gain, at.stats.pace) if accepted else None
         length = self.length
         if isinstance(self.policy, Paced):
             length = self.policy.next_round(self.length, bool(accepted), measured)
@@ -125,7 +127,7 @@ class Controller:
             number=self.number + 1,
             cooldown_until=at.cooldown_until,
             single=at.single,
-            hope=hope,
+            expected=expected,
             calm=not accepted,
         )
 

@@ -147,7 +147,7 @@ class DraftDirectory:
         return np.where(younger > 0, counts[first] >> younger, added[before] - added[first])
 
 
-def standing(
+def draft_of(
     stats: RoundStats, number: int, cooldown_until: Mapping[Group, int], single: frozenset[Group]
 ) -> DraftDirectory:
     """Return the state at the end of a round, before any decision is applied. Expired cooldowns are dropped."""

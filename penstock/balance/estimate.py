@@ -15,7 +15,7 @@ from penstock.balance.keys import NO_CELLS
 from penstock.balance.stats import FloatArray, IntArray, RoundStats
 
 NOISE_ROWS = 100  # with fewer rows than this, the time of a group is mostly noise and its row count says more
-MOST_SPREAD = 0.2  # part of the median cost per row by which the overall cost may differ from the median
+MOST_DEVIATION = 0.2  # part of the median cost per row by which the overall cost may differ from the median
 MOST_CORRECTION = 4.0  # bound of the factor from rows done to rows arrived: with few rows done it is a guess
 
 
@@ -52,7 +52,7 @@ def demand(stats: RoundStats) -> Demand:
 def _at_home(stats: RoundStats) -> FloatArray:
     """Return the seconds of its site that each group took; per site they add up to the time it was busy with groups.
 
-    Measured is only the processing of rows. The rest of a site's busy time is intake, and is divided by rows. For a
+    Only the processing of rows is measured. Other busy time of a site is intake, and is divided by rows. For a
     group with so few rows that its time is noise, all of its time is estimated by rows.
     """
     loads, homes, busy = stats.loads, stats.homes, _busy_with_groups(stats)
@@ -126,12 +126,12 @@ def _speeds(stats: RoundStats, worked: FloatArray) -> FloatArray:
 
 def _costs(stats: RoundStats, worked: FloatArray) -> FloatArray:
     """Return the seconds per row at each site. The overall cost is the most precise, so the median of the groups
-    replaces it only where the two differ by more than `MOST_SPREAD`."""
+    replaces it only where the two differ by more than `MOST_DEVIATION`."""
     done, sites = stats.loads.done, stats.directory.sites
     whole = _ratio(stats.of_sites(worked), stats.of_sites(done))
     costs, sure = _ratio(worked, done), done >= NOISE_ROWS
     medians = _medians(costs[sure], stats.homes[sure], sites)
-    return np.where(np.abs(whole - medians) > MOST_SPREAD * medians, np.where(medians > 0, medians, whole), whole)
+    return np.where(np.abs(whole - medians) > MOST_DEVIATION * medians, np.where(medians > 0, medians, whole), whole)
 
 
 def _medians(costs: FloatArray, homes: IntArray, sites: int) -> FloatArray:

@@ -51,7 +51,7 @@ class CellLoads:
 
     def then(self, later: CellLoads) -> CellLoads:
         """Add the statistics of a later epoch, under the same directory."""
-        return CellLoads(**{name: getattr(self, name) + getattr(later, name) for name in _FIGURES})
+        return CellLoads(**{name: getattr(self, name) + getattr(later, name) for name in _LOADS})
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
@@ -66,9 +66,9 @@ class CellLoads:
     @staticmethod
     def of_sites(sites: Sequence[CellLoads]) -> CellLoads:
         """Combine the statistics of single sites into arrays with a site axis."""
-        return CellLoads(**{name: np.stack([getattr(site, name) for site in sites], axis=1) for name in _FIGURES})
+        return CellLoads(**{name: np.stack([getattr(site, name) for site in sites], axis=1) for name in _LOADS})
 
 
-_FIGURES = tuple(field.name for field in fields(CellLoads))
+_LOADS = tuple(field.name for field in fields(CellLoads))
 _NONE = np.zeros((0, 1), np.int64)
 NO_CELLS = CellLoads(_NONE, _NONE, _NONE, np.zeros((0, 1)), _NONE)

@@ -24,12 +24,12 @@ MANY_KEYS = 1 / 8  # part of a group's rows: if no key has more, each half of th
 LIGHT_KEY = 0.1  # part of the ideal: a key with less work does not matter, whichever half it falls into
 MOST_CHOICE = 2048  # groups of a donor that are considered, those with most work
 FEW_MOVES = 32  # moves that should be enough to relieve a site: rather split a group than move many small ones
-LEAST_PIECE = 0.01  # part of the ideal: smaller pieces are not split off
+LEAST_GROUP = 0.01  # part of the ideal: smaller groups are not split off
 FULLER = 1.1  # factor: if all sites exceed their memory, a site gives to one that holds less by at least this
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class PlannedGroups:
     """The groups after the steps planned so far. Invariant: every array has one entry per group; the order has no
     meaning. `work` is seconds at a site of speed 1, `state` bytes, `pending` rows, `heavy` the fraction of rows that
     belong to the heaviest key. A group with `fixed` must stay at its site."""
@@ -42,11 +42,11 @@ class Pieces:
     heavy: FloatArray
     fixed: npt.NDArray[np.bool_]
 
-    def halved(self, place: int, fixed: bool) -> Pieces:
-        """Return the pieces with one group split: the first half takes its place, the second half is appended. Work,
+    def halved(self, place: int, fixed: bool) -> PlannedGroups:
+        """Return the groups with one of them split: the first half takes its place, the second half is appended. Work,
         state and pending rows are divided evenly."""
         first, second = self.groups[place].halves
-        return Pieces(
+        return PlannedGroups(
             groups=(*self.groups[:place], first, *self.groups[place + 1 :], second),
             homes=np.append(self.homes, self.homes[place]),
             work=_shared(self.work, place, self.work[place] / 2),
@@ -56,8 +56,8 @@ class Pieces:
             fixed=_shared(self.fixed, place, fixed),
         )
 
-    def at(self, place: int, site: int) -> Pieces:
-        """Return the pieces with the group at `place` moved to `site`, where it is fixed."""
+    def at(self, place: int, site: int) -> PlannedGroups:
+        """Return the groups with the one at `place` moved to `site`, where it is fixed."""
         homes, fixed = self.homes.copy(), self.fixed.copy()
         homes[place], fixed[place] = site, True
         return replace(self, homes=homes, fixed=fixed)
@@ -80,7 +80,7 @@ def _shared(stats: npt.NDArray[_Entries], place: int, each: float) -> npt.NDArra
 
 
 @dataclass(frozen=True)
-class Step:
+class PlannedChange:
     """A planned change. `slowest` is the time of the slowest site after it. It adds `price` to the cost of the plan, in
     seconds per round, and moves `state` bytes. `donor` took `before` seconds per round until then, `relief` of them for
     the group of the change. If the donor exceeds its memory and gives for that reason, `held` is the bytes that it
@@ -109,21 +109,21 @@ class PlanLimits:
 
 
 class Leveller:
-    """A greedy plan under construction. Invariant: `load` is the work of each site, of its pieces plus the `fixed` work
-    passed in; `_state` and `_pending` are the bytes and pending rows of its pieces; `steps` lead from the initial
-    pieces to `pieces`; `_moves` of them are moves, which bring `_received` bytes to each site. `_free` caches, per
+    """A greedy plan under construction. Invariant: `load` is the work of each site, of its groups plus the `fixed` work
+    passed in; `_state` and `_pending` are the bytes and pending rows of its groups; `steps` lead from the initial
+    groups to `planned`; `_moves` of them are moves, which bring `_received` bytes to each site. `_free` caches, per
     donor since the last split, the places of the groups it may give, most work first."""
 
     def __init__(
-        self, pieces: Pieces, speeds: FloatArray, prices: MoveCosts, limits: PlanLimits, fixed: FloatArray
+        self, planned: PlannedGroups, speeds: FloatArray, prices: MoveCosts, limits: PlanLimits, fixed: FloatArray
     ) -> None:
-        self.pieces, self.speeds, self.limits = pieces, speeds, limits
-        self.steps: list[Step] = []
+        self.planned, self.speeds, self.limits = planned, speeds, limits
+        self.steps: list[PlannedChange] = []
         self._prices = prices
         self._free: dict[int, IntArray] = {}
         work, self._state, self._pending = (
-            np.bincount(pieces.homes, weights=stats, minlength=len(speeds))
-            for stats in (pieces.work, pieces.state, pieces.pending)
+            np.bincount(planned.homes, weights=stats, minlength=len(speeds))
+            for stats in (planned.work, planned.state, planned.pending)
         )
         self.load: FloatArray = work + fixed
         self.ideal = float(self.load.sum() / speeds.sum())
@@ -149,7 +149,7 @@ class Leveller:
         """Return whether the limit of steps was reached: the next round continues."""
         return len(self.steps) >= self.limits.steps
 
-    def run(self) -> list[Step]:
+    def run(self) -> list[PlannedChange]:
         """Add steps until the slowest site is close to the ideal, or no step helps, or the limit is reached. Return
         them."""
         goal, first = self.limits.close * self.ideal, len(self.steps)
@@ -157,7 +157,7 @@ class Leveller:
             pass
         return self.steps[first:]
 
-    def shed(self) -> list[Step]:
+    def shed(self) -> list[PlannedChange]:
         """Add moves until no site holds more than its memory, or no move helps, or the limit is reached. Return
         them."""
         first = len(self.steps)
@@ -170,16 +170,16 @@ class Leveller:
         with the least work. The receiver is the fastest site with room for it; if all are full, one that holds less.
         Returns False if there is none."""
         held, memory = float(self._state[donor]), self.limits.memory
-        mine = np.flatnonzero((self.pieces.homes == donor) & ~self.pieces.fixed & (self.pieces.state > 0))
+        mine = np.flatnonzero((self.planned.homes == donor) & ~self.planned.fixed & (self.planned.state > 0))
         if held <= memory or not len(mine):
             return False
-        state, excess = self.pieces.state[mine], held - memory
+        state, excess = self.planned.state[mine], held - memory
         relief = np.minimum(state, excess) - 1e-3 * np.maximum(state - excess, 0)
-        mine = mine[np.lexsort((self.pieces.work[mine], -relief))]
+        mine = mine[np.lexsort((self.planned.work[mine], -relief))]
         most = max(memory, held / FULLER)
         full = self._state + state.min() > memory
         for target in np.lexsort((np.where(full, self._state, self.times), full)):
-            fits = self._has_space(target, mine) & (self._state[target] + self.pieces.state[mine] <= most)
+            fits = self._has_space(target, mine) & (self._state[target] + self.planned.state[mine] <= most)
             if target != donor and fits.any():
                 return self._move(int(mine[fits.argmax()]), donor, int(target), held)
         return False
@@ -188,8 +188,8 @@ class Leveller:
         """Add one step that relieves the slowest site; return False if there is none."""
         mine = self._free.get(donor)
         if mine is None:
-            mine = np.flatnonzero((self.pieces.homes == donor) & ~self.pieces.fixed & (self.pieces.work > 0))
-            mine = self._free[donor] = mine[np.argsort(-self.pieces.work[mine], kind="stable")][:MOST_CHOICE]
+            mine = np.flatnonzero((self.planned.homes == donor) & ~self.planned.fixed & (self.planned.work > 0))
+            mine = self._free[donor] = mine[np.argsort(-self.planned.work[mine], kind="stable")][:MOST_CHOICE]
         excess = float(self.load[donor] - self.ideal * self.speeds[donor])
         return (
             self._give_fitting(donor, mine, excess, excess / FEW_MOVES)
@@ -207,13 +207,13 @@ class Leveller:
         """Move the group that relieves the donor most after the cost of the move. Only groups with more work than
         `least` that leave the receiver close to the ideal are considered. Whether the cost pays is not judged here:
         that depends on the other moves of the plan. Returns False if there is none."""
-        work, room = self.pieces.work[mine], self._room
+        work, room = self.planned.work[mine], self._room
         mine = mine[(work > least) & (work <= room.max())]
         if not len(mine):
             return False
-        work = self.pieces.work[mine]
+        work = self.planned.work[mine]
         relief = (np.minimum(work, excess) - 1e-3 * np.maximum(work - excess, 0)) / self.speeds[donor]
-        worth = relief - self._prices.of(self.pieces.state[mine])
+        worth = relief - self._prices.of(self.planned.state[mine])
         for target in (int(site) for site in np.argsort(-room, kind="stable") if room[site] > 0 and site != donor):
             worths = np.where((work <= room[target]) & self._has_space(target, mine), worth, -np.inf)
             if np.isfinite(worths[best := int(worths.argmax())]):
@@ -223,7 +223,7 @@ class Leveller:
     def _give_any(self, donor: int, mine: IntArray) -> bool:
         """Move the group after which the slower of donor and receiver is fastest. Returns False if that would not be
         faster than the donor was."""
-        times, work, price = self.times, self.pieces.work[mine], self._prices.of(self.pieces.state[mine])
+        times, work, price = self.times, self.planned.work[mine], self._prices.of(self.planned.state[mine])
         given = times[donor] - work / self.speeds[donor]
         for target in (int(site) for site in np.argsort(times, kind="stable") if times[site] < times[donor]):
             slower = np.maximum(given, times[target] + work / self.speeds[target]) + price
@@ -235,8 +235,8 @@ class Leveller:
     def _has_space(self, site: int, places: IntArray) -> npt.NDArray[np.bool_]:
         """Return a mask of the groups that fit the memory and the buffer of `site`. If all are too full, a fuller site
         may give to it."""
-        state, pending, space = self.pieces.state[places], self.pieces.pending[places], np.ones(len(places), np.bool_)
-        homes = self.pieces.homes[places]
+        state, pending, space = self.planned.state[places], self.planned.pending[places], np.ones(len(places), np.bool_)
+        homes = self.planned.homes[places]
         if self.limits.memory:
             after = self._state[site] + state
             space &= (state == 0) | (after <= self.limits.memory) | (after < self._state[homes])
@@ -248,35 +248,35 @@ class Leveller:
     def _split(self, donor: int, mine: IntArray, excess: float) -> bool:
         """Halve the smallest of the groups that are too large to move: its halves are the likeliest to fit. Returns
         False if there is none."""
-        if len(self.pieces.groups) >= self.limits.groups:
+        if len(self.planned.groups) >= self.limits.groups:
             return False
-        heavy, work = self.pieces.heavy[mine], self.pieces.work[mine]
-        parts = ~unclear(heavy, work, self.ideal) & (work * (1 - heavy) > LEAST_PIECE * self.ideal)
+        heavy, work = self.planned.heavy[mine], self.planned.work[mine]
+        parts = ~unclear(heavy, work, self.ideal) & (work * (1 - heavy) > LEAST_GROUP * self.ideal)
         large = mine[parts & (work > min(excess, self._room.max()))]
-        large = np.asarray([n for n in large if self.pieces.groups[n].depth < MOST_DEPTH], np.int64)
+        large = np.asarray([n for n in large if self.planned.groups[n].depth < MOST_DEPTH], np.int64)
         if not len(large):
             return False
-        place = int(large[self.pieces.work[large].argmin()])
+        place = int(large[self.planned.work[large].argmin()])
         self._record_split(place, donor)
         return True
 
     def _record_split(self, place: int, donor: int) -> None:
-        before, relief = float(self.times[donor]), float(self.pieces.work[place] / self.speeds[donor])
-        change = SplitGroup(self.pieces.groups[place])
-        self.pieces, self._free = self.pieces.halved(place, fixed=False), {}
-        self.steps.append(Step(change, self.slowest, 0.0, 0, donor, before, relief))
+        before, relief = float(self.times[donor]), float(self.planned.work[place] / self.speeds[donor])
+        change = SplitGroup(self.planned.groups[place])
+        self.planned, self._free = self.planned.halved(place, fixed=False), {}
+        self.steps.append(PlannedChange(change, self.slowest, 0.0, 0, donor, before, relief))
 
     def _move(self, place: int, donor: int, target: int, held: float = 0.0) -> bool:
-        before, work, state = float(self.times[donor]), self.pieces.work[place], self.pieces.state[place]
-        for at_sites, amount in ((self.load, work), (self._state, state), (self._pending, self.pieces.pending[place])):
+        before, work, state = float(self.times[donor]), self.planned.work[place], self.planned.state[place]
+        for at_sites, amount in ((self.load, work), (self._state, state), (self._pending, self.planned.pending[place])):
             at_sites[donor] -= amount
             at_sites[target] += amount
-        change, price = Move(self.pieces.groups[place], donor, target), self._price_of_move(target, state)
-        self.pieces = self.pieces.at(place, target)
+        change, price = Move(self.planned.groups[place], donor, target), self._price_of_move(target, state)
+        self.planned = self.planned.at(place, target)
         if donor in self._free:
             self._free[donor] = self._free[donor][self._free[donor] != place]
         relief = float(work / self.speeds[donor])
-        self.steps.append(Step(change, self.slowest, price, int(state), donor, before, relief, held))
+        self.steps.append(PlannedChange(change, self.slowest, price, int(state), donor, before, relief, held))
         return True
 
     def _price_of_move(self, target: int, state: float) -> float:
@@ -287,7 +287,7 @@ class Leveller:
         return self._prices.of_plan(self._moves, self._received) - before
 
 
-def worthwhile(steps: Sequence[Step], slowest: float) -> list[Step]:
+def worthwhile(steps: Sequence[PlannedChange], slowest: float) -> list[PlannedChange]:
     """Return the prefix of `steps` with the greatest net gain. `slowest` is the time of the slowest site without any
     step."""
     gained = slowest - np.asarray([slowest, *(step.slowest for step in steps)])
@@ -295,7 +295,7 @@ def worthwhile(steps: Sequence[Step], slowest: float) -> list[Step]:
     return list(steps[: int(np.argmax(gained - paid))])
 
 
-def begun(steps: Sequence[Step], done: float, gain: float) -> list[Step]:
+def begun(steps: Sequence[PlannedChange], done: float, gain: float) -> list[PlannedChange]:
     """Return the steps of a plan that is not finished if the whole plan pays: `done` is the part of it that the steps
     are, `gain` the seconds per round that it will save in the end. Several slow sites hold the others back until the
     last of them is relieved, so the first steps alone may gain nothing."""
@@ -303,7 +303,7 @@ def begun(steps: Sequence[Step], done: float, gain: float) -> list[Step]:
     return list(steps) if done > 0 and paid < done * gain else []
 
 
-def within(steps: Sequence[Step], budget: int) -> list[Step]:
+def within(steps: Sequence[PlannedChange], budget: int) -> list[PlannedChange]:
     """Return the first steps, up to those that move `budget` bytes of state in total (0: all). One move is always
     among them."""
     moved = np.cumsum([step.state for step in steps])

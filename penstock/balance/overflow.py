@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.balance.decisions import CleanUp, Decision
-from penstock.balance.rules import MEGABYTE
 from penstock.balance.sizes import full_reason, written
 from penstock.balance.stats import IntArray, RoundStats
 from penstock.balance.victims import Victims
+from penstock.units import MEGABYTE
 
 
 @dataclass(frozen=True)

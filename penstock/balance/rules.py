@@ -22,9 +22,9 @@ from penstock.balance.draft import DraftDirectory, home_of
 from penstock.state.directory import Directory, Group
 from penstock.state.hash_ranges import HASH_END
 from penstock.state.hot_keys import too_wide
+from penstock.units import MEGABYTE
 
 MOST_DEPTH = 48  # bits: a group with a prefix this long holds one key, or next to nothing
-MEGABYTE = 1 << 20
 PINNED = sys.maxsize  # end of the cooldown of a group that was moved by hand: never
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-UNITS = ("bytes", "kB", "MB", "GB", "TB")
+from penstock.units import scaled
 
 
 def full_reason(site: int, held: float, memory: int) -> str:
@@ -13,7 +13,5 @@ def full_reason(site: int, held: float, memory: int) -> str:
 
 def written(size: float) -> str:
     """Format a number of bytes with three digits and a unit."""
-    power = 0
-    while size >= 999.5 and power < len(UNITS) - 1:
-        size, power = size / 1000, power + 1
-    return f"{size:.3g} {UNITS[power]}"
+    number, unit = scaled(size)
+    return f"{number:.3g} {'bytes' if unit == 'B' else unit}"

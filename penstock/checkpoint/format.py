@@ -18,7 +18,7 @@ from penstock.checkpoint import format_5, format_6
 from penstock.state.model import Manifest
 
 FORMAT = format_6.NUMBER  # the one that is written
-Result = TypeVar("Result")
+Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class _Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     body: msgspec.Raw
 
 
-class _Version(msgspec.Struct, frozen=True):
+class _FormatVersion(msgspec.Struct, frozen=True):
     """The part of a body that is read first."""
 
     format: int
@@ -73,14 +73,14 @@ def decode_names(data: bytes) -> set[str]:
     return _read(data, lambda reader: reader.names)
 
 
-def _read(data: bytes, part: Callable[[FormatReader], Callable[[bytes], Result]]) -> Result:
+def _read(data: bytes, part: Callable[[FormatReader], Callable[[bytes], Parsed]]) -> Parsed:
     """Check the checksum, and read the body with a function of the reader of its format."""
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         body = bytes(envelope.body)
         if xxhash.xxh3_64_hexdigest(body) != envelope.checksum:
             raise ValueError("its checksum does not match its content")
-        version = msgspec.json.decode(body, type=_Version).format
+        version = msgspec.json.decode(body, type=_FormatVersion).format
         if version not in READERS:
             raise UnreadableFormat(version)
         return part(READERS[version])(body)

@@ -30,8 +30,6 @@ from penstock.checkpoint.written import (
 from penstock.state.model import Manifest, RangeMark, SiteState, Staged, SubqueryState
 
 NUMBER = 5
-_MOST_GROUPS = 1 << 20  # far more than any manifest has
-_MOST_CELLS = 1_000_000  # cells of a grid: more than a setting allows, and than there can be sites
 
 
 class _Site(WrittenObject):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import socket
 import time
@@ -11,14 +12,16 @@ from pathlib import Path
 from penstock.errors import CheckpointError
 from penstock.storage.durable import NotPlain, open_plain, reason, writing
 
-FILE = "lock"
+_log = logging.getLogger(__name__)
+
+LOCK_FILE = "lock"
 _LOOKS, _BETWEEN = 5, 0.02  # retries and seconds between them: `in_use` of another process holds the lock for a moment
 
 
 def in_use(checkpoint: Path) -> bool:
     """Return whether a run holds the checkpoint. The test does not disturb that run."""
     try:
-        descriptor = open_plain(checkpoint / FILE)
+        descriptor = open_plain(checkpoint / LOCK_FILE)
     except OSError:
         return False
     try:
@@ -67,8 +70,8 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Return whether the lock is held and its file is still the one at the path: somebody may have removed or
-        replaced it."""
+        """Return whether the lock is held and its file is still the one at the path: it may have been removed
+        or replaced."""
         if self._descriptor is None:
             return False
         try:
@@ -97,6 +100,7 @@ def _taken(descriptor: int) -> bool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            _log.debug("the lock of the checkpoint is held, attempt %d of %d", look + 1, _LOOKS)
             if look + 1 < _LOOKS:
                 time.sleep(_BETWEEN)
         else:

@@ -28,7 +28,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from penstock.checkpoint import manifest as manifests
-from penstock.checkpoint.lock import FILE, Lock
+from penstock.checkpoint.lock import LOCK_FILE, Lock
 from penstock.checkpoint.usage import DiskUsage
 from penstock.errors import CheckpointError, CorruptCheckpointError, PenstockError, StorageError
 from penstock.paths import local_path
@@ -68,7 +68,7 @@ class Checkpoint:
         self.root = root
         self.manifests = root / "manifests"
         self.runs = root / "runs"
-        self._lock = Lock(root / FILE)
+        self._lock = Lock(root / LOCK_FILE)
         self._named: dict[int, set[str]] = {}  # the names in each manifest that was read for garbage collection
         self._usage = DiskUsage()
 
@@ -105,7 +105,7 @@ class Checkpoint:
     def _lost(self, detail: str) -> CheckpointError:
         return CheckpointError(
             "this run has lost its checkpoint: the lock was removed while it ran",
-            detail=f"{self.root / FILE}; another run may have taken the checkpoint since: {detail}",
+            detail=f"{self.root / LOCK_FILE}; another run may have taken the checkpoint since: {detail}",
             hint="let only one run use a checkpoint, and never remove its lock; this run stops, and what it had "
             "committed stays",
         )

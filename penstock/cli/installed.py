@@ -18,7 +18,7 @@ from penstock.errors import ConfigError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-GROUP = "penstock.commands"
+ENTRY_POINTS = "penstock.commands"
 DISTRIBUTIONS = {"bench": "penstock-bench"}  # known commands, and the distribution that provides each
 _ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -48,7 +48,7 @@ def installed_commands() -> dict[str, Command]:
     from importlib.metadata import entry_points
 
     found = {name: _failing(name, not_installed(name), hidden=True) for name in DISTRIBUTIONS}
-    return found | {point.name: _loaded(point) for point in entry_points(group=GROUP)}
+    return found | {point.name: _loaded(point) for point in entry_points(group=ENTRY_POINTS)}
 
 
 def not_installed(name: str) -> ConfigError:

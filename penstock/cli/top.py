@@ -17,7 +17,7 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
-from penstock.checkpoint.lock import FILE as LOCK
+from penstock.checkpoint.lock import LOCK_FILE as LOCK
 from penstock.checkpoint.lock import in_use
 from penstock.cli.asking import Watching, read_status
 from penstock.cli.control import control_folder
@@ -51,7 +51,7 @@ def watch(checkpoint: str, once: bool, as_json: bool) -> None:
 def _wait_for_start(root: Path, console: Console) -> None:
     """Wait until the run has published its status. A run locks its checkpoint first and publishes once Spark is up."""
     with console.status("the query is starting") if console.is_terminal else nullcontext():
-        while not _tells(root):
+        while not _has_status(root):
             if not in_use(root):
                 raise CheckpointError(
                     "the run ended before it published its status",
@@ -61,7 +61,7 @@ def _wait_for_start(root: Path, console: Console) -> None:
             time.sleep(_LOOK_EVERY)
 
 
-def _tells(root: Path) -> bool:
+def _has_status(root: Path) -> bool:
     """Return whether the run has published a status; one older than its lock is of an earlier run."""
     try:
         return (root / FOLDER / STATUS).lstat().st_mtime_ns >= (root / LOCK).lstat().st_mtime_ns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.checkpoint.lock import FILE, in_use
+from penstock.checkpoint.lock import LOCK_FILE, in_use
 from penstock.errors import ConfigError, did_you_mean
 from penstock.paths import local_path
 
@@ -42,7 +42,7 @@ def _meant(text: str) -> list[Path]:
 
 
 def _is_checkpoint(path: Path) -> bool:
-    return (path / "manifests").is_dir() and (path / FILE).is_file()
+    return (path / "manifests").is_dir() and (path / LOCK_FILE).is_file()
 
 
 def _below(folder: Path) -> list[Path]:

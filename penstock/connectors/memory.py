@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 
 from penstock.arrow import AnyArray, AnyChunked, AnyScalar, as_lists, as_structs
 from penstock.connectors.bad_rows import divert_malformed
-from penstock.connectors.recorded import Count, recorded, unusable
+from penstock.connectors.recorded import NonNegative, recorded, unusable
 from penstock.connectors.source import Offer, ReadResult
 from penstock.errors import ConfigError
 from penstock.type_names import is_nested
 from penstock.types import as_array, conform, normalise
 
-SUBSTREAM = "memory"
+MEMORY_SUBSTREAM = "memory"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class MemoryConnector:
 
     def open(self, schema: pa.Schema, time: str) -> MemoryReader:
         batches = tuple(conform(batch, schema, "the memory source") for batch in self.batches)
-        names = self.substreams or (SUBSTREAM,) * len(batches)
+        names = self.substreams or (MEMORY_SUBSTREAM,) * len(batches)
         return MemoryReader(batches, names, self.splits_per_batch, self.one_batch_per_offer, self.finishing, time)
 
 
@@ -117,7 +117,7 @@ class MemorySplit:
     batch: int
     first: int
     time: str
-    substream: str = SUBSTREAM
+    substream: str = MEMORY_SUBSTREAM
 
     @property
     def rows(self) -> int:
@@ -137,10 +137,10 @@ class MemorySplit:
 
 
 @dataclass(frozen=True)
-class _Recorded:
+class _RecordedBatches:
     """The recorded progress: the number of batches read."""
 
-    batches: Count
+    batches: NonNegative
 
 
 class MemoryReader:
@@ -160,7 +160,7 @@ class MemoryReader:
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
         """Return the splits of the next batches."""
-        start = 0 if progress is None else recorded(progress, _Recorded).batches
+        start = 0 if progress is None else recorded(progress, _RecordedBatches).batches
         if start > len(self._batches):
             raise unusable(f"{start} batches are read, and there are {len(self._batches)}")
         end = self._end(start, max_rows)

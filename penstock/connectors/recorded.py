@@ -8,11 +8,11 @@ import msgspec
 
 from penstock.errors import SourceError
 
-Kind = TypeVar("Kind")
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Recorded = TypeVar("Recorded")
+NonNegative = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
-def recorded(progress: dict[str, Any], kind: type[Kind]) -> Kind:
+def recorded(progress: dict[str, Any], kind: type[Recorded]) -> Recorded:
     """Return the progress as a value of `kind`; raise SourceError if it does not have that shape."""
     try:
         return msgspec.convert(progress, kind)

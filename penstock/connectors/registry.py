@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, 
 
 from penstock.connectors.source import SourceConnector
 from penstock.errors import ConfigError, did_you_mean
-from penstock.option_text import Reader, number, read_options, whole_number
+from penstock.option_text import OptionReader, number, read_options, whole_number
 from penstock.plan.logical import Connector
 from penstock.settings import yes_or_no
 
@@ -29,12 +29,12 @@ class ConnectorEntry(Generic[_Made]):
 
     name: str
     factory: Callable[..., _Made]
-    readers: Mapping[str, Reader] = field(default_factory=dict)
+    readers: Mapping[str, OptionReader] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     hidden: Sequence[str] = ()
 
     @property
-    def options(self) -> dict[str, Reader]:
+    def options(self) -> dict[str, OptionReader]:
         """Return the reader of each option."""
         hints = _hints(self.factory)
         names = [name for name in inspect.signature(self.factory).parameters if name not in self.hidden]
@@ -129,10 +129,10 @@ def _hints(factory: Callable[..., object]) -> dict[str, Any]:
     return {**get_type_hints(factory), **get_type_hints(inspect.getattr_static(factory, "__init__"))}
 
 
-def _reader_of(hint: Any) -> Reader:
+def _reader_of(hint: Any) -> OptionReader:
     """Return the reader for the type of a keyword; text for a type that has none."""
     kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    readers: dict[Any, Reader] = {bool: yes_or_no, int: whole_number, float: number}
+    readers: dict[Any, OptionReader] = {bool: yes_or_no, int: whole_number, float: number}
     if any(get_origin(kind) is Literal for kind in kinds):
         return str.lower
     return next((readers[kind] for kind in kinds if kind in readers), str)

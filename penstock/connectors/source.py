@@ -3,14 +3,18 @@
 Once per epoch the driver asks a `Reader` for an offer: splits, and the progress that holds once they are read. A split
 is sent to a task (pickled by Spark, never written to a checkpoint), which reads it as Arrow. Reading the same split
 again must give the same rows in the same order, because epochs are retried.
+
+What a source can do beyond that is declared by a base class: `SizedSplit`, `SubstreamReader`, `AcknowledgingReader`,
+`ListingConnector`, `AttachedConnector`. Methods of these names alone mean nothing.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -53,14 +57,13 @@ class Split(Protocol):
         ...
 
 
-@runtime_checkable
-class SizedSplit(Protocol):
-    """A split that knows how much memory its rows take."""
+class SizedSplit(ABC):
+    """Base of splits that know how much memory its rows take."""
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """Return about how many bytes the rows take in memory, with all of their columns; 0 if it is not known."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -92,21 +95,21 @@ class Reader(Protocol):
         ...
 
 
-@runtime_checkable
-class SubstreamReader(Reader, Protocol):
-    """A reader that can hold substreams back, so that none gets too far ahead of the others."""
+class SubstreamReader(ABC):
+    """Base of readers that can hold substreams back, so that none gets too far ahead of the others."""
 
+    @abstractmethod
     def offer_at_most(self, most: Mapping[str, int], progress: dict[str, Any] | None, max_rows: int) -> Offer:
         """Return an offer as `offer` does, but with about `most[s]` rows of each substream s in `most`, none if that is
         0."""
-        ...
 
 
-@runtime_checkable
-class AcknowledgingReader(Protocol):
-    """A reader that is notified of committed progress, because its source waits for the acknowledgement."""
+class AcknowledgingReader(ABC):
+    """Base of readers that are notified of committed progress, because their source waits for the acknowledgement."""
 
-    def committed(self, progress: dict[str, Any]) -> None: ...
+    @abstractmethod
+    def committed(self, progress: dict[str, Any]) -> None:
+        """Acknowledge everything up to `progress`, which the newest checkpoint has."""
 
 
 class SourceConnector(Connector, Protocol):
@@ -126,19 +129,21 @@ class SourceConnector(Connector, Protocol):
         ...
 
 
-@runtime_checkable
-class ListingConnector(Protocol):
-    """A source that lists files in folders and reads them."""
+class ListingConnector(ABC):
+    """Base of sources that list files in folders and read them."""
 
+    @abstractmethod
     def would_list(self, path: str) -> bool:
         """Return whether the source would list a file with this path, in which links are resolved."""
-        ...
 
 
-@runtime_checkable
-class AttachedConnector(Protocol):
-    """A source that an external system drives: attached when a run begins, detached when it ends."""
+class AttachedConnector(ABC):
+    """Base of sources that an external system drives: attached when a run begins, detached when it ends."""
 
-    def attach(self, checkpoint: Path) -> None: ...
+    @abstractmethod
+    def attach(self, checkpoint: Path) -> None:
+        """Connect to the system before the first epoch. `checkpoint` is the folder of the run."""
 
-    def detach(self) -> None: ...
+    @abstractmethod
+    def detach(self) -> None:
+        """Disconnect, whether or not the run has failed."""

@@ -2,9 +2,9 @@
 
 control/
   <name>.request.json    a request; the run removes it before it carries it out
-  <name>.answer.json     the outcome; removed by whoever made the request
+  <name>.answer.json     the outcome; removed by the process that made the request
   status.json            the status of the run
-  watched.json           rewritten every second while somebody watches the status
+  watched.json           rewritten every second while the status is watched
 
 Only the owner of the checkpoint has access: a folder or file that belongs to another user, or that others can write to,
 is not trusted. Links are not followed; what is read is plain JSON of bounded size, under known names.
@@ -35,7 +35,7 @@ class UntrustedFile(Exception):
     """A file that must not be trusted, and why."""
 
 
-class _Version(msgspec.Struct):
+class _FolderVersion(msgspec.Struct):
     """The part of a request or a status that is read first."""
 
     format: int = CONTROL_FORMAT
@@ -43,7 +43,7 @@ class _Version(msgspec.Struct):
 
 def refuse_other_format(data: bytes) -> None:
     """Raise UntrustedFile if a request or a status has another format: two versions of Penstock may meet here."""
-    if (found := msgspec.json.decode(data, type=_Version).format) != CONTROL_FORMAT:
+    if (found := msgspec.json.decode(data, type=_FolderVersion).format) != CONTROL_FORMAT:
         raise UntrustedFile(
             f"it has format {found}, and Penstock {__version__} reads format {CONTROL_FORMAT}: "
             "use one version to run a query and to control it"

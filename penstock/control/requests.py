@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -26,6 +27,8 @@ from penstock.control.folder import (
 )
 from penstock.control.status import Status
 from penstock.settings import MOST_SITES
+
+_log = logging.getLogger(__name__)
 
 GROUP = r"\A([01]{1,64}|\*)\Z"  # a group as its bits
 _NAME = re.compile(r"([0-9a-f]{32})" + re.escape(REQUEST))
@@ -110,7 +113,7 @@ class Control:
         self._folder, self._began, self._clock = ControlFolder(checkpoint), began, clock
         self._published = float("-inf")
         self._sign, self._sign_seen = b"", float("-inf")
-        for left in (STATUS, WATCHED):  # left by an earlier run, and by whoever watched it
+        for left in (STATUS, WATCHED):  # left by an earlier run, and by the process that watched it
             self._folder.remove(left)
         self._folder.sweep(clock() - _HOUR)
 
@@ -129,16 +132,16 @@ class Control:
     def _taken(self, name: str) -> tuple[float, str, Request] | None:
         """Return a request with its time and name; None if it is not to be carried out."""
         try:
-            letter = self._letter(name + REQUEST)
-            self._refuse_old(letter)
-            return letter.made, name, _request(letter, name)
+            content = self._content(name + REQUEST)
+            self._refuse_old(content)
+            return content.made, name, _request(content, name)
         except FileNotFoundError:
             return None  # the request was withdrawn
         except UntrustedFile as why:
             self._answer(name, Answer(str(why)))
             return None
 
-    def _letter(self, file: str) -> RequestFile:
+    def _content(self, file: str) -> RequestFile:
         """Read a request's file and remove it, whatever it contains. Raises FileNotFoundError if it cannot be removed,
         because it could then be carried out twice."""
         try:
@@ -147,11 +150,11 @@ class Control:
             if not self._folder.remove(file):
                 raise FileNotFoundError(file)
 
-    def _refuse_old(self, letter: RequestFile) -> None:
+    def _refuse_old(self, content: RequestFile) -> None:
         """Raise UntrustedFile for a request made before the run, too long ago, or in the future."""
-        if letter.made < self._began:
+        if content.made < self._began:
             raise UntrustedFile("too old: it was made before this run started")
-        age = self._clock() - letter.made
+        age = self._clock() - content.made
         if age > _HOUR:
             raise UntrustedFile("too old: it was made more than an hour ago")
         if age < -_CLOCKS_DIFFER:
@@ -162,8 +165,10 @@ class Control:
         self._answer(request.name, Answer(why_not, detail))
 
     def _answer(self, name: str, answer: Answer) -> None:
-        with suppress(OSError):  # an answer that cannot be written must not end the run
+        try:
             self._folder.write(name + ANSWER, msgspec.json.encode(answer))
+        except OSError as error:  # must not end the run
+            _log.warning("the answer to a request cannot be written: %s", error)
 
     @property
     def status_due(self) -> bool:
@@ -172,7 +177,7 @@ class Control:
 
     @property
     def watched(self) -> bool:
-        """Return whether somebody watches the status. Only a change of the watch file counts, not the time in it:
+        """Return whether the status is watched. Only a change of the watch file counts, not the time in it:
         clocks may differ, and a file that was left behind expires."""
         with suppress(OSError, UntrustedFile):
             if (sign := self._folder.read(WATCHED)) != self._sign:
@@ -183,8 +188,10 @@ class Control:
         """Publish a status. Ignored if the last one is too recent, which `status_due` tells in advance."""
         if self.status_due:
             self._published = self._clock()
-            with suppress(OSError):  # a status that cannot be written must not end the run
+            try:
                 self._folder.write(STATUS, msgspec.json.encode(status))
+            except OSError as error:  # must not end the run
+                _log.debug("the status cannot be written: %s", error)
 
 
 def _decoded(data: bytes) -> RequestFile:
@@ -195,11 +202,11 @@ def _decoded(data: bytes) -> RequestFile:
         raise UntrustedFile(f"it is not a request: {error}") from error
 
 
-def _request(letter: RequestFile, name: str) -> Request:
-    kind = KINDS.get(letter.kind)
+def _request(content: RequestFile, name: str) -> Request:
+    kind = KINDS.get(content.kind)
     if kind is None:
-        raise UntrustedFile(f"unknown request `{letter.kind}`; known: {', '.join(KINDS)}")
+        raise UntrustedFile(f"unknown request `{content.kind}`; known: {', '.join(KINDS)}")
     try:
-        return replace(msgspec.convert(letter.wants, kind), name=name)
+        return replace(msgspec.convert(content.wants, kind), name=name)
     except msgspec.ValidationError as error:
-        raise UntrustedFile(f"it is not a request to {letter.kind}: {error}") from error
+        raise UntrustedFile(f"it is not a request to {content.kind}: {error}") from error

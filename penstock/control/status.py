@@ -77,7 +77,7 @@ class DecisionStatus:
 class Status:
     """The status of a run. Invariant: subqueries are ordered by number, decisions from oldest to newest. `began` and
     `at` are seconds since 1970: the start of the run, and the time of this status. With `has_group_statistics` the
-    sites have collected statistics of their groups, as they do while somebody watches; otherwise `hottest` is
+    sites have collected statistics of their groups, as they do while the status is watched; otherwise `hottest` is
     unknown. The checkpoint takes `disk_bytes`, without published rows, of `disk_limit` that it may take (0: no
     limit)."""
 

@@ -106,7 +106,7 @@ class _Narrowed:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class PackedPairs:
     """Pairs of codes packed into single non-negative codes that compare like the pairs, and the function that unpacks
     them."""
 
@@ -114,14 +114,15 @@ class Pairs:
     split: Callable[[Codes], tuple[Codes, Codes]]
 
 
-def pair(major: Codes, minor: Codes) -> Pairs:
+def pair(major: Codes, minor: Codes) -> PackedPairs:
     """Pack two columns of codes into one. Codes are made dense only if the pairs would not fit 63 bits otherwise."""
     parts = _narrowed(major), _narrowed(minor)
     if parts[0].bits + parts[1].bits > 63:
         parts = _dense(major), _dense(minor)
     (high, low), bits = parts, np.int64(parts[1].bits)
     mask = (np.int64(1) << bits) - np.int64(1)
-    return Pairs(high.codes << bits | low.codes, lambda codes: (high.widen(codes >> bits), low.widen(codes & mask)))
+    packed = high.codes << bits | low.codes
+    return PackedPairs(packed, lambda codes: (high.widen(codes >> bits), low.widen(codes & mask)))
 
 
 def _narrowed(codes: Codes) -> _Narrowed:

@@ -25,7 +25,7 @@ from penstock.kernels.segments import blocks
 from penstock.type_names import sql_type
 from penstock.types import as_array
 
-Column: TypeAlias = AnyArray | AnyChunked
+AnyColumn: TypeAlias = AnyArray | AnyChunked
 
 _SEED = np.uint64(0x70656E73746F636B)
 _NULL = np.uint64(0xA5C3_96E1_5B7D_2F09)
@@ -35,7 +35,7 @@ _TEXTS = 1 << 16  # strings hashed at a time, to bound the scratch memory
 STRIDE = np.uint64(0x9E3779B97F4A7C15)  # the step between the words that splitmix64 mixes
 
 
-def hash_columns(columns: Sequence[Column], bits: int = 64, *, length: int | None = None) -> Words:
+def hash_columns(columns: Sequence[AnyColumn], bits: int = 64, *, length: int | None = None) -> Words:
     """Return the hash of each row's key. `length` is the number of rows if there are no columns.
 
     Only the top `bits` bits are kept; the others are zero. Equal values have equal hashes in all integer types, in both
@@ -51,13 +51,13 @@ def hash_columns(columns: Sequence[Column], bits: int = 64, *, length: int | Non
     return hashes if bits == 64 else hashes & np.uint64(-1 << (64 - bits) & (1 << 64) - 1)
 
 
-def canonical_keys(columns: Sequence[Column]) -> list[AnyArray]:
+def canonical_keys(columns: Sequence[AnyColumn]) -> list[AnyArray]:
     """Return the columns with one representation per key: floats without negative zero and with a single NaN; others
     unchanged."""
     return [_canonical_key(as_array(column)) for column in columns]
 
 
-def key_words(column: Column) -> list[Words]:
+def key_words(column: AnyColumn) -> list[Words]:
     """Return words that are equal for two rows of this column exactly if their keys are equal. Words of different calls
     must not be compared."""
     array = as_array(column)
@@ -65,7 +65,7 @@ def key_words(column: Column) -> list[Words]:
     return [*words, _null_mask(array).astype(np.uint64)] if array.null_count else words
 
 
-def tells_apart(columns: Sequence[AnyArray], bits: int = 64) -> bool:
+def hashes_identify(columns: Sequence[AnyArray], bits: int = 64) -> bool:
     """Return whether equal hashes imply equal keys, which holds for a single fixed-width key of one word without nulls,
     where the hash is a bijection."""
     if len(columns) != 1 or bits < 64:
@@ -105,7 +105,7 @@ def _is_fixed(type_: pa.DataType) -> bool:
     return bool(integral or t.is_timestamp(type_) or t.is_floating(type_) or t.is_decimal128(type_))
 
 
-def _hash_words(column: Column) -> list[Words]:
+def _hash_words(column: AnyColumn) -> list[Words]:
     """Return the words of a column that are folded into the hash. A null becomes a constant."""
     array = as_array(column)
     check_key_type(array.type, "key")

@@ -164,10 +164,10 @@ def _line_of_decision(event: DirectoryChanged | ChangeRefused | ChangeMeasured |
 
 def _fields(event: Event, query: str, reason: str | None) -> dict[str, Any]:
     """Return the fields of a line: the query, and those of the event. Of the tasks of an epoch only their number."""
-    told = {one.name: getattr(event, one.name) for one in fields(event)}
+    values = {one.name: getattr(event, one.name) for one in fields(event)}
     if isinstance(event, EpochTimed):
-        told["tasks"] = len(event.tasks)
+        values["tasks"] = len(event.tasks)
     if isinstance(event, JoinExplodes):
-        told[SHOWN] = True  # as a warning
-    named = {"event": type(event).__name__, "query": query, **told}
+        values[SHOWN] = True  # as a warning
+    named = {"event": type(event).__name__, "query": query, **values}
     return named if reason is None else {**named, "reason": reason}

@@ -129,7 +129,7 @@ class FileLines(WatchedFileHandler):
         self._report(sys.exc_info()[1])
 
     def close(self) -> None:
-        """Close the file, which writes what is left of lines that could not be written before."""
+        """Flush the lines that are still buffered, and close the file."""
         try:
             super().close()
         except OSError as error:

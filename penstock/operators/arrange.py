@@ -65,13 +65,12 @@ def times_of(table: pa.Table) -> Times:
     return np.asarray(as_array(table.column(TIME)).to_numpy(), dtype=np.int64)
 
 
-Rows = TypeVar("Rows")
+Item = TypeVar("Item")
 
 
-def gathered(parts: Iterable[Rows], most: int, size: Callable[[Rows], int]) -> Iterator[list[Rows]]:
-    """Yield consecutive parts together, with a total `size` of up to `most`. A larger part comes alone; empty ones are
-    left out."""
-    waiting: list[Rows] = []
+def gathered(parts: Iterable[Item], most: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Group consecutive parts up to a total `size` of `most`. A larger part is alone; empty ones are skipped."""
+    waiting: list[Item] = []
     filled = 0
     for part in parts:
         if not (length := size(part)):

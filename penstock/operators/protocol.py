@@ -6,20 +6,23 @@ slice of each table. The engine stores the state and cuts it by hash; an operato
 tables. Results must not depend on the order of rows or tables, nor on how they were cut.
 
     rows -- prepare --> fresh state rows -- work (with the state of the same hashes) --> results, state rows to keep
+
+What an operator can do beyond that is declared by a base class, such as `Copying`; method names alone mean nothing.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self
 
 import pyarrow as pa
 
 from penstock.kernels.arrays import Indices, Words
 from penstock.progress.mark import Mark, Marks
 from penstock.state.grid import Grid
-from penstock.state.hash_ranges import HashRange, Order
+from penstock.state.hash_ranges import HashOrder, HashRange
 
 
 @dataclass(frozen=True)
@@ -130,53 +133,50 @@ class KeepsTimesApart(ClosingOperator):
     """Base of operators whose `combine` only merges rows of equal #time, so that expired rows may be removed before."""
 
 
-@runtime_checkable
-class Copying(Protocol):
-    """An operator that needs copies of a row at several hashes. Only one copy per site is sent."""
+class Copying(ABC):
+    """Base of operators that need copies of a row at several hashes. Only one copy per site is sent."""
 
+    @abstractmethod
     def sent(self, port: int, ranges: Sequence[HashRange]) -> list[HashRange]:
         """Return the ranges whose rows are sent to a site that owns `ranges`."""
-        ...
 
+    @abstractmethod
     def received(self, port: int, rows: pa.Table, ranges: Sequence[HashRange]) -> pa.Table:
         """Return all rows of `ranges`, sorted, from the rows that were sent."""
-        ...
 
 
-@runtime_checkable
-class Gridded(Copying, Protocol):
-    """An operator whose partition groups are the cells of a grid, and whose state can be converted to another grid."""
+class Gridded(Copying):
+    """Base of operators whose partition groups are the cells of a grid. Their state can be converted to another one."""
 
+    @abstractmethod
     def grid_for(self, sites: int) -> Grid:
         """Return the grid to use with a number of sites."""
-        ...
 
+    @abstractmethod
     def on(self, grid: Grid) -> Self:
         """Return the same operator with another grid."""
-        ...
 
+    @abstractmethod
     def holding(self, port: int, grid: Grid, ranges: Sequence[HashRange]) -> list[HashRange]:
         """Return cells of this operator's grid that together hold, without copies, the rows which the cells of `grid`
         in `ranges` need."""
-        ...
 
+    @abstractmethod
     def respread(self, port: int, rows: pa.Table, ranges: Sequence[HashRange]) -> pa.Table:
         """Copy rows that come from the cells of another grid, each row once, to all cells of this grid in `ranges` that
         need them."""
-        ...
 
 
-@runtime_checkable
-class Orderable(Protocol):
-    """An operator that can produce state rows in another order than that of their hashes at no extra cost."""
+class Orderable(ABC):
+    """Base of operators that can produce state rows in another order than that of their hashes at no extra cost."""
 
-    def prepare_by(self, order: Order, port: int, rows: pa.Table) -> pa.Table:
+    @abstractmethod
+    def prepare_by(self, order: HashOrder, port: int, rows: pa.Table) -> pa.Table:
         """Return the result of `prepare` in this order."""
-        ...
 
-    def combine_by(self, order: Order, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+    @abstractmethod
+    def combine_by(self, order: HashOrder, port: int, tables: Sequence[pa.Table]) -> pa.Table:
         """Return the result of `combine` in this order. The tables must be in this order."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -190,26 +190,24 @@ class Explosion:
     combinations: int
 
 
-@runtime_checkable
-class Exploding(Protocol):
-    """An operator that may produce far more rows than it receives."""
+class Exploding(ABC):
+    """Base of operators that may produce far more rows than they receive."""
 
+    @abstractmethod
     def explosion(self, portion: Portion, known: Collection[int]) -> Explosion | None:
         """Return a key of the portion with very many combinations; None if there is none, or only with hashes in
         `known`."""
-        ...
 
 
-@runtime_checkable
-class Cuttable(Protocol):
-    """An operator whose rows of one hash may be spread over several sites: the rows of one port are partitioned, all
-    others are replicated."""
+class Cuttable(ABC):
+    """Base of operators whose rows of one hash may be spread over several sites: the rows of one port are partitioned,
+    all others are replicated."""
 
     @property
+    @abstractmethod
     def may_cut(self) -> tuple[int, ...]:
         """Return the ports whose rows may be partitioned. Every result must come from exactly one row of such a port,
         and that row must need all rows of the other ports but no other row of its own port."""
-        ...
 
 
 def may_cut(operator: object) -> tuple[int, ...]:
@@ -217,20 +215,19 @@ def may_cut(operator: object) -> tuple[int, ...]:
     return operator.may_cut if isinstance(operator, Cuttable) else ()
 
 
-@runtime_checkable
-class ClosesWindows(Protocol):
-    """An operator with one track, along which the windows of all keys end at the same times. Closing them can be
+class ClosesWindows(ABC):
+    """Base of operators with one track, along which the windows of all keys end at the same times. Closing them can be
     deferred."""
 
     @property
+    @abstractmethod
     def period(self) -> int:
         """Return the time between the ends of two consecutive windows."""
-        ...
 
+    @abstractmethod
     def first_end(self, after: Mark, least: int) -> int:
         """Return the first window end that is not closed at `after` and whose window may hold rows; `least` is the
         least #time of all rows."""
-        ...
 
 
 class Operator(Protocol):

@@ -17,14 +17,14 @@ from penstock.arrow import AnyArray, AnyDictionary
 from penstock.expr.evaluate import connection as duck
 from penstock.kernels.arrays import Indices, Words
 from penstock.kernels.codes import encode
-from penstock.kernels.hash import Column, decimal_words, is_text
+from penstock.kernels.hash import AnyColumn, decimal_words, is_text
 from penstock.type_names import is_nested
 from penstock.types import as_array
 
 _SIGN = np.uint64(1 << 63)
 
 
-def sort_words(column: Column, *, descending: bool = False, nulls_first: bool = False) -> list[Words]:
+def sort_words(column: AnyColumn, *, descending: bool = False, nulls_first: bool = False) -> list[Words]:
     """Return words, the most significant first, that sort like the values and are equal exactly if the values are.
     Words of text and nested values must not be compared across calls."""
     array = as_array(column)

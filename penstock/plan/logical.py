@@ -161,9 +161,8 @@ class Aggregation:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A windowed group-by. The result has the keys, `window_start`, `window_end` and the aggregates, in this order; for
-    Moments the times, under their own names, replace the window columns. For windows of rows, the bounds are row
-    numbers."""
+    """A windowed group-by. The result has the keys, `window_start`, `window_end` and the aggregates, in this order. For
+    EqualTimes, the time columns replace the window columns. For windows of rows, the bounds are row numbers."""
 
     input: Node
     keys: tuple[Named, ...]

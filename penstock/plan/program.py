@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from penstock.expr.tree import Expr, Named
 from penstock.operators.protocol import Operator
-from penstock.operators.window.lateness import Closing, RowCloses
+from penstock.operators.window.lateness import ClosingRule, RowCloses
 from penstock.operators.window.windows import Window
 from penstock.plan.logical import BatchFunction
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, Marks, Rule, at, low_water_mark
@@ -110,7 +110,7 @@ class Branch:
     port: int = 0
     first_track: int = 0
     tracks: tuple[Following, ...] = ()
-    closing: Closing = LATE_AS_A_ROW
+    closing: ClosingRule = LATE_AS_A_ROW
 
     def followed(self, marks: Marks) -> Marks:
         """Return the marks of the consumer's tracks that this branch feeds, given the marks of the producer."""

@@ -46,6 +46,12 @@ class Mark:
         """Return the mark moved by a span of time. An ended mark stays as it is."""
         return self if self.ended else at(self.at + by)
 
+    def behind(self, lead: int | None) -> Mark:
+        """Return the bound on a time from the mark of another that exceeds it by at most `lead` (None: no limit)."""
+        if self.ended:
+            return self
+        return BEGIN if lead is None else self.shift(-lead)
+
     def has_reached(self, time: int) -> bool:
         """Return whether no more rows below `time` can arrive."""
         return self.ended or self.at >= time

@@ -21,7 +21,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 
 from penstock.engine.driver.executor import Executor
-from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Report, RouteTask, nothing_follows
 from penstock.errors import AttemptFailed, PenstockError
 from penstock.spark.failures import attempt_failed, short_reason, spark_died, task_failed
 from penstock.spark.hosts import on_one_host
@@ -55,7 +55,7 @@ class GuardedExecutor:
     def __init__(self, executor: Executor, context: SparkContext) -> None:
         self._executor, self._context = executor, context
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         with self._guarded():
             return self._executor.run(job, routes, following)
 
@@ -69,7 +69,7 @@ class GuardedExecutor:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Replace an error by one that says that the JVM died, if it did."""
+        """Raise the error of a dead JVM in place of the original one, if the JVM has died."""
         try:
             yield
         except Exception as error:
@@ -114,7 +114,7 @@ class PooledExecutor:
         self._pool: WorkerPool | None = None  # the pool on which an epoch of this query is running
         self._cancelled = False
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         """Run an epoch; raise `AttemptFailed` if the pool is lost. The next attempt gets another one."""
         self._cancelled = False
         with self._provider.lease() as scheduler:
@@ -128,7 +128,7 @@ class PooledExecutor:
         return self._jobs.run(job, routes)
 
     def _run_on_pool(
-        self, scheduler: EpochScheduler, job: EpochJob, routes: Sequence[RouteTask], following: Following
+        self, scheduler: EpochScheduler, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead
     ) -> list[Report]:
         """Run an epoch on a leased pool. The next epoch is not started ahead if others wait for the pool."""
         self._pool = scheduler.pool

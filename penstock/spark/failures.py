@@ -50,8 +50,8 @@ def task_failed(epoch: int, reported: str, folder: Path | None = None) -> Pensto
 
 
 def attempt_failed(error: PenstockError, worker: int | None = None) -> PenstockError:
-    """Return the error of a failed task as one of an attempt that may be repeated; a full disk stays what it is.
-    `worker` is the worker of the pool that was lost."""
+    """Turn the error of a failed task into that of an attempt, which may be repeated. Other errors, as that of a full
+    disk, are returned unchanged. `worker` is the worker of the pool that was lost."""
     if not isinstance(error, TaskFailed):
         return error
     if worker is None and not error.lost_worker:
@@ -86,7 +86,7 @@ def short_reason(error: Exception) -> str:
 
 
 def _line_about_room(reported: str) -> str:
-    """Return the line of a message that says that a disk is full."""
+    """Return the line of the message that reports a full disk."""
     return next(line.strip() for line in reported.splitlines() if _NO_ROOM.search(line))[:300]
 
 

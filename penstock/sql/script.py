@@ -52,14 +52,14 @@ def parse_script(text: str, *, connectors: Connectors, name: str = "script") -> 
     """
     script_text = ScriptText(text, name)
     with room_for_nesting():
-        reader = _Reader(script_text, connectors)
+        reader = _ScriptReader(script_text, connectors)
         for statement in statements(tokens_of(script_text), script_text):
             reader.read(statement)
     return reader.script()
 
 
 @dataclass
-class _Reader:
+class _ScriptReader:
     """The declarations of the statements read so far. Invariant: sources, views and sinks have different names."""
 
     text: ScriptText

@@ -18,7 +18,7 @@ import numpy as np
 
 from penstock.state.grid import Grid, cell_hashes
 from penstock.state.hash_ranges import HASH_END, Hashes, HashRange, Places, SiteOrder, point
-from penstock.state.hot_keys import NOBODY, Cells, taken_out
+from penstock.state.hot_keys import NO_SITE, Cells, taken_out
 
 MOST_SPLIT = 1 << 14  # groups are split to give each grid cell its own group, until there are this many
 
@@ -85,12 +85,12 @@ class Directory:
         """Compute the result of `home_ranges` once."""
         lows, homes = (part.tolist() for part in self.home_range_arrays)
         found = zip(homes, map(HashRange, lows, [*lows[1:], HASH_END]), strict=True)
-        return tuple((site, part) for site, part in found if site != NOBODY) if self.spread else tuple(found)
+        return tuple((site, part) for site, part in found if site != NO_SITE) if self.spread else tuple(found)
 
     @cached_property
     def home_range_arrays(self) -> tuple[Hashes, Places]:
         """Return the home ranges as two arrays: the first hash of each range, and its site. Each spread hash is a range
-        of its own with site NOBODY, so the ranges have no gaps."""
+        of its own with site NO_SITE, so the ranges have no gaps."""
         homes = self.home_of
         firsts = np.flatnonzero(np.concatenate(([True], homes[1:] != homes[:-1])))
         lows, homes = self.lows[firsts], homes[firsts]
@@ -98,9 +98,9 @@ class Directory:
 
     @cached_property
     def home_ranges_by_site(self) -> Places:
-        """Return the indices of `home_range_arrays` ordered by site, then by hash, without the ranges of NOBODY."""
+        """Return the indices of `home_range_arrays` ordered by site, then by hash, without the ranges of NO_SITE."""
         homes = self.home_range_arrays[1]
-        return np.argsort(homes, kind="stable")[np.count_nonzero(homes == NOBODY) :]
+        return np.argsort(homes, kind="stable")[np.count_nonzero(homes == NO_SITE) :]
 
     @cached_property
     def site_order(self) -> SiteOrder | None:

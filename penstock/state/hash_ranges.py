@@ -1,9 +1,8 @@
-"""Ranges of hashes, and operations on sorted sets of ranges.
+"""Ranges of hashes, operations on sorted sets of ranges, and the order of rows by the sites that own their ranges.
 
-Site order: rows ordered by destination site, then by hash.
-
-If the groups of the sites are scattered over the hash space, rows in order of hash are cut into very many pieces. Rows
-sorted in site order, where they have to be sorted anyway, are cut into one piece per site.
+If the groups of the sites are scattered over the hash space, rows in order of hash are cut into very many pieces. In
+site order, which is by destination site and then by hash, they are cut into one piece per site. Where rows have to be
+sorted anyway, it costs nothing.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ def joined(parts: Sequence[HashRange], own: Sequence[HashRange]) -> list[HashRan
     return found
 
 
-Order = Callable[[Words], Words]  # maps hashes to sort keys, one to one
+HashOrder = Callable[[Words], Words]  # maps hashes to sort keys, one to one
 
 
 def by_hash(hashes: Words) -> Words:

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-NOBODY = -1  # in place of a site number: no site
+NO_SITE = -1  # in place of a site number: no site
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Cells:
         free = iter([site for site in range(sites) if site not in self.sites])
         return replace(self, sites=tuple(site if site < sites else next(free) for site in self.sites))
 
-    def dealt(self, rows: slice, turn: int) -> tuple[slice, ...]:
+    def parts_of(self, rows: slice, turn: int) -> tuple[slice, ...]:
         """Cut contiguous `rows` of the cut port into nearly equal parts, and return one part per cell. Cell `turn %
         cells` gets the first part; varying `turn` distributes rows that arrive one by one."""
         count, parts = rows.stop - rows.start, len(self.sites)
@@ -66,10 +66,10 @@ def taken_out(
     lows: npt.NDArray[np.uint64], homes: npt.NDArray[np.int64], hashes: Sequence[int]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """Return home ranges, given by their first hashes and sites, with each of `hashes` as a range of its own at
-    NOBODY."""
+    NO_SITE."""
     gone = np.asarray(hashes, np.uint64)
     behind = gone[gone < np.iinfo(np.uint64).max] + np.uint64(1)
     begins = np.unique(np.concatenate((lows, gone, behind)))
     owners = homes[np.searchsorted(lows, begins, side="right") - 1]
-    owners[np.searchsorted(begins, gone)] = NOBODY
+    owners[np.searchsorted(begins, gone)] = NO_SITE
     return begins, owners

@@ -221,9 +221,9 @@ def behind(marks: Marks, upto: Marks) -> bool:
 
 
 def park(site: SiteState, part: HashRange) -> SiteState:
-    """Return the state with a range parked: what was state is its first generation; where that is parked already, what
-    came since is its youngest one. Rows of the range that are pending become active when they are worked on. A part of
-    the range without slices stays as it is."""
+    """Park a range. Its state becomes its first generation or, where the range is parked already, its active state
+    becomes the youngest generation. Pending rows of the range become active when they are worked on. A part of the
+    range without slices stays as it is."""
     known, others = list(parked_inside(site.parked, [part])), list(_others(site.parked, part))
     new = [ParkedRange(one, ()) for one in remaining([part], [parked.range for parked in known])]
     grown = [

@@ -31,7 +31,7 @@ FAN = 4  # merge at least this many runs of similar density
 ALIKE = 2  # a run is of similar density if it has at most this many times that of the densest newer one
 LEAST_DENSITY = 2000  # runs with fewer rows are alike: what they cost does not depend on their rows
 MOST_SLICES = 24  # above this number in a range, merge neighbours of any density
-SHATTERED = 4  # small slices are merged if there are so many times as many as lie above each other
+FRAGMENTED = 4  # small slices are merged if there are so many times as many as lie above each other
 SMALL_ROWS = 4096  # of a slice: to look rows up in it takes about as long as to write it once
 FINEST = 1024  # parts of the hashes: slices whose borders differ by less are treated alike
 
@@ -113,7 +113,7 @@ class MergeRange:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _MergeCandidate:
     """A slice with the time at which its live rows start, its rows, and its density: the rows that it would have over
     all hashes. `broad`: its live rows span more than the limit of a merge."""
 
@@ -137,20 +137,20 @@ def choose(rows_of: Mapping[Slice, int], expired_below: int, window: int, piece_
     pieces = [
         _piece(s, rows, width, expired_below, limit) for s, rows in rows_of.items() if not _is_full(s, piece_bytes)
     ]
-    shattered = _shattered([p for p in pieces if _is_small(p, piece_bytes)], limit)
-    side_by_side = {s for merge in shattered for s in merge.slices}
+    merges_of_small = _merges_of_fragmented([p for p in pieces if _is_small(p, piece_bytes)], limit)
+    side_by_side = {s for merge in merges_of_small for s in merge.slices}
     others = [p for p in pieces if p.slice not in side_by_side]
     merges = [merge for column in _columns(others) for merge in _of_column(column, limit)]
-    chosen = sorted([*shattered, *_joined(merges)], key=lambda merge: -len(merge.slices))
+    chosen = sorted([*merges_of_small, *_joined(merges)], key=lambda merge: -len(merge.slices))
     taken = {s for merge in chosen for s in merge.slices}
     dead = (s for s in rows_of if s not in taken and mostly_dead(s, expired_below))
     return [*chosen, *(MergeRange(s.range, (s,)) for s in dead)]
 
 
-def is_shattered(slices: Sequence[Slice], depth: int) -> bool:
+def is_fragmented(slices: Sequence[Slice], depth: int) -> bool:
     """Return whether many slices lie side by side, if at most `depth` have rows at one hash. Needs no access to the
     files."""
-    return len(slices) >= SHATTERED * max(1, depth)
+    return len(slices) >= FRAGMENTED * max(1, depth)
 
 
 def mostly_dead(piece: Slice, expired_below: int) -> bool:
@@ -168,24 +168,24 @@ def most_slices(slices: Sequence[Slice]) -> int:
     return most
 
 
-def _is_small(piece: _Piece, piece_bytes: int) -> bool:
+def _is_small(piece: _MergeCandidate, piece_bytes: int) -> bool:
     """Return whether a slice is smaller than what merges write: those are not merged for being side by side, because
     the result would be as many slices again."""
     size = piece.rows * piece.slice.run.size // piece.slice.run.rows
-    return piece.rows < SMALL_ROWS and size < piece_bytes // SHATTERED
+    return piece.rows < SMALL_ROWS and size < piece_bytes // FRAGMENTED
 
 
-def _shattered(small: Sequence[_Piece], limit: int) -> list[MergeRange]:
-    """Return merges of small slices that lie side by side: of those that are neighbours in time, as many as span at
-    most `limit`."""
-    if not is_shattered(together := [p.slice for p in small], most_slices(together)):
+def _merges_of_fragmented(small: Sequence[_MergeCandidate], limit: int) -> list[MergeRange]:
+    """Return the merges of small slices that lie side by side. Each merges neighbours in time that span at most
+    `limit`."""
+    if not is_fragmented(together := [p.slice for p in small], most_slices(together)):
         return []
     narrow = sorted((p for p in small if not p.broad), key=lambda p: (p.start, p.slice.run.name, p.slice.range))
     batches = [[p.slice for p in small if p.broad], *_in_time(narrow, limit)]
-    return [MergeRange(hull([s.range for s in some]), tuple(some)) for some in batches if len(some) >= SHATTERED]
+    return [MergeRange(hull([s.range for s in some]), tuple(some)) for some in batches if len(some) >= FRAGMENTED]
 
 
-def _in_time(pieces: Sequence[_Piece], limit: int) -> Iterator[list[Slice]]:
+def _in_time(pieces: Sequence[_MergeCandidate], limit: int) -> Iterator[list[Slice]]:
     """Yield slices, oldest first, in batches whose live rows span at most `limit`."""
     batch: list[Slice] = []
     start = 0
@@ -208,13 +208,13 @@ def _is_full(piece: Slice, piece_bytes: int) -> bool:
     return piece.range.high - piece.range.low == 1 and piece.run.size >= piece_bytes // 2
 
 
-def _piece(piece: Slice, rows: int, width: int, expired_below: int, limit: int) -> _Piece:
+def _piece(piece: Slice, rows: int, width: int, expired_below: int, limit: int) -> _MergeCandidate:
     start = max(piece.run.min_time, expired_below)
     density = max(LEAST_DENSITY, rows * width // (piece.range.high - piece.range.low))
-    return _Piece(piece, start, rows, density, piece.run.max_time - start > limit)
+    return _MergeCandidate(piece, start, rows, density, piece.run.max_time - start > limit)
 
 
-def _columns(pieces: Sequence[_Piece]) -> Iterator[tuple[HashRange, list[_Piece]]]:
+def _columns(pieces: Sequence[_MergeCandidate]) -> Iterator[tuple[HashRange, list[_MergeCandidate]]]:
     """Yield the ranges between the borders of the slices, with the slices that cover each. Borders that lie closer
     together than a small part of all hashes count as one; slices that are not wider than that are looked at without
     the others."""
@@ -225,19 +225,19 @@ def _columns(pieces: Sequence[_Piece]) -> Iterator[tuple[HashRange, list[_Piece]
     yield from _between_borders([p for p in pieces if p.slice.range.high - p.slice.range.low >= near], near)
 
 
-def _between_borders(pieces: Sequence[_Piece], near: int) -> Iterator[tuple[HashRange, list[_Piece]]]:
+def _between_borders(pieces: Sequence[_MergeCandidate], near: int) -> Iterator[tuple[HashRange, list[_MergeCandidate]]]:
     places = _places(pieces, near)
-    begins: dict[int, list[_Piece]] = {}
+    begins: dict[int, list[_MergeCandidate]] = {}
     for piece in pieces:
         begins.setdefault(places[piece.slice.range.low], []).append(piece)
-    covering: list[_Piece] = []
+    covering: list[_MergeCandidate] = []
     for low, high in pairwise(sorted(set(places.values()))):
         covering = [p for p in covering if places[p.slice.range.high] > low] + begins.get(low, [])
         if covering:
             yield HashRange(low, high), covering
 
 
-def _places(pieces: Sequence[_Piece], near: int) -> dict[int, int]:
+def _places(pieces: Sequence[_MergeCandidate], near: int) -> dict[int, int]:
     """Return for each border of a slice the border that it counts as: the last end within `near` of it, or else the
     first begin. So nothing is left of a slice that is merged from begin to end."""
     ends = {p.slice.range.high for p in pieces}
@@ -253,7 +253,7 @@ def _places(pieces: Sequence[_Piece], near: int) -> dict[int, int]:
     return places
 
 
-def _of_column(column: tuple[HashRange, list[_Piece]], limit: int) -> Iterator[MergeRange]:
+def _of_column(column: tuple[HashRange, list[_MergeCandidate]], limit: int) -> Iterator[MergeRange]:
     """Yield the merges of the slices that cover one range."""
     part, pieces = column
     if len(pieces) < FAN:
@@ -266,7 +266,7 @@ def _of_column(column: tuple[HashRange, list[_Piece]], limit: int) -> Iterator[M
     yield from (MergeRange(part, tuple(p.slice for p in reversed(some))) for some in chosen)
 
 
-def _alike(pieces: Sequence[_Piece], limit: int | None) -> Iterator[Sequence[_Piece]]:
+def _alike(pieces: Sequence[_MergeCandidate], limit: int | None) -> Iterator[Sequence[_MergeCandidate]]:
     """Yield sequences of at least FAN neighbours, newest first, of which none is much denser than the newer ones, and
     that span at most `limit` of time (None: no limit)."""
     first = 0
@@ -282,7 +282,7 @@ def _alike(pieces: Sequence[_Piece], limit: int | None) -> Iterator[Sequence[_Pi
             first += 1
 
 
-def _spans(pieces: Sequence[_Piece], limit: int | None) -> bool:
+def _spans(pieces: Sequence[_MergeCandidate], limit: int | None) -> bool:
     """Return whether the live rows of some slices, newest first, span at most `limit` (None: any time)."""
     return limit is None or max(p.slice.run.max_time for p in pieces) - pieces[-1].start <= limit
 

@@ -213,7 +213,7 @@ def read_plain(path: Path, most: int) -> bytes:
 
 
 def reason(error: OSError) -> str:
-    """Return what is wrong without the path, which the message names anyway."""
+    """Return the text of the error without the path, which the message names already."""
     return error.strerror or str(error)
 
 

@@ -20,7 +20,8 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from weakref import WeakSet
 
-MEGABYTE = 1 << 20
+from penstock.units import MEGABYTE
+
 USUAL = 2048 * MEGABYTE  # of a site, where the memory of the machine is not known
 PART_OF_MACHINE = 0.5  # for all sites together; the rest is for the driver, Spark, and the page cache
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")

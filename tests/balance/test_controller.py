@@ -12,10 +12,11 @@ from penstock.balance.controller import Controller
 from penstock.balance.decisions import Change, Decision, Measured, Merge, Move, Scale, SplitGroup
 from penstock.balance.policies import policy_named, register
 from penstock.balance.policy import Learning
-from penstock.balance.rules import MEGABYTE, Rules
+from penstock.balance.rules import Rules
 from penstock.balance.stats import Loads, RoundStats
 from penstock.errors import ConfigError
 from penstock.state.directory import Directory, Group, uniform
+from penstock.units import MEGABYTE
 
 FREE = Rules(cool_down=0, budget=10**12, most_sites=8)
 FIRST = Group(0, 2)  # of four groups at two sites

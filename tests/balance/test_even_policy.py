@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from penstock.balance.controller import Controller
 from penstock.balance.decisions import Merge, Move, SplitGroup
-from penstock.balance.levelling import Step, begun, within, worthwhile
+from penstock.balance.levelling import PlannedChange, begun, within, worthwhile
 from penstock.balance.move_costs import MoveCosts
 from penstock.balance.policies.even import Even
 from penstock.balance.rules import Rules
-from penstock.balance.stats import FloatArray, RoundStats
+from penstock.balance.stats import FloatArray, Loads, RoundStats
 from penstock.state.directory import Directory, uniform
 
 EVEN = Even(inertia=0.0)  # it believes what one round tells
@@ -159,14 +159,14 @@ def test_what_is_too_much_for_one_round_is_begun() -> None:
 
 def test_steps_are_taken_as_long_as_they_bring_more_than_they_cost() -> None:
     move = Move(uniform(2, 4).groups[0], 0, 1)
-    steps = [Step(move, slowest, 0.1, 0, 0, 10.0, 1.0) for slowest in (9.0, 9.0, 8.5, 8.45, 8.45)]
+    steps = [PlannedChange(move, slowest, 0.1, 0, 0, 10.0, 1.0) for slowest in (9.0, 9.0, 8.5, 8.45, 8.45)]
     assert worthwhile(steps, 10.0) == steps[:3]
     assert worthwhile(steps[3:], 8.5) == []
 
 
 def test_a_plan_that_is_too_long_for_a_round_is_judged_as_a_whole() -> None:
     """Half of it costs a second and gains nothing yet; all of it would cost two, and gain three."""
-    steps = [Step(Move(uniform(2, 4).groups[0], 0, 1), 10.0, 0.25, 0, 0, 10.0, 1.0)] * 4
+    steps = [PlannedChange(Move(uniform(2, 4).groups[0], 0, 1), 10.0, 0.25, 0, 0, 10.0, 1.0)] * 4
     assert worthwhile(steps, 10.0) == []
     assert begun(steps, 0.5, 3.0) == steps
     assert begun(steps, 0.5, 1.9) == []
@@ -174,8 +174,8 @@ def test_a_plan_that_is_too_long_for_a_round_is_judged_as_a_whole() -> None:
 
 
 def test_no_more_is_asked_for_than_may_move_in_a_round_but_one_group_always() -> None:
-    split = Step(SplitGroup(uniform(2, 4).groups[0]), 10.0, 0.0, 0, 0, 10.0, 1.0)
-    move = Step(Move(uniform(2, 4).groups[0], 0, 1), 10.0, 0.0, 100, 0, 10.0, 1.0)
+    split = PlannedChange(SplitGroup(uniform(2, 4).groups[0]), 10.0, 0.0, 0, 0, 10.0, 1.0)
+    move = PlannedChange(Move(uniform(2, 4).groups[0], 0, 1), 10.0, 0.0, 100, 0, 10.0, 1.0)
     steps = [split, move, move, move]
     assert [len(within(steps, budget)) for budget in (0, 300, 299, 100, 99, 1)] == [4, 4, 3, 2, 2, 2]
     assert within([], 10) == []
@@ -343,3 +343,12 @@ def test_prices_are_paid_back_over_the_rounds_to_come() -> None:
     stats = figures_of(uniform(2, 4), rows, state_bytes=state, bytes_per_second=1e8)
     assert any(isinstance(decision.change, Move) for decision in patient.decide(stats))
     assert not any(isinstance(decision.change, Move) for decision in hasty.decide(stats))
+
+
+def test_full_sites_without_any_work_give_state_away() -> None:
+    """A round in which nothing was worked on has a slowest site of zero seconds."""
+    directory = replace(uniform(2, 8), homes=(0,) * 16)
+    held = replace(Loads.none(16), state_bytes=np.array([0] * 14 + [1, 1]))
+    stats = RoundStats(directory, 1, 1.0, held, np.zeros(2), np.zeros(2), np.zeros(2), memory=1)
+    (decision,) = Even().decide(stats)
+    assert decision.gain == 0

@@ -10,10 +10,11 @@ import pytest
 
 from penstock.balance.controller import Controller, RoundOutcome
 from penstock.balance.decisions import Change, CleanUp, Decision, Merge, Move, Park, Scale, SplitGroup, Spread
-from penstock.balance.rules import MEGABYTE, Rules
+from penstock.balance.rules import Rules
 from penstock.balance.stats import Loads, RoundStats
 from penstock.state.directory import Directory, Group, uniform
 from penstock.state.hot_keys import Cells
+from penstock.units import MEGABYTE
 
 FREE = Rules(cool_down=0, budget=10**12, most_sites=8)
 FIRST, SECOND, THIRD, FOURTH = (Group(prefix, 2) for prefix in range(4))  # at sites 0, 0, 1, 1

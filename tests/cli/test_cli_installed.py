@@ -12,7 +12,7 @@ import pytest
 import typer
 from cli_case import penstock
 
-from penstock.cli.installed import GROUP
+from penstock.cli.installed import ENTRY_POINTS
 
 Install = Callable[..., None]
 
@@ -22,8 +22,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Install:
     """Pretend that the distributions of this environment have only these commands."""
 
     def install(**commands: str) -> None:
-        points = [EntryPoint(name, value, GROUP) for name, value in commands.items()]
-        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points if group == GROUP else [])
+        points = [EntryPoint(name, value, ENTRY_POINTS) for name, value in commands.items()]
+        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points if group == ENTRY_POINTS else [])
 
     return install
 
@@ -82,4 +82,4 @@ def test_commands_of_penstock_do_not_look_for_others(monkeypatch: pytest.MonkeyP
     assert penstock("explain", "missing.sql").exit_code == 1
     assert asked == []
     assert penstock("bench").exit_code == 2
-    assert asked == [GROUP]
+    assert asked == [ENTRY_POINTS]

@@ -14,7 +14,7 @@ from cli_case import COUNT, calls, penstock, run, to_files
 from typer.testing import Result
 
 from penstock.engine.driver.executor import InlineExecutor
-from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Report, RouteTask, nothing_follows
 from penstock.errors import AttemptFailed, LostWorker
 
 ROWS = 1_000
@@ -50,7 +50,7 @@ class Failing(InlineExecutor):
         super().__init__()
         self._errors = list(errors)
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         if self._errors:
             raise self._errors.pop(0)
         return super().run(job, routes, following)

@@ -282,13 +282,19 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     assert "cannot be opened as a folder" in refused(tmp_path)
 
 
-def test_a_run_goes_on_without_its_folder(tmp_path: Path, control: Control) -> None:
+def test_a_run_goes_on_without_its_folder(tmp_path: Path, control: Control, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "penstock")
     post(tmp_path, 1)
     (request,) = control.requests()
     (tmp_path / "control").rmdir()
     control.answer(request, None, "done")
     control.publish(status())
     assert control.requests() == []
+    lines = [(record.levelname, record.message.partition(":")[0]) for record in caplog.records]
+    assert lines == [
+        ("WARNING", "the answer to a request cannot be written"),
+        ("DEBUG", "the status cannot be written"),
+    ]
 
 
 def test_what_was_left_behind_is_swept_after_an_hour(tmp_path: Path, control: Control, clock: Clock) -> None:

@@ -48,7 +48,7 @@ def test_diverted_rows_are_kept_with_their_reason_and_the_rest_is_computed(tmp_p
     assert list((tmp_path / "bad").glob("*.parquet"))
 
 
-def test_a_stopped_run_goes_on_once_the_row_is_mended(tmp_path: Path) -> None:
+def test_a_stopped_run_goes_on_once_the_row_is_fixed(tmp_path: Path) -> None:
     path = csv(tmp_path)
     with pytest.raises(BadRowError):
         query(path).to.files(str(tmp_path / "out")).start(str(tmp_path / "ck"), master="inline").wait()

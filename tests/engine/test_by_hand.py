@@ -112,7 +112,7 @@ def test_what_was_heard_in_the_round_counts_where_sites_are_evened_out(
 
     monkeypatch.setattr("penstock.engine.driver.adapt.Even", Notes)
     monkeypatch.setattr("penstock.engine.driver.adapt.LOOK", 0.0)
-    monkeypatch.setattr("penstock.balance.controller.REST", 0.0)
+    monkeypatch.setattr("penstock.balance.controller.REST_SHARE", 0.0)
     with looping(joined(), Place(tmp_path), WAY, InlineExecutor(), round_seconds=3600.0) as (loop, told):
         steps(loop, 5)
         loop.rebalance(0)

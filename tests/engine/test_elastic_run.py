@@ -10,7 +10,7 @@ import pyarrow as pa
 import penstock as ps
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
-from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, SiteReport, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Report, RouteTask, SiteReport, nothing_follows
 from penstock.events import DirectoryChanged
 from penstock.testing.ways import Way
 from tests.support.clock import SimulatedClock
@@ -28,7 +28,7 @@ class DearerAtTwoSites(InlineExecutor):
         super().__init__(clock)
         self._simulated = clock
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         self._simulated.now += 1.0
         cost = (1.9 if job.directories[0].sites <= 2 else 1.4) / ROWS
         reports = super().run(job, routes, following)

@@ -21,7 +21,7 @@ from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.grids import may_regrid, regridded
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.engine.driver.recovery import recover
-from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Report, RouteTask, nothing_follows
 from penstock.errors import StorageError
 from penstock.operators.protocol import Gridded
 from penstock.plan.compile.subqueries import compile_query
@@ -60,7 +60,7 @@ class Dying(InlineExecutor):
 
     died = False
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         reports = super().run(job, routes, following)
         if job.regridded and not self.died:
             self.died = True

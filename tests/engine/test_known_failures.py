@@ -28,7 +28,7 @@ from penstock.connectors.sinks.sink import RowWriter
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop
 from penstock.engine.driver.recovery import recover
-from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Report, RouteTask, nothing_follows
 from penstock.errors import CheckpointError, SourceError, StorageError
 from penstock.events import EpochCommitted, Event
 from penstock.plan.compile.subqueries import compile_query
@@ -107,7 +107,7 @@ class _Overtaken(InlineExecutor):
         super().__init__()
         self._overtake = overtake
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         reports = super().run(job, routes, following)
         if job.epoch == 3:
             self._overtake()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine.task.site.counting import Counted, KeyCounts, SiteBorders, borders_of
-from penstock.engine.task.site.loads import TOLD, heavy_keys
+from penstock.engine.task.site.loads import MOST_HEAVY_KEYS, heavy_keys
 from penstock.state.directory import Directory, Group, uniform
 from penstock.state.hash_ranges import EVERYTHING, Hashes
 from penstock.state.runs import RunFile, Slice
@@ -68,8 +68,8 @@ def test_the_heaviest_keys_of_ports_with_all_that_they_have(
     }.items()
     told = {load.hash for load in loads}
     for counted in every:
-        least_told = sorted(counted.values(), reverse=True)[:TOLD][-1:]
-        assert {hash_ for hash_, rows in counted.items() if [rows] > least_told} <= told
+        least_reported = sorted(counted.values(), reverse=True)[:MOST_HEAVY_KEYS][-1:]
+        assert {hash_ for hash_, rows in counted.items() if [rows] > least_reported} <= told
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 2000), st.sampled_from([1, 3, 1000]))
@@ -77,9 +77,9 @@ def test_the_heaviest_of_many_keys(seed: int, keys: int, most_rows: int) -> None
     random = np.random.default_rng(seed)
     rows = random.integers(1, most_rows + 1, keys)
     counts = KeyCounts.of(np.repeat(np.arange(keys, dtype=np.uint64), rows))
-    found = counts.heaviest(TOLD)
-    assert len(set(found.tolist())) == min(TOLD, keys)
-    assert sorted(rows[found.astype(int)]) == sorted(rows)[-TOLD:]
+    found = counts.heaviest(MOST_HEAVY_KEYS)
+    assert len(set(found.tolist())) == min(MOST_HEAVY_KEYS, keys)
+    assert sorted(rows[found.astype(int)]) == sorted(rows)[-MOST_HEAVY_KEYS:]
 
 
 def test_slices_are_counted_once_until_the_borders_change() -> None:

@@ -12,7 +12,7 @@ from penstock.engine.task.level import run_route
 from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import (
     EpochJob,
-    Following,
+    LookAhead,
     Message,
     Report,
     RouteTask,
@@ -85,7 +85,7 @@ class _Spoiling(InlineExecutor):
         super().__init__()
         self._spoil, self._level, self._left = spoil, level, times
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         messages = self._sent(0, lambda: [m for task in routes for m in run_route(job, task, self._clock)])
         for level in range(len(job.program.subqueries)):
             inbox = messages
@@ -128,7 +128,7 @@ def test_the_last_subquery_may_be_of_any_attempt_since_nobody_reads_it(random: R
 
     class OneSiteAgain(InlineExecutor):
         def run(
-            self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows
+            self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows
         ) -> list[Report]:
             messages = [m for task in routes for m in run_route(job, task, self._clock)]
             inbox = list(_one_level(job, 0, messages, self._clock))

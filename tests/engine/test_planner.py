@@ -115,7 +115,7 @@ def test_limits_follow_from_the_settings_and_the_idle_time() -> None:
     job = plan.job(before, intake(before, NOTHING_NEW), [BEGIN], 0.25, True, (frozenset({4}),))
     limits = job.limits
     assert (limits.items, limits.item_rows, limits.seconds, limits.buffer_rows) == (3, 100, 0.5, 1_000)
-    assert (limits.idle_seconds, job.collect_statistics, job.told_keys) == (0.25, True, (frozenset({4}),))
+    assert (limits.idle_seconds, job.collect_statistics, job.reported_keys) == (0.25, True, (frozenset({4}),))
     assert job.divert_bad_rows
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import penstock as ps
 from penstock.checkpoint.manifest import file_name
-from penstock.engine.driver.standing import rows_of
+from penstock.engine.driver.published_record import rows_of
 from penstock.errors import CheckpointError, CorruptCheckpointError, SinkError
 from penstock.storage.faults import FaultPoint
 from penstock.testing.ways import Way

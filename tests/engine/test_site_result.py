@@ -19,7 +19,7 @@ from penstock.engine.task.level import once_durable, run_route, run_site
 from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import (
     EpochJob,
-    Following,
+    LookAhead,
     Report,
     RouteTask,
     SiteResult,
@@ -50,7 +50,7 @@ class OneSiteFirst(InlineExecutor):
         super().__init__()
         self.results: list[SiteResult] = []
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         if not self.results:
             messages = [m for task in routes for m in run_route(job, task, SYSTEM_CLOCK)]
             blobs = [m.content for m in messages if isinstance(m.to, ToSite) and isinstance(m.content, Blob)]

@@ -20,7 +20,7 @@ from penstock.balance.policy import Learning
 from penstock.balance.stats import RoundStats
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import EpochLoop, Outcome
-from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, SiteReport, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Report, RouteTask, SiteReport, nothing_follows
 from penstock.events import DirectoryChanged, EpochCommitted
 from penstock.state.directory import Directory
 from penstock.testing.ways import Way
@@ -140,7 +140,7 @@ class OneSlowSite(InlineExecutor):
         super().__init__()
         self._first = first
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         slow = (self._first + job.epoch // EPOCHS) % SITES
         reports = super().run(job, routes, following)
         return [_costly(one, 3 if one.site == slow else 1) if isinstance(one, SiteReport) else one for one in reports]

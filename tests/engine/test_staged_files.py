@@ -12,7 +12,7 @@ import pytest
 import penstock as ps
 from penstock.engine.driver import outputs
 from penstock.engine.driver.outputs import Outputs
-from penstock.engine.driver.standing import rows_of
+from penstock.engine.driver.published_record import rows_of
 from penstock.errors import CorruptCheckpointError
 from penstock.state.model import Manifest, Staged
 from penstock.storage.faults import FaultPoint

@@ -16,7 +16,7 @@ from penstock.api.streams import Stream
 from penstock.engine.driver.commit import source_marks
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
-from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Report, RouteTask, nothing_follows
 from penstock.progress.mark import BEGIN, END, MIN_TIME, at
 from penstock.testing import Way, assert_same_rows, batch_answer
 from penstock.testing.oracle import answer_and_late
@@ -190,7 +190,7 @@ class OneLongEpoch:
     def __init__(self, executor: InlineExecutor, clock: SimulatedClock, appear: Callable[[float], None]) -> None:
         self._executor, self._clock, self._appear = executor, clock, appear
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         reports = self._executor.run(job, routes, following)
         self._clock.now += 15.0 if job.epoch == 7 else 1.0
         self._appear(self._clock.now)

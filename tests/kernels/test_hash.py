@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import QueryError
-from penstock.kernels.hash import bigints_of, canonical_keys, hash_columns, key_words, tells_apart
+from penstock.kernels.hash import bigints_of, canonical_keys, hash_columns, hashes_identify, key_words
 
 GOLDEN = Path(__file__).with_name("golden_hash.json")
 INTEGERS = [None, 0, 1, -1, 42, 127, -128]
@@ -151,9 +151,9 @@ def test_canonical_keys() -> None:
 def test_the_hash_tells_single_words_apart(name: str) -> None:
     columns = [column.drop_null() for column in KEYS[name]]
     one_word = name not in ("decimal", "wide decimal", "text", "binary", "two columns", "no column")
-    assert tells_apart(columns) == one_word
-    assert not tells_apart(columns, 63)
-    assert not any(tells_apart([column]) for column in KEYS[name])  # a null hashes like some other value
+    assert hashes_identify(columns) == one_word
+    assert not hashes_identify(columns, 63)
+    assert not any(hashes_identify([column]) for column in KEYS[name])  # a null hashes like some other value
 
 
 @given(st.lists(st.integers(0, 2**64 - 1)))

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.operators.band_join import probes as join_search
-from penstock.operators.band_join.pieces import Piece, piece_of
 from penstock.operators.band_join.probes import Probes, candidates, first_at_or_above, probes
+from penstock.operators.band_join.state_rows import StateRows, as_state_rows
 from penstock.progress.mark import MAX_TIME, MIN_TIME, saturate
 
 HASHES = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])
@@ -20,13 +20,13 @@ TIMES = st.sampled_from([MIN_TIME, MIN_TIME + 1, -3, 0, 1, 2, 5, MAX_TIME - 1, M
 SPANS = st.sampled_from([None, 0, 1, -1, 5, -(2**63), 2**63 - 1, 2**63, 2**64, -(2**64), 2**64 + 3])
 
 
-def piece(rows: list[tuple[int, int]]) -> Piece:
+def piece(rows: list[tuple[int, int]]) -> StateRows:
     rows = sorted(rows)
     columns = [pa.array([r[0] for r in rows], pa.uint64()), pa.array([r[1] for r in rows], pa.int64())]
-    return piece_of(pa.RecordBatch.from_arrays(columns, ["#hash", "#time"]))
+    return as_state_rows(pa.RecordBatch.from_arrays(columns, ["#hash", "#time"]))
 
 
-def found(state: Piece, wanted: Probes) -> list[tuple[int, int]]:
+def found(state: StateRows, wanted: Probes) -> list[tuple[int, int]]:
     return [
         pair for block in candidates(state, wanted).pairs() for pair in zip(*map(np.ndarray.tolist, block), strict=True)
     ]
@@ -74,7 +74,9 @@ def test_many_probes_in_a_large_state() -> None:
     hashes = np.sort(random.choice([*range(0, 60_000, 2), *[4_000] * 40_000], 60_000)).astype(np.uint64)
     times = random.integers(0, 100, len(hashes))
     order = np.lexsort((times, hashes))
-    state = piece_of(pa.RecordBatch.from_arrays([pa.array(hashes[order]), pa.array(times[order])], ["#hash", "#time"]))
+    state = as_state_rows(
+        pa.RecordBatch.from_arrays([pa.array(hashes[order]), pa.array(times[order])], ["#hash", "#time"])
+    )
     wanted = np.sort(np.append(random.integers(0, 60_000, 30_000), [4_000] * 50)).astype(np.uint64)
     at = random.integers(0, 100, len(wanted))
     ranges = candidates(state, probes(wanted, [(at, 3, 2)]))

@@ -35,7 +35,7 @@ def test_a_window_of_very_many_panes_closes_in_bounded_pieces(days: int) -> None
     tracemalloc.start()
     try:
         pieces = [piece.num_rows for piece in islice(aggregate.work(portion(aggregate, rows, BEGIN, END)).results, 3)]
-        assert pieces == [aggregate_panes.BLOCK] * 3
+        assert pieces == [aggregate_panes.BLOCK_WINDOWS] * 3
         assert tracemalloc.get_traced_memory()[1] < 200 << 20
     finally:
         tracemalloc.stop()
@@ -53,7 +53,7 @@ def test_the_pieces_are_the_whole_answer(case: int, random: Random, monkeypatch:
     partials = aggregate.prepare(0, rows)
     after, upto = sorted([random.choice([BEGIN, at(random.randrange(-50, 50))]), random.choice([END, at(50)])])
     whole = aggregate.close(partials, after, upto)
-    monkeypatch.setattr(aggregate_panes, "BLOCK", random.randint(1, 9))
+    monkeypatch.setattr(aggregate_panes, "BLOCK_WINDOWS", random.randint(1, 9))
     pieces = list(aggregate.closing(partials, after, upto))
     assert pa.concat_tables([whole.slice(0, 0), *pieces]).equals(whole)
-    assert window.size == window.slide or all(0 < piece.num_rows <= aggregate_panes.BLOCK for piece in pieces)
+    assert window.size == window.slide or all(0 < piece.num_rows <= aggregate_panes.BLOCK_WINDOWS for piece in pieces)

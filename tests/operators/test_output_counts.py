@@ -108,7 +108,7 @@ def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     if request.param:
         for module, names in {
             join_match: ("_BLOCK", "_ROWS"), join_search: ("_PROBES", "_PAIRS"), join_work: ("_ROWS",),
-            windows: ("BLOCK",), lateness: ("BLOCK",),
+            windows: ("BLOCK_WINDOWS",), lateness: ("BLOCK_WINDOWS",),
         }.items():  # fmt: skip
             for name in names:
                 monkeypatch.setattr(module, name, 5)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 ROWS = 40_000
 
 
-def test_a_crew_stays_and_steps_aside_for_other_jobs(
+def test_a_pool_stays_and_releases_its_cores_for_other_jobs(
     spark: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider, events, pools = pool_provider_of(spark), list[Event](), list[bool]()

@@ -13,7 +13,7 @@ from pyspark.serializers import CPickleSerializer
 import penstock as ps
 from penstock.engine.driver.executor import InlineExecutor
 from penstock.engine.driver.loop import Outcome
-from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, ToSite, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Report, RouteTask, ToSite, nothing_follows
 from penstock.spark.workers.scheduler import requests_to_start
 from penstock.spark.workers.worker import StartEpoch
 from penstock.state.model import SiteState
@@ -32,7 +32,7 @@ class Keeping(InlineExecutor):
         super().__init__()
         self.jobs: list[EpochJob] = []
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         self.jobs.append(job)
         return super().run(job, routes, following)
 

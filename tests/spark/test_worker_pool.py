@@ -33,10 +33,10 @@ from penstock.spark.workers.pool import WorkerLost, WorkerPool
 from penstock.spark.workers.scheduler import EpochScheduler
 from penstock.spark.workers.transport import BlobArena
 from penstock.spark.workers.worker import (
-    Request,
     SiteRequest,
     TaskAnswer,
     Worker,
+    WorkerRequest,
     _answer_all,
     _DriverConnection,
 )
@@ -56,7 +56,7 @@ from tests.support.schedules import step_with_changes
 
 pytestmark = pytest.mark.skipif(not transport.available(), reason="this system has no files in memory")
 
-Answer = Callable[[Request], TaskAnswer | None]
+Answer = Callable[[WorkerRequest], TaskAnswer | None]
 StartPool = Callable[..., "Threads"]
 ATTEMPTS = Settings().attempts_per_epoch
 
@@ -108,7 +108,7 @@ class Threads:
         with pytest.raises((EOFError, OSError)):
             _answer_all(line, worker)
 
-    def _counted(self, line: Connection, answer: Answer, request: Request) -> TaskAnswer | None:
+    def _counted(self, line: Connection, answer: Answer, request: WorkerRequest) -> TaskAnswer | None:
         self.requests += 1
         if self._dies(self.requests):
             line.close()
@@ -257,7 +257,7 @@ def test_a_worker_that_dies_before_others_have_confirmed_makes_the_epoch_run_aga
     """Although its own files are durable and confirmed."""
     answer = Worker.answer
 
-    def answer_later(worker: Worker, request: Request) -> TaskAnswer | None:
+    def answer_later(worker: Worker, request: WorkerRequest) -> TaskAnswer | None:
         if isinstance(request, SiteRequest) and request.partition == 1:
             gone.wait(10)
         return answer(worker, request)

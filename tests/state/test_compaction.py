@@ -9,14 +9,14 @@ import pytest
 from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, point, remaining
 from penstock.state.runs import (
     FAN,
+    FRAGMENTED,
     MOST_SLICES,
-    SHATTERED,
     SMALL_ROWS,
     MergeRange,
     RunFile,
     Slice,
     choose,
-    is_shattered,
+    is_fragmented,
     most_slices,
 )
 
@@ -207,12 +207,12 @@ def side_by_side(name: str, count: int, low: int, high: int, rows: int) -> list[
 
 def test_small_slices_side_by_side_become_one() -> None:
     """A lookup searches all of them, although no two have rows at one hash."""
-    fragments = side_by_side("r", SHATTERED, 0, 1, SMALL_ROWS - 1)
+    fragments = side_by_side("r", FRAGMENTED, 0, 1, SMALL_ROWS - 1)
     (merge,) = chosen_of(fragments, 0)
     assert set(merge.slices) == set(fragments)
     assert all(merge.range.intersect(s.range) == s.range for s in fragments)
     assert chosen_of(fragments[:-1], 0) == []
-    assert chosen_of(side_by_side("r", SHATTERED, 0, 1, SMALL_ROWS), 0) == []
+    assert chosen_of(side_by_side("r", FRAGMENTED, 0, 1, SMALL_ROWS), 0) == []
 
 
 def test_fragments_of_times_that_expire_apart_stay_apart() -> None:
@@ -220,7 +220,7 @@ def test_fragments_of_times_that_expire_apart_stay_apart() -> None:
     assert {frozenset(merge.slices) for merge in chosen_of([*old, *new], 0)} == {frozenset(old), frozenset(new)}
 
 
-def test_few_rows_above_each_other_are_not_shattered() -> None:
+def test_few_rows_above_each_other_are_not_fragmented() -> None:
     above = [piece(f"r{n}", n, n + 1) for n in range(FAN - 1)]
-    assert not is_shattered(above, most_slices(above))
+    assert not is_fragmented(above, most_slices(above))
     assert chosen_of(above, 0) == []

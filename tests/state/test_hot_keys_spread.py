@@ -18,10 +18,10 @@ SITES = st.integers(2, 9).flatmap(lambda count: st.permutations(range(count)))
 
 
 @given(SITES, st.integers(0, 50), st.integers(0, 50), st.integers(-9, 9))
-def test_every_row_is_dealt_to_one_cell_and_parts_are_even(sites: list[int], first: int, rows: int, turn: int) -> None:
-    parts = Cells(0, 0, tuple(sites)).dealt(slice(first, first + rows), turn)
-    dealt = [row for part in parts for row in range(part.start, part.stop)]
-    assert sorted(dealt) == list(range(first, first + rows))
+def test_every_row_is_shared_to_one_cell_and_parts_are_even(sites: list[int], first: int, rows: int, turn: int) -> None:
+    parts = Cells(0, 0, tuple(sites)).parts_of(slice(first, first + rows), turn)
+    shared = [row for part in parts for row in range(part.start, part.stop)]
+    assert sorted(shared) == list(range(first, first + rows))
     lengths = [part.stop - part.start for part in parts]
     assert len(lengths) == len(sites)
     assert max(lengths) - min(lengths) <= 1
@@ -29,7 +29,7 @@ def test_every_row_is_dealt_to_one_cell_and_parts_are_even(sites: list[int], fir
 
 def test_single_rows_go_to_all_cells_by_turns() -> None:
     cells = Cells(0, 0, (0, 1, 2))
-    got = [[part.stop - part.start for part in cells.dealt(slice(0, 1), turn)].index(1) for turn in range(6)]
+    got = [[part.stop - part.start for part in cells.parts_of(slice(0, 1), turn)].index(1) for turn in range(6)]
     assert sorted(got) == [0, 0, 1, 1, 2, 2]
 
 

@@ -93,7 +93,7 @@ class Gate:
         self.open, self.entered = threading.Event(), threading.Event()
         self.brought: list[Slice] = []
 
-    def bring(self, piece: Slice, breathe: object) -> int:
+    def bring(self, piece: Slice, pause: object) -> int:
         self.entered.set()
         self.open.wait()
         self.brought.append(piece)
@@ -314,7 +314,7 @@ def test_nobody_waits_longer_than_he_wants(origin: Path) -> None:
 def test_an_error_reaches_whoever_waits_and_nobody_else(origin: Path) -> None:
     bad, good = Slice(made(origin), EVERYTHING), Slice(made(origin), EVERYTHING)
 
-    def bring(piece: Slice, breathe: object) -> int:
+    def bring(piece: Slice, pause: object) -> int:
         if piece == bad:
             raise ZeroDivisionError("some bug")
         return 1

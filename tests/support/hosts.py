@@ -12,7 +12,7 @@ from penstock.clock import SYSTEM_CLOCK
 from penstock.engine.task.level import partition_of, run_level, run_route
 from penstock.engine.task.site.storing import HOSTS, HostRuns
 from penstock.engine.wire.blob import Blob
-from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Message, Report, RouteTask, nothing_follows
 from penstock.errors import PenstockError
 from penstock.state.runs import Slice
 from penstock.storage.cache.host import Bring, Fetcher, Fetching, HostCache
@@ -67,7 +67,7 @@ class HostsExecutor:
         self._known: dict[Path, HostRuns] = {}
         self.fetched = 0
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         messages = [m for task in routes for m in run_route(job, task, SYSTEM_CLOCK)]
         for level in range(len(job.program.subqueries)):
             partitions: list[list[Message]] = [[] for _ in range(job.width)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.engine.driver.executor import Executor
-from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Report, RouteTask, nothing_follows
 
 
 class MixingExecutor:
@@ -15,7 +15,7 @@ class MixingExecutor:
     def __init__(self, inner: Executor, times: int, from_second: Callable[[Report], bool]) -> None:
         self._inner, self._left, self._from_second = inner, times, from_second
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         first = self._inner.run(job, routes, following)
         if self._left == 0:
             return first

@@ -9,7 +9,7 @@ from penstock.clock import SYSTEM_CLOCK, Clock
 from penstock.engine.driver.executor import InlineExecutor, through_levels
 from penstock.engine.task.level import run_route
 from penstock.engine.wire.blob import Blob
-from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Message, Report, RouteTask, nothing_follows
 
 
 class ReadingAhead(InlineExecutor):
@@ -21,7 +21,7 @@ class ReadingAhead(InlineExecutor):
         self._ahead: tuple[Sequence[RouteTask], list[Message]] | None = None
         self.used = 0
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         messages = self._begun(routes)
         if messages is None:
             messages = self._routed(job, routes)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from penstock.clock import Clock
 from penstock.engine.driver.executor import InlineExecutor
-from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, SiteReport, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Report, RouteTask, SiteReport, nothing_follows
 
 
 @dataclass
@@ -46,7 +46,7 @@ class SteppedExecutor(InlineExecutor):
         super().__init__(tasks)
         self._driver, self._length = clock, length
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         reports = super().run(job, routes, following)
         slowest = max((report.time.seconds for report in reports if isinstance(report, SiteReport)), default=0.0)
         self._driver.now += slowest if self._length is None else self._length

@@ -11,8 +11,8 @@ import numpy as np
 from penstock.balance.decisions import Decision
 from penstock.balance.policies.lazy_disk import LazyDisk
 from penstock.balance.policy import Learning
-from penstock.balance.rules import MEGABYTE
 from penstock.balance.stats import FloatArray, RoundStats
+from penstock.units import MEGABYTE
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ActiveDisk(Learning):
         return replace(self, lazy=self.lazy.after(stats), forced=self._still_parked(stats) + more)
 
     def _least_productive(self, stats: RoundStats) -> int | None:
-        """Return the site that has to park for the sake of others; None if there is none."""
+        """Return the site that must park so that productive groups can move there; None if there is none."""
         if not (stats.may_park and stats.memory and self.lazy.is_level(stats)):
             return None
         rates = results_per_byte(stats)
@@ -48,9 +48,8 @@ class ActiveDisk(Learning):
         return worst if apart and self._may_park(stats, worst) else None
 
     def _may_park(self, stats: RoundStats, site: int) -> bool:
-        """Return whether a site may park for the sake of others: it does not have to park anyway, and is so full that
-        it has no room for a clean-up afterwards. After less than a whole portion the sites would still be level, and
-        nothing would move there."""
+        """Return whether a site may make such room: it need not park for itself, and would have no room for a clean-up
+        afterwards. After less than a whole portion the sites would still be level, and nothing would move there."""
         held, overflow = float(stats.held[site]), self.lazy.overflow
         portion = overflow.victims.portion * held
         stays_full = held - portion >= overflow.clean_ups.room * stats.memory

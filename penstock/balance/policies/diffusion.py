@@ -1,10 +1,9 @@
 """`diffusion`: a site whose buffer fills gives one group to a site whose buffer is nearly empty (window joins in a
-cluster, section IV-C), and groups are kept neither too large nor too hot (section IV-D).
-
-The degree of declustering: over how many sites a subquery is spread. Pure.
+cluster, section IV-C), and groups are kept neither too large nor too hot (section IV-D). Pure.
 
 A site with a large backlog is a supplier of groups, a site with next to none a consumer, and all others are neutral.
-Without suppliers there are more sites than needed; with too many suppliers per consumer there are too few.
+They also decide over how many sites a subquery is spread, the degree of declustering: without suppliers there are more
+sites than needed; with too many suppliers per consumer there are too few.
 
 The capacity of a number of sites is taken from measurement. If a number of sites was too small, the rate it reached is
 recorded as its capacity, and the subquery does not return to that number until the load is well below the capacity.
@@ -34,7 +33,7 @@ EQUAL = 1e-9  # tolerance for comparing numbers
 CHANGED = 1.25  # factor: a load that has grown or fallen by less counts as the same
 TRIES = 2  # changes of the number of sites per load that rely on estimates; later ones rely on measured capacity only
 LEFT = 0.01  # part of a round's rows that may be pending when a site is removed
-REST = 1  # rounds after a change in which the number of sites stays
+REST_ROUNDS = 1  # rounds after a change in which the number of sites stays
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,8 @@ def roles(load: FloatArray, thresholds: Thresholds) -> Roles:
 
 def pressure(stats: RoundStats) -> FloatArray:
     """Return the load of each site: the filled fraction of its buffer or, where buffers are unbounded, the fraction of
-    the round that it was busy. The fraction of its share would not do: the slowest site is busy for all of its share,
-    however little it does."""
+    the round that it was busy. Busy time is divided by the round and not by the share of the site, which the slowest
+    site always fills."""
     return stats.occupancy if stats.capacity else _busy_part(stats)
 
 
@@ -123,7 +122,7 @@ class Experience:
         if wanted is None or not isinstance(wanted.change, Scale):
             return replace(self, rest=self.rest - 1, rate=rate) if self.rest else self._calm(rate)
         sites = stats.directory.sites
-        changed = replace(self, before=sites, changes=self.changes + 1, rate=rate, rest=REST)
+        changed = replace(self, before=sites, changes=self.changes + 1, rate=rate, rest=REST_ROUNDS)
         if wanted.change.sites < sites:
             return replace(changed, steps=min(self.steps, 0) - 1, shrinks=self.shrinks + 1)
         seen = Capacity(_rate(stats, float(stats.done.sum())), _cost(stats))

@@ -20,7 +20,16 @@ import numpy as np
 from penstock.balance.decisions import Decision, Gather, SplitGroup, Spread
 from penstock.balance.estimate import NOISE_ROWS, Demand, demand
 from penstock.balance.keys import KeyLoad
-from penstock.balance.levelling import Leveller, Pieces, PlanLimits, Step, begun, unclear, within, worthwhile
+from penstock.balance.levelling import (
+    Leveller,
+    PlanLimits,
+    PlannedChange,
+    PlannedGroups,
+    begun,
+    unclear,
+    within,
+    worthwhile,
+)
 from penstock.balance.move_costs import MoveCosts
 from penstock.balance.overflow import Overflow
 from penstock.balance.policies.pairing import sites_in
@@ -47,7 +56,7 @@ MOST_LOOKS = 8  # groups per round that are split only to measure their halves
 HOT_KEY = 1.0  # part of a site's mean work: a key with more is spread
 COLD_KEY = 0.5  # a key that would have less at one site is gathered; the gap keeps it from going back and forth
 CELL = 0.5  # part of a site's mean work that a cell should have, so that groups fit beside it
-MOST_SPREAD = 16  # keys that are spread at the same time
+MOST_SPREAD_KEYS = 16  # keys that are spread at the same time
 
 
 @dataclass(frozen=True)
@@ -118,15 +127,15 @@ class Even(Learning):
     def _evened(self, stats: RoundStats, asked: Demand, split: set[Group]) -> list[Decision]:
         """Return the planned steps that relieve memory or pay, and splits of groups at a site that stays slow. `split`
         are the groups that are split already."""
-        pieces = _pieces(stats, asked, split)
-        plan = Leveller(pieces, asked.speeds, self._prices(stats), self._limits(stats), asked.cells.sum(axis=0))
+        planned = _planned_groups(stats, asked, split)
+        plan = Leveller(planned, asked.speeds, self._prices(stats), self._limits(stats), asked.cells.sum(axis=0))
         before, enough = plan.slowest, self._enough(stats, int(plan.times.argmax()))
         steps = within([*plan.shed(), *_levelling(stats, plan, enough)], stats.budget)
         made = _decisions(steps, before, plan.ideal, stats.memory)
         if _gain(stats, plan.slowest, plan.ideal) <= enough:
             return made
         taken = split | {step.change.group for step in steps}
-        room = max(0, plan.limits.groups - len(plan.pieces.groups))
+        room = max(0, plan.limits.groups - len(plan.planned.groups))
         return [*made, *_look_closer(stats, asked, int(plan.times.argmax()), taken)[:room]]
 
     def _prices(self, stats: RoundStats) -> MoveCosts:
@@ -145,7 +154,7 @@ def _full(stats: RoundStats) -> bool:
     return bool(stats.memory) and float(stats.held.max()) > stats.memory
 
 
-def _levelling(stats: RoundStats, plan: Leveller, enough: float) -> list[Step]:
+def _levelling(stats: RoundStats, plan: Leveller, enough: float) -> list[PlannedChange]:
     """Return the steps of a plan that make the slowest site faster by at least the fraction `enough` and pay."""
     before, excess = plan.slowest, plan.excess
     steps = plan.run()
@@ -162,9 +171,9 @@ def _gain(stats: RoundStats, before: float, after: float) -> float:
     return (before - after) / whole if whole > 0 else 0.0
 
 
-def _pieces(stats: RoundStats, asked: Demand, split: set[Group]) -> Pieces:
-    """Return the groups of the round as pieces, with the groups of `split` halved."""
-    pieces = Pieces(
+def _planned_groups(stats: RoundStats, asked: Demand, split: set[Group]) -> PlannedGroups:
+    """Return the groups of the round as a plan begins with them, with the groups of `split` halved."""
+    planned = PlannedGroups(
         groups=stats.directory.groups,
         homes=stats.homes,
         work=asked.work,
@@ -173,10 +182,10 @@ def _pieces(stats: RoundStats, asked: Demand, split: set[Group]) -> Pieces:
         heavy=heavy_part(stats),
         fixed=stats.stays,
     )
-    stay = stats.stays | unclear(pieces.heavy, pieces.work, asked.ideal)
+    stay = stats.stays | unclear(planned.heavy, planned.work, asked.ideal)
     for place in sorted(stats.directory.place(group) for group in split):
-        pieces = pieces.halved(place, fixed=bool(stay[place]))  # leaves all other groups in their places
-    return pieces
+        planned = planned.halved(place, fixed=bool(stay[place]))  # leaves all other groups in their places
+    return planned
 
 
 def _group(decision: Decision) -> Group:
@@ -184,18 +193,18 @@ def _group(decision: Decision) -> Group:
     return decision.change.group
 
 
-def _decisions(steps: Sequence[Step], slowest: float, ideal: float, memory: int) -> list[Decision]:
+def _decisions(steps: Sequence[PlannedChange], slowest: float, ideal: float, memory: int) -> list[Decision]:
     """Turn steps into decisions, each with its gain over the step before."""
     made = []
     for step in steps:
-        gain = max(0.0, 1 - step.slowest / slowest)
+        gain = max(0.0, 1 - step.slowest / slowest) if slowest else 0.0  # without work, only state is levelled
         reason = full_reason(step.donor, step.held, memory) if step.held else _reason(step, ideal)
         made.append(Decision(step.change, reason, gain, step.state))
         slowest = step.slowest
     return made
 
 
-def _reason(step: Step, ideal: float) -> str:
+def _reason(step: PlannedChange, ideal: float) -> str:
     site = f"site {step.donor} takes {step.before:.3g} s a round, {ideal:.3g} s would be balanced"
     if isinstance(step.change, SplitGroup):
         return f"{site}; a group of {step.relief:.2g} s is too large to move"
@@ -223,7 +232,7 @@ def spreads(stats: RoundStats, asked: Demand, least_gain: float) -> list[Decisio
         return []
     work = {key: _work(stats, asked, key) for key in stats.keys if directory.cells_at(key.hash) is None}
     hot = [key for key, part in work.items() if part > HOT_KEY * asked.ideal and key.total > NOISE_ROWS]
-    hot = sorted(hot, key=lambda key: -work[key])[: max(0, MOST_SPREAD - len(directory.spread))]
+    hot = sorted(hot, key=lambda key: -work[key])[: max(0, MOST_SPREAD_KEYS - len(directory.spread))]
     made = [_spread(stats, asked, key, work[key]) for key in hot]
     return [decision for decision in made if decision.gain > least_gain]
 

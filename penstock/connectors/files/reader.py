@@ -13,8 +13,8 @@ from penstock.connectors.files.compressed import codec_of
 from penstock.connectors.files.cuts import FileCuts
 from penstock.connectors.files.listing import FileId, changed, list_files, path_of, vanished
 from penstock.connectors.files.split import FileSplit
-from penstock.connectors.recorded import Count, recorded, unusable
-from penstock.connectors.source import Offer
+from penstock.connectors.recorded import NonNegative, recorded, unusable
+from penstock.connectors.source import Offer, SubstreamReader
 from penstock.errors import SourceError
 
 _PATH_BYTES, _IDENTITY_BYTES = 6, 3
@@ -34,7 +34,7 @@ class _Taken:
     partly: Mapping[FileId, int]
 
 
-class FilesReader:
+class FilesReader(SubstreamReader):
     """A reader that lists the files at every offer.
 
     `apart`: every file is a substream and all are read in parallel; otherwise files are read one after another.
@@ -195,7 +195,7 @@ def from_json(progress: dict[str, Any], follow: bool) -> FileProgress:
             detail=f"a source with follow={follow} records `{name}`; found {sorted(progress)}",
             hint="start with a new checkpoint after changing `follow`",
         )
-    written = recorded({**progress, "files": progress[name]}, _Recorded)
+    written = recorded({**progress, "files": progress[name]}, _RecordedFiles)
     records = (written.files[i : i + _RECORD] for i in range(0, len(written.files), _RECORD))
     known = {record[:_PATH_BYTES]: record[_PATH_BYTES:] for record in records}
     partly = {FileId(path_of(f.path), f.size, f.mtime_ns): f.at for f in written.partly}
@@ -208,13 +208,13 @@ def from_json(progress: dict[str, Any], follow: bool) -> FileProgress:
 @dataclass(frozen=True)
 class _Partly:
     path: str
-    size: Count
+    size: NonNegative
     mtime_ns: int
-    at: Count
+    at: NonNegative
 
 
 @dataclass(frozen=True)
-class _Recorded:
+class _RecordedFiles:
     files: bytes  # base64 in JSON
     partly: tuple[_Partly, ...]
 

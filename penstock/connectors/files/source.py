@@ -30,7 +30,7 @@ from penstock.connectors.files.layout import UnitLayout
 from penstock.connectors.files.listing import FileId, arrow_file, list_files, open_arrow, would_match
 from penstock.connectors.files.reader import FilesReader, no_match
 from penstock.connectors.files.split import unreadable
-from penstock.connectors.source import ReadResult
+from penstock.connectors.source import ListingConnector, ReadResult
 from penstock.errors import ConfigError, SourceError, did_you_mean, printable
 from penstock.paths import local_path
 from penstock.types import column_path, conform, normalise, place_of
@@ -52,7 +52,7 @@ _STREAM_BYTES_PER_ROW = 64  # an estimate: a stream does not record its number o
 
 
 @dataclass(frozen=True)
-class FilesConnector:
+class FilesConnector(ListingConnector):
     """The files to read, and how.
 
     `format` None: by the extension of each file. `split_rows` is the approximate number of rows per split (None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ import pyarrow as pa
 
 from penstock.arrow import AnyArray, schema_of
 from penstock.connectors.generator.reader import (
-    GeneratorReader,
+    Generator,
     check_least,
     check_rate,
     drawn_lags,
@@ -27,7 +26,6 @@ from penstock.connectors.generator.reader import (
 )
 from penstock.errors import ConfigError
 from penstock.type_names import TIMESTAMP
-from penstock.types import conform
 
 CALLS_SCHEMA = schema_of(
     {
@@ -52,7 +50,7 @@ _MOST_VALUES = 50_000_000  # the table of cumulative weights takes eight bytes a
 
 
 @dataclass(frozen=True)
-class CallsConnector:
+class CallsConnector(Generator):
     """A stream of generated calls.
 
     `rows` None means unbounded. Row i has the event time `start` + i / `rate` seconds, minus up to `disorder` (times
@@ -83,10 +81,6 @@ class CallsConnector:
         return "calls"
 
     @property
-    def bounded(self) -> bool:
-        return self.rows is not None
-
-    @property
     def row_bytes(self) -> int:
         return _ROW_BYTES
 
@@ -94,19 +88,8 @@ class CallsConnector:
     def rows_per_split(self) -> int:
         return self.split_rows
 
-    def starting(self, start: int) -> Self:
-        return replace(self, start=start)
-
-    def identity(self) -> dict[str, Any]:
-        """Return all fields but `split_rows`, which can change between runs."""
-        return {"kind": self.kind} | {name: value for name, value in asdict(self).items() if name != "split_rows"}
-
     def discover(self) -> pa.Schema:
         return CALLS_SCHEMA
-
-    def open(self, schema: pa.Schema, time: str) -> GeneratorReader:
-        conform(CALLS_SCHEMA.empty_table(), schema, "the rows of `calls`")
-        return GeneratorReader(self, schema)
 
     def generate(self, first: int, last: int, columns: tuple[str, ...] = tuple(CALLS_SCHEMA.names)) -> pa.Table:
         """Return the rows [first, last), with the given columns."""
@@ -142,7 +125,7 @@ class Uniform:
 
     def pick(self, u: _Uniform01, n: int) -> _Choices:
         """Return a value in [0, n) for each uniform number."""
-        return np.minimum((u * n).astype(np.int64), n - 1)
+        return _below(n, u)
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,7 @@ import pyarrow as pa
 from penstock.arrow import AnyArray, arrow_buffer, schema_of
 from penstock.connectors.generator.joinable_range import Permutation, RangeLayout, RangePlaces, Turns, places_of
 from penstock.connectors.generator.reader import (
-    GeneratorReader,
+    Generator,
     check_least,
     check_rate,
     drawn_lags,
@@ -24,7 +23,6 @@ from penstock.connectors.generator.reader import (
 from penstock.errors import ConfigError
 from penstock.kernels.hash import STRIDE, mix
 from penstock.type_names import TIMESTAMP
-from penstock.types import conform
 
 JOINABLE_SCHEMA = schema_of(
     {
@@ -47,7 +45,7 @@ _Whole = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class JoinableConnector:
+class JoinableConnector(Generator):
     """A stream that joins with other such streams on `key`. Streams with equal options but another `stream`, 0, 1, 2
     and so on, have the same keys in another order. The rows are divided into ranges of `tuple_range` rows; each range
     has the same keys, and each key of a partition with join ratio r exactly r times. So each row has r^(m-1) results in
@@ -92,10 +90,6 @@ class JoinableConnector:
         return "joinable"
 
     @property
-    def bounded(self) -> bool:
-        return self.rows is not None
-
-    @property
     def row_bytes(self) -> int:
         return _FIXED_BYTES + self.payload
 
@@ -113,19 +107,8 @@ class JoinableConnector:
         spans = self.alternate if len(self.alternate) % 2 == 0 else self.alternate * 2
         return Turns(self.skew, tuple(int(span * self.rate / 1e6) for span in spans)) if self.skew > 1 else None
 
-    def starting(self, start: int) -> Self:
-        return replace(self, start=start)
-
-    def identity(self) -> dict[str, Any]:
-        """Return all fields but `split_rows`, which can change between runs."""
-        return {"kind": self.kind} | {name: value for name, value in asdict(self).items() if name != "split_rows"}
-
     def discover(self) -> pa.Schema:
         return JOINABLE_SCHEMA
-
-    def open(self, schema: pa.Schema, time: str) -> GeneratorReader:
-        conform(JOINABLE_SCHEMA.empty_table(), schema, "the rows of `joinable`")
-        return GeneratorReader(self, schema)
 
     def generate(self, first: int, last: int, columns: tuple[str, ...] = tuple(JOINABLE_SCHEMA.names)) -> pa.Table:
         """Return the rows [first, last), with the given columns."""

@@ -8,17 +8,18 @@ and xor-shift kind over 64 bits, applied twice, to the seed and to the row.
 from __future__ import annotations
 
 import time as clock
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.arrow import AnyArray
-from penstock.connectors.recorded import Count, recorded, unusable
-from penstock.connectors.source import Offer, ReadResult
+from penstock.connectors.recorded import NonNegative, recorded, unusable
+from penstock.connectors.source import Offer, ReadResult, SizedSplit
 from penstock.errors import ConfigError
 from penstock.kernels.arrays import Words
 from penstock.kernels.hash import STRIDE, mix
@@ -29,43 +30,56 @@ _MICROSECONDS = 1_000_000
 _TABLE_BYTES = 32_000_000  # a split of wide rows gives several tables; the texts of one must stay below 2 GB
 
 
-class Generator(Protocol):
-    """A connector that generates rows from their numbers. Its fields are as in `CallsConnector`."""
+class Generator(ABC):
+    """Base of connectors that generate rows from their numbers. They are frozen dataclasses, whose fields are as in
+    `CallsConnector`."""
+
+    rows: int | None
+    rate: float
+    realtime: bool
+    start: int | None
 
     @property
+    @abstractmethod
     def kind(self) -> str: ...
 
     @property
-    def rows(self) -> int | None: ...
-
-    @property
-    def rate(self) -> float: ...
-
-    @property
-    def realtime(self) -> bool: ...
-
-    @property
-    def start(self) -> int | None: ...
-
-    @property
+    @abstractmethod
     def rows_per_split(self) -> int: ...
 
     @property
+    @abstractmethod
     def row_bytes(self) -> int:
         """Return how many bytes a row takes in memory."""
-        ...
+
+    @abstractmethod
+    def discover(self) -> pa.Schema:
+        """Return the schema of the rows."""
+
+    @abstractmethod
+    def generate(self, first: int, last: int, columns: tuple[str, ...]) -> pa.Table:
+        """Return the rows [first, last), with the given columns."""
+
+    @property
+    def bounded(self) -> bool:
+        return self.rows is not None
 
     def starting(self, start: int) -> Self:
         """Return the generator whose times begin at `start`."""
-        ...
+        return replace(cast(Any, self), start=start)  # type: ignore[no-any-return]
 
-    def generate(self, first: int, last: int, columns: tuple[str, ...]) -> pa.Table:
-        """Return the rows [first, last), with the given columns."""
-        ...
+    def identity(self) -> dict[str, Any]:
+        """Return all fields but `split_rows`, which can change between runs."""
+        named = asdict(cast(Any, self)).items()
+        return {"kind": self.kind} | {name: value for name, value in named if name != "split_rows"}
+
+    def open(self, schema: pa.Schema, time: str) -> GeneratorReader:
+        conform(self.discover().empty_table(), schema, f"the rows of `{self.kind}`")
+        return GeneratorReader(self, schema)
 
 
 @dataclass(frozen=True)
-class GeneratedSplit:
+class GeneratedSplit(SizedSplit):
     """The rows [first, last) of a generator."""
 
     generator: Generator
@@ -98,10 +112,10 @@ class GeneratedSplit:
 
 
 @dataclass(frozen=True)
-class _Recorded:
+class _RecordedRows:
     """The recorded progress: the number of rows read, and the time of the first offer if rows depend on it."""
 
-    rows: Count
+    rows: NonNegative
     began_ns: int | None = None
 
 
@@ -113,7 +127,7 @@ class GeneratorReader:
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
         """Return the next range of rows, cut into splits of `rows_per_split`."""
-        known = _Recorded(0) if progress is None else recorded(progress, _Recorded)
+        known = _RecordedRows(0) if progress is None else recorded(progress, _RecordedRows)
         first, began = known.rows, clock.time_ns() if known.began_ns is None else known.began_ns
         if self._generator.rows is not None and first > self._generator.rows:
             raise unusable(f"{first} rows are read, and there are {self._generator.rows}")

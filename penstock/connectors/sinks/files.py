@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from penstock.arrow import Compression, FileFormat
+from penstock.arrow import Compression, ResultFormat
 from penstock.connectors.sinks.sink import read_record
 from penstock.errors import ConfigError, SinkError, did_you_mean
 from penstock.paths import local_path
@@ -23,7 +23,7 @@ from penstock.storage.run_files import write_all
 
 _MOST_NOTES = 1 << 26  # bytes
 COMPRESSIONS: tuple[str, ...] = get_args(Compression)
-FORMATS: tuple[str, ...] = get_args(FileFormat)
+SINK_FORMATS: tuple[str, ...] = get_args(ResultFormat)
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,16 @@ class FilesSink:
 
     path: str = ""
     kind: str = "files"
-    format: FileFormat = "parquet"
+    format: ResultFormat = "parquet"
     compression: Compression = "lz4"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", local_path(self.path, "a files sink"))
         _require_known("compression", self.compression, COMPRESSIONS)
-        _require_known("format", self.format, FORMATS)
+        _require_known("format", self.format, SINK_FORMATS)
 
     @property
-    def extension(self) -> FileFormat:
+    def extension(self) -> ResultFormat:
         return self.format
 
     def identity(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class FilesSink:
     def check(self, checkpoint: Path, output: str, query_id: str | None) -> None:
         """Refuse a folder with files of another query or of unknown origin."""
         folder, record = self.folder(checkpoint, output), read_record(self.staging(checkpoint, output))
-        if record is None and any(path.suffix[1:] in FORMATS for path in folder.glob("*")):
+        if record is None and any(path.suffix[1:] in SINK_FORMATS for path in folder.glob("*")):
             raise _occupied(folder, "it holds Parquet or Arrow files that no known query wrote")
         if record is not None and record.query_id != query_id:
             raise _occupied(folder, f"it belongs to query {record.query_id}, and this is {query_id or 'a new one'}")
@@ -118,7 +118,7 @@ def published_by(staging: Path, query_id: str) -> list[Path] | None:
     record = read_record(staging)
     if record is None or record.query_id != query_id:
         return None
-    files = (path for kind in FORMATS for path in staging.parent.glob(f"*.{kind}"))
+    files = (path for kind in SINK_FORMATS for path in staging.parent.glob(f"*.{kind}"))
     return sorted(path for path in files if epoch_of_name(path.name) is not None)
 
 

@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
 
-from penstock.arrow import Compression, FileFormat
+from penstock.arrow import Compression, ResultFormat
 from penstock.errors import PenstockError, SinkError
 from penstock.plan.logical import Connector
 from penstock.state.model import Staged
@@ -119,7 +119,7 @@ class SinkConnector(Connector, Protocol):
     """A connector that results are written to."""
 
     @property
-    def extension(self) -> FileFormat:
+    def extension(self) -> ResultFormat:
         """Return the format of staged files: "parquet" or "arrow"."""
         ...
 
@@ -275,7 +275,7 @@ class CollectedSink:
 
     kind: str
     deliver: Deliver = field(compare=False, repr=False)
-    extension: FileFormat = "arrow"
+    extension: ResultFormat = "arrow"
     compression: Compression = "none"
 
     def identity(self) -> dict[str, Any]:

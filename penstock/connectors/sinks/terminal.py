@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.arrow import Compression, FileFormat
+from penstock.arrow import Compression, ResultFormat
 from penstock.connectors.sinks.sink import CollectedSink
 from penstock.shown import python_rows
 from penstock.state.model import Staged
@@ -29,7 +29,7 @@ class TerminalSink:
 
     rows: int = 20
     kind: str = "terminal"
-    extension: FileFormat = "arrow"
+    extension: ResultFormat = "arrow"
     compression: Compression = "none"
 
     def identity(self) -> dict[str, Any]:

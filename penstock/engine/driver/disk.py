@@ -59,8 +59,8 @@ class DiskGuard:
         return False
 
     def committed(self, manifest: Manifest, rows: int, taken: tuple[int, int]) -> None:
-        """Measure after an epoch whose unneeded files are deleted, and which has asked for and been given so many rows
-        (`taken`). Without back-pressure the next one could ask for `rows` rows."""
+        """Measure the disk after an epoch is committed and its unneeded files are deleted. `taken`: the rows that it
+        asked for and those that it got. Without back-pressure the next one could ask for `rows` rows."""
         before, epoch, self._refusals = self.budget.pressed, manifest.epoch, 0
         used, free = self._measured(epoch), _free(self._checkpoint.root)
         if self.budget.limit is None:  # then it is measured only here, once an epoch
@@ -93,7 +93,7 @@ def _due(manifest: Manifest) -> int:
 
 
 def _free(folder: Path) -> int:
-    """Return the free bytes of a folder's file system; very many if it does not tell."""
+    """Return the free bytes of a folder's file system; PLENTY if they are not known."""
     try:
         found = os.statvfs(folder)
     except OSError:

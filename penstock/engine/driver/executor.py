@@ -17,7 +17,7 @@ from penstock.engine.task.level import partition_of, run_level, run_route
 from penstock.engine.wire.blob import Blob
 from penstock.engine.wire.job import (
     EpochJob,
-    Following,
+    LookAhead,
     Message,
     Report,
     RouteReport,
@@ -35,13 +35,13 @@ from penstock.events import DiskFull, Event
 from penstock.storage.disk_errors import using_disks
 
 LOOK_EVERY = 2.0  # seconds between two attempts on a full disk
-Result = TypeVar("Result")
+Attempted = TypeVar("Attempted")
 
 
 class Executor(Protocol):
     """Runs the tasks of an epoch."""
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         """Run all tasks once and return their reports. Raise `AttemptFailed` if another attempt may succeed: the loop
         repeats it. `following` returns the splits of the next epoch, given the reports of this epoch's splits; an
         executor may start to read them early."""
@@ -60,7 +60,7 @@ class InlineExecutor:
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock, self._cancelled = clock, False
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         routed = [m for task in routes for m in self._unless_cancelled(job, run_route(job, task, self._clock))]
         return through_levels(job, routed, self._clock, self._unless_cancelled)
 
@@ -181,7 +181,7 @@ class Room:
         self.given_up = False
         self._refusals = 0
 
-    def attempt(self, epoch: int, do: Callable[[], Result], discard: Callable[[], None] = _nothing) -> Result:
+    def attempt(self, epoch: int, do: Callable[[], Attempted], discard: Callable[[], None] = _nothing) -> Attempted:
         """Return the result of `do`, which may run again after it failed for lack of space. `discard` frees the space
         that a failed attempt has used."""
         number = 0
@@ -195,7 +195,8 @@ class Room:
                 self._wait(epoch, error, number)
 
     def granted(self, epoch: int, ask: Callable[[], bool]) -> bool:
-        """Return what `ask` returns; False, after a while, if it raises that there is no space."""
+        """Call `ask` and return its result. If the disk is full, wait for the next attempt and return False, or raise
+        the error if there is none."""
         try:
             given, self._refusals = ask(), 0
         except DiskFullError as error:

@@ -21,21 +21,19 @@ from penstock.state.model import (
 )
 from penstock.state.runs import Slice, about_bytes, join_neighbours, restrict
 
-Ranges = Sequence[HashRange]
-
 
 @dataclass(frozen=True)
 class Home:
     """The hashes that a site owns: `home_ranges` of groups, and cells, as (hash, number of the cell); `all` are the
     ranges of both, sorted."""
 
-    home_ranges: Ranges
+    home_ranges: Sequence[HashRange]
     cells: tuple[tuple[int, int], ...]
-    all: Ranges
+    all: Sequence[HashRange]
 
 
 @dataclass(frozen=True)
-class Share:
+class MovedState:
     """The part of a site's state that moves to another site: exactly `ranges`, and the same ranges as `together`,
     joined into as few as the slices can be cut into. The gaps in `together` contain no rows of the site, so they do not
     matter.
@@ -45,18 +43,18 @@ class Share:
     """
 
     site: SiteState
-    ranges: Ranges
-    together: Ranges
+    ranges: Sequence[HashRange]
+    together: Sequence[HashRange]
     only: int | None = None
     but: int | None = None
     marked: bool = True
 
     def of(self, slices: Iterable[Slice]) -> Iterator[Slice]:
-        """Yield the parts of these slices that belong to the share."""
+        """Yield the parts of these slices that belong to the moved state."""
         return filter(self._gets, restrict(slices, self.together))
 
     def parked(self) -> Iterator[ParkedRange]:
-        """Yield the parked state of the share."""
+        """Yield what is parked of the moved state."""
         for parked in parked_inside(self.site.parked, self.ranges):
             generations = (tuple(filter(self._gets, slices)) for slices in parked.generations)
             yield replace(parked, generations=tuple(generations))
@@ -125,15 +123,15 @@ def _home(directory: Directory, site: int) -> Home:
     return Home(directory.home_ranges_of(site), cells, directory.ranges_of(site))
 
 
-def _of_groups(givers: Sequence[tuple[SiteState, Home]], home: Home) -> Iterator[Share]:
+def _of_groups(givers: Sequence[tuple[SiteState, Home]], home: Home) -> Iterator[MovedState]:
     """Yield the state that moves to `home` and is in groups before and after. Cells of the giver are kept apart: their
     rows may go elsewhere."""
     for site, before in givers:
         if inside := common(before.home_ranges, home.home_ranges):
-            yield Share(site, inside, joined(inside, before.all))
+            yield MovedState(site, inside, joined(inside, before.all))
 
 
-def _of_cells(state: SubqueryState, directory: Directory, site: int) -> Iterator[Share]:
+def _of_cells(state: SubqueryState, directory: Directory, site: int) -> Iterator[MovedState]:
     """Yield the state that moves to a site and is in cells before or after."""
     for cells in state.directory.spread:
         if directory.cells_at(cells.hash) is None and directory.home_at(cells.hash) == site:
@@ -143,22 +141,22 @@ def _of_cells(state: SubqueryState, directory: Directory, site: int) -> Iterator
             yield _cell(state, cells, cells.sites.index(site))
 
 
-def _gathered(state: SubqueryState, cells: Cells) -> Iterator[Share]:
+def _gathered(state: SubqueryState, cells: Cells) -> Iterator[MovedState]:
     """Yield the state of a spread hash: all of the first cell, and from the others only the port that is cut, since the
     rest are copies."""
     (first, *others), here = (state.sites[site] for site in cells.sites), [point(cells.hash)]
-    yield Share(first, here, here)
-    yield from (Share(other, here, here, only=cells.cut, marked=False) for other in others)
+    yield MovedState(first, here, here)
+    yield from (MovedState(other, here, here, only=cells.cut, marked=False) for other in others)
 
 
-def _cell(state: SubqueryState, cells: Cells, number: int) -> Share:
-    """Return the state of a cell: that of the cell with the same number before. If the hash was in a group, the first
-    cell gets all rows, the others only those of ports that are copied."""
+def _cell(state: SubqueryState, cells: Cells, number: int) -> MovedState:
+    """Return the state of a cell, taken from the cell of the same number before. From a group, cell 0 gets all rows,
+    the others only those of copied ports."""
     before, here = state.directory.cells_at(cells.hash), [point(cells.hash)]
     if before is not None:
-        return Share(state.sites[before.sites[number]], here, here)
+        return MovedState(state.sites[before.sites[number]], here, here)
     home = state.sites[state.directory.home_at(cells.hash)]
-    return Share(home, here, here, but=cells.cut if number else None)
+    return MovedState(home, here, here, but=cells.cut if number else None)
 
 
 def _turn(state: SubqueryState, site: int) -> int:
@@ -167,15 +165,15 @@ def _turn(state: SubqueryState, site: int) -> int:
     return state.sites[site].turn if site < len(state.sites) else 0
 
 
-def _state_of(shares: Sequence[Share], released: Mark, turn: int) -> SiteState:
-    """Return the state of a site made of these shares."""
+def _state_of(all_moved: Sequence[MovedState], released: Mark, turn: int) -> SiteState:
+    """Return the state of a site made of what is moved to it."""
     return SiteState(
-        slices=join_neighbours(piece for share in shares for piece in share.of(share.site.slices)),
-        marks=normal(mark for s in shares if s.marked for mark in restricted(s.site.marks, s.ranges)),
-        pending=join_neighbours(piece for share in shares for piece in share.of(share.site.pending)),
-        held=join_neighbours(piece for share in shares for piece in share.of(share.site.held)),
+        slices=join_neighbours(piece for moved in all_moved for piece in moved.of(moved.site.slices)),
+        marks=normal(mark for s in all_moved if s.marked for mark in restricted(s.site.marks, s.ranges)),
+        pending=join_neighbours(piece for moved in all_moved for piece in moved.of(moved.site.pending)),
+        held=join_neighbours(piece for moved in all_moved for piece in moved.of(moved.site.held)),
         released=released,
         turn=turn,
-        parked=parked_in_order(parked for share in shares for parked in share.parked()),
-        active=join_neighbours(piece for share in shares for piece in share.of(share.site.active)),
+        parked=parked_in_order(parked for moved in all_moved for parked in moved.parked()),
+        active=join_neighbours(piece for moved in all_moved for piece in moved.of(moved.site.active)),
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from penstock.connectors.sinks.files import FilesSink
 from penstock.connectors.sinks.sink import Record, SinkConnector, advance, claim, read_record, sweep, what_is_wrong
-from penstock.engine.driver.standing import BAD, LATE, RESULTS, Found, published_upto, rows_of
+from penstock.engine.driver.published_record import BAD, LATE, RESULTS, Found, published_upto, rows_of
 from penstock.engine.wire.job import Output
 from penstock.errors import CorruptCheckpointError
 from penstock.plan.compile.subqueries import Query
@@ -128,8 +128,7 @@ class Outputs:
             self._sinks[output].check(self._root, output, query_id)  # another query was faster: the error names it
 
     def _waiting(self, output: str, manifest: Manifest) -> list[Staged]:
-        """Return the files that are still to be published: those of an epoch that is not published for sure and that
-        are not visible yet."""
+        """Return the staged files that are neither known to be published nor visible."""
         if self._upto[output] >= manifest.epoch:
             return []
         files = [file for file in manifest.staged if file.output == output]

@@ -16,7 +16,7 @@ from penstock.engine.driver.grids import wants_grid
 from penstock.operators.protocol import Operator
 from penstock.plan.program import Program
 from penstock.progress.mark import MAX_TIME, Marks
-from penstock.settings import Overflow
+from penstock.settings import OverflowMode
 from penstock.state.directory import Directory
 from penstock.state.hash_ranges import HashRange, coalesced, common
 from penstock.state.model import Manifest, SubqueryState, park, restricted
@@ -39,7 +39,7 @@ class CleanUpRule:
     """When parked state is cleaned up: `overflow` says whether also in idle time, and in turns under load. Results may
     be held back by `max_delay` times the lifetime of rows."""
 
-    overflow: Overflow
+    overflow: OverflowMode
     max_delay: int
 
     def ranges(
@@ -50,8 +50,8 @@ class CleanUpRule:
         asked: Sequence[Sequence[HashRange]],
         idle: bool,
     ) -> tuple[Ranges, ...]:
-        """Return, for each subquery, the sorted ranges to clean up in the next epoch. `asked` are those that somebody
-        asked for; `idle` says whether the epoch has no input."""
+        """Return, for each subquery, the sorted ranges to clean up in the next epoch. `asked` are those requested by
+        decisions; `idle` says whether the epoch has no input."""
         ended = all(mark.ended for mark in source_marks(manifest.sources))
         found = []
         for subquery, state in zip(program.subqueries, manifest.subqueries, strict=True):

@@ -56,7 +56,7 @@ class EpochPlanner:
         floors: Sequence[Mark],
         idle_seconds: float = 0.0,
         wants_statistics: bool = False,
-        told_keys: tuple[frozenset[int], ...] = (),
+        reported_keys: tuple[frozenset[int], ...] = (),
         clean_up: tuple[Ranges, ...] = (),
         park: Sequence[Sequence[HashRange]] = (),
         merge_bytes: int | None = None,
@@ -87,7 +87,7 @@ class EpochPlanner:
             collect_statistics=wants_statistics,
             cache=self.settings.cache,
             cache_bytes=self.settings.cache_bytes,
-            told_keys=told_keys,
+            reported_keys=reported_keys,
             regridded=frozenset(changed),
             clean_up=clean_up,
         )

@@ -1,8 +1,8 @@
-"""Recovery: bring a checkpoint to the state from which a loop can run its next epoch. All files that a run reads or
-writes before its first epoch are read or written here.
+"""Bring a checkpoint to the state from which a loop can run its next epoch. All files that a run reads or writes
+before its first epoch are read or written here.
 
-Check that a checkpoint belongs to a query: by its file `query.json`, so that differences can be shown, and by its
-manifest, which must fit the program.
+A checkpoint must belong to the query. Its file `query.json` is compared, so that differences can be shown, and its
+manifest must fit the program.
 """
 
 from __future__ import annotations

@@ -225,8 +225,8 @@ class Steering:
 
 def _asked_for(request: Request) -> str:
     """Return a request as text, without the name of its file."""
-    told = {field.name: getattr(request, field.name) for field in fields(request) if field.name != "name"}
-    return f"{type(request).__name__}({', '.join(f'{name}={value}' for name, value in told.items())})"
+    values = {field.name: getattr(request, field.name) for field in fields(request) if field.name != "name"}
+    return f"{type(request).__name__}({', '.join(f'{name}={value}' for name, value in values.items())})"
 
 
 def _scaled(sites: int, now: bool) -> Answer:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.clock import Clock, Stopwatch
@@ -40,14 +39,12 @@ from penstock.engine.wire.job import (
 )
 from penstock.errors import BadRowError, PenstockError
 from penstock.expr.evaluate.scalar import keep
-from penstock.kernels.arrays import Times
+from penstock.kernels.arrays import Flags, Times
 from penstock.plan.program import PLACE, ROW_NUMBER
 from penstock.progress.mark import Punctuated, Seen
 from penstock.state.model import Staged
 from penstock.storage.faults import FaultPoint, reach
 from penstock.types import time_values
-
-Mask = npt.NDArray[np.bool_]
 
 
 def run_route(job: EpochJob, task: RouteTask, clock: Clock) -> Iterator[Message]:
@@ -195,7 +192,7 @@ class SplitReading:
         on_time = _where(numbered, good & data & ~behind)
         return Taken(on_time, self._placed(numbered, behind) if behind.any() else None)
 
-    def _placed(self, rows: pa.Table, some: Mask) -> pa.Table:
+    def _placed(self, rows: pa.Table, some: Flags) -> pa.Table:
         """Return the selected rows with their places in the split."""
         return rows.filter(pa.array(some)).append_column(PLACE, pa.array(self.places + np.flatnonzero(some)))
 
@@ -216,7 +213,7 @@ class SplitReading:
         rule = self._input.progress
         return isinstance(rule, Punctuated) and not rule.keep
 
-    def _marking(self, rows: pa.Table) -> Mask:
+    def _marking(self, rows: pa.Table) -> Flags:
         """Return a mask of the rows that are punctuation."""
         found = np.zeros(rows.num_rows, np.bool_)
         rule = self._input.progress
@@ -225,7 +222,7 @@ class SplitReading:
             found[keep(placed, rule.predicate).column(PLACE).to_numpy()] = True
         return found
 
-    def _within_range(self, rows: pa.Table, times: Times, data: Mask) -> Mask:
+    def _within_range(self, rows: pa.Table, times: Times, data: Flags) -> Flags:
         """Return a mask of the rows whose windows have representable times; the other data rows are bad. Rows that are
         only punctuation have no windows."""
         earliest, latest = self._job.program.time_range
@@ -257,7 +254,7 @@ class SplitReading:
         self.bad += bad.num_rows
         self._bad.write(bad)
 
-    def _with_numbers(self, rows: pa.Table, good: Mask | None) -> pa.Table:
+    def _with_numbers(self, rows: pa.Table, good: Flags | None) -> pa.Table:
         """Append the rows' numbers among the well-formed rows of the split (`good` is None: all rows are) if the input
         needs them."""
         first = self.numbered
@@ -277,7 +274,7 @@ def _larger(one: int | None, other: int | None) -> int | None:
     return max((at for at in (one, other) if at is not None), default=None)
 
 
-def _where(rows: pa.Table, mask: Mask) -> pa.Table:
+def _where(rows: pa.Table, mask: Flags) -> pa.Table:
     return rows if mask.all() else rows.filter(pa.array(mask))
 
 

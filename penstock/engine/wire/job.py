@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from penstock.arrow import Compression, FileFormat
+from penstock.arrow import Compression, ResultFormat
 from penstock.balance.flushing import EAGERLY, Flushing
 from penstock.balance.stats import SiteStatistics
 from penstock.clock import TaskTime
@@ -27,7 +27,7 @@ class Output:
     """The folder and the file format in which tasks stage the files of one output."""
 
     folder: Path
-    extension: FileFormat
+    extension: ResultFormat
     compression: Compression = "none"
 
 
@@ -106,8 +106,9 @@ class EpochJob:
     `sites[s][n]` is the state of site n of subquery s (None: it runs elsewhere), `route_inputs[n]` the input that the
     split with ordinal n belongs to, and `late_outputs[i]` the output for late rows of input i. `collect_statistics`
     asks the sites for statistics of their groups. `cache` is the folder in which each host caches the runs that it
-    needs, up to about `cache_bytes`; empty: runs are read where they are. `told_keys[s]` are the hashes of subquery s
-    whose large number of result rows has been reported already: a site reports other such keys before it works on them.
+    needs, up to about `cache_bytes`; empty: runs are read where they are. `reported_keys[s]` are the hashes of subquery
+    s whose large number of result rows has been reported already: a site reports other such keys before it works on
+    them.
     `regridded` are the subqueries whose sites must first redistribute their state over the cells of a new grid.
     `other_runs` are the names of runs of sites that run elsewhere and that may be open or cached here. `clean_up[s]`
     are the sorted ranges of subquery s whose parked state is to be cleaned up.
@@ -127,7 +128,7 @@ class EpochJob:
     collect_statistics: bool = False
     cache: str = ""
     cache_bytes: int = 0
-    told_keys: tuple[frozenset[int], ...] = ()
+    reported_keys: tuple[frozenset[int], ...] = ()
     regridded: frozenset[int] = frozenset()
     other_runs: frozenset[str] = frozenset()
     clean_up: tuple[tuple[HashRange, ...], ...] = ()
@@ -238,7 +239,7 @@ Report = RouteReport | SiteReport | TaskFailure
 
 # Given the reports of an epoch's splits, returns the route tasks of the next epoch and the part of its job that they
 # need. An executor may start them at once, and must discard them if the next epoch comes with other splits.
-Following = Callable[[Sequence[Report]], "tuple[EpochJob, Sequence[RouteTask]] | None"]
+LookAhead = Callable[[Sequence[Report]], "tuple[EpochJob, Sequence[RouteTask]] | None"]
 
 
 def nothing_follows(reports: Sequence[Report]) -> None:

@@ -57,8 +57,8 @@ def evaluate(table: pa.Table, columns: Sequence[Named]) -> pa.Table:
 
 
 def _copied(table: pa.Table, columns: Sequence[Named]) -> pa.Table | None:
-    """Return the result if all columns are plain ones, for which nothing has to be compiled; None if they are not, or
-    are wrong."""
+    """Return the result if all columns are plain, so that nothing is compiled; None if they are not, or are
+    invalid."""
     places = [table.schema.get_field_index(c.expression.name) for c in columns if isinstance(c.expression, Column)]
     names = [c.name for c in columns]
     if len(places) < len(columns) or min(places) < 0 or len(set(names)) < len(names):

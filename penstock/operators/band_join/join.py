@@ -21,11 +21,11 @@ from penstock.kernels.hash import check_key_type
 from penstock.operators.arrange import arranged, hashes_of, merged, times_of
 from penstock.operators.band_join.lifetimes import JUDGED, PRESERVED, Lifetimes, reach
 from penstock.operators.band_join.match import Matcher
-from penstock.operators.band_join.pieces import Port, with_keys
+from penstock.operators.band_join.state_rows import Port, with_keys
 from penstock.operators.band_join.work import JoinWork
 from penstock.operators.bands import Band, Leads, leads
 from penstock.operators.generations import Generational
-from penstock.operators.protocol import UNCOUNTED, Explosion, OutputCounts, Portion, WorkResult
+from penstock.operators.protocol import UNCOUNTED, Cuttable, Exploding, Explosion, OutputCounts, Portion, WorkResult
 from penstock.operators.theta_join.ranges import band_ranges
 from penstock.progress.mark import Marks, saturate
 from penstock.state.hash_ranges import point
@@ -36,7 +36,7 @@ Names = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
-class BandJoin(Generational):
+class BandJoin(Generational, Exploding, Cuttable):
     """A join of m >= 2 inputs; port i has rows of `schemas[i]` with keys `keys[i]` and time `times[i]`, which is never
     null.
 
@@ -214,7 +214,7 @@ _KEY_LENGTH = 80
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _KeyRows:
     """Sorted rows of one input: the fresh table, and the stored tables."""
 
     fresh: pa.Table
@@ -242,7 +242,7 @@ def explosion(
     """Return the key with the most combinations if there are at least COMBINATIONS of them and its hash is not in
     `known`."""
     inputs = [
-        _Rows(fresh, tuple(part.rows for part in stored))
+        _KeyRows(fresh, tuple(part.rows for part in stored))
         for fresh, stored in zip(portion.fresh, portion.stored, strict=True)
     ]
     if math.prod(part.total for part in inputs) < COMBINATIONS:
@@ -259,7 +259,7 @@ def explosion(
     return None
 
 
-def _of_large_groups(inputs: Sequence[_Rows], port: int) -> Words:
+def _of_large_groups(inputs: Sequence[_KeyRows], port: int) -> Words:
     """Return the hashes of a port that have enough fresh rows to reach COMBINATIONS, and possibly others. Rows are
     sorted by hash, so a group of at least n rows contains every n-th row of the table at least once."""
     others = math.prod(part.total for n, part in enumerate(inputs) if n != port)
@@ -273,7 +273,7 @@ def _counts(table: pa.Table, hashes: Words) -> Indices:
     return np.searchsorted(own, hashes, "right") - np.searchsorted(own, hashes, "left")
 
 
-def _combinations(inputs: Sequence[_Rows], leads: Leads, hash_: int) -> int:
+def _combinations(inputs: Sequence[_KeyRows], leads: Leads, hash_: int) -> int:
     """Return the number of combinations of a hash, counting partners within the bands of the fresh row they start
     from."""
     total = 0.0
@@ -288,7 +288,7 @@ def _combinations(inputs: Sequence[_Rows], leads: Leads, hash_: int) -> int:
     return int(total)
 
 
-def _key(inputs: Sequence[_Rows], keys: Sequence[Sequence[str]], hash_: int) -> str | None:
+def _key(inputs: Sequence[_KeyRows], keys: Sequence[Sequence[str]], hash_: int) -> str | None:
     """Return the values of a key as text; None if one is null, because such a key joins nothing."""
     for part, names in zip(inputs, keys, strict=True):
         if (rows := part.fresh[point(hash_).rows(hashes_of(part.fresh))]).num_rows:

@@ -79,7 +79,7 @@ class Lifetimes:
     def _output_mark(self, port: int, marks: Marks) -> Mark:
         """Return the mark on the time of one port in the result."""
         leads = ((j, lead) for j, lead in enumerate(self.leads[port]) if j != port)
-        return min([marks[port], *(_behind(marks[j], lead) for j, lead in leads)])
+        return min([marks[port], *(marks[j].behind(lead) for j, lead in leads)])
 
 
 def reach(leads: Leads) -> int:
@@ -92,10 +92,3 @@ def _bound(mark: Mark, lead: int | None) -> int:
     if mark.ended:
         return ALL_TIMES
     return MIN_TIME if lead is None else max(MIN_TIME, min(ALL_TIMES, mark.at - lead))
-
-
-def _behind(mark: Mark, lead: int | None) -> Mark:
-    """Return the mark shifted back by a lead; BEGIN if the lead is unbounded."""
-    if mark.ended:
-        return END
-    return BEGIN if lead is None else mark.shift(-lead)

@@ -16,8 +16,8 @@ from penstock.expr.tree import Expr
 from penstock.expr.walk import columns_of
 from penstock.kernels.arrays import Flags, Indices, Times, Words
 from penstock.operators.arrange import gathered
-from penstock.operators.band_join.pieces import Piece, Port
 from penstock.operators.band_join.probes import CandidateRanges, Probes, candidates, probes
+from penstock.operators.band_join.state_rows import Port, StateRows
 from penstock.operators.bands import Leads
 from penstock.types import row_numbers
 
@@ -61,7 +61,7 @@ class Combined:
         return Combined(self.hashes[rows], tuple(key.take(indices) for key in self.keys), times, columns)
 
 
-def single(port: Port, piece: Piece, names: Iterable[str]) -> Combined:
+def single(port: Port, piece: StateRows, names: Iterable[str]) -> Combined:
     """Return the rows of one input as combinations, with the columns `names`."""
     columns = {name: port.column(piece, name) for name in names}
     return Combined(piece.hashes, port.key_columns(piece), {port.number: piece.times}, columns)
@@ -75,7 +75,7 @@ class Matches:
     block: Combined
     positions: Indices
     port: Port
-    piece: Piece
+    piece: StateRows
     rows: Indices
 
     def with_same_keys(self) -> Matches:
@@ -120,7 +120,7 @@ class Matcher:
     leads: Leads
     condition: Expr | None
 
-    def combinations(self, start: int, piece: Piece, others: Sequence[Sequence[Piece]]) -> Iterator[Matches]:
+    def combinations(self, start: int, piece: StateRows, others: Sequence[Sequence[StateRows]]) -> Iterator[Matches]:
         """Yield all combinations of a row of `piece`, which belongs to input `start`, with one row of each other input
         from the pieces `others[input]`; in blocks, as matches with the last input."""
         first, *between, last = [self.ports[n] for n in self._order(start)]
@@ -137,11 +137,11 @@ class Matcher:
         bounded = {j: there + back for j, (there, back) in widths.items() if there is not None and back is not None}
         return [start, *sorted(widths, key=lambda j: (j not in bounded, bounded.get(j, 0), j))]
 
-    def _extended(self, blocks: Iterable[Combined], port: Port, pieces: Sequence[Piece]) -> Iterator[Combined]:
+    def _extended(self, blocks: Iterable[Combined], port: Port, pieces: Sequence[StateRows]) -> Iterator[Combined]:
         """Yield the combinations extended with rows of another input."""
         return (found.combined() for found in self._matches(blocks, port, pieces))
 
-    def _matches(self, blocks: Iterable[Combined], port: Port, pieces: Sequence[Piece]) -> Iterator[Matches]:
+    def _matches(self, blocks: Iterable[Combined], port: Port, pieces: Sequence[StateRows]) -> Iterator[Matches]:
         """Yield the verified pairs of each block with each piece."""
         for block in blocks:
             wanted = self._probes(block, port)
@@ -149,7 +149,7 @@ class Matcher:
                 for positions, rows in candidates(piece, wanted).pairs():
                     yield self._verified(Matches(block, positions, port, piece, rows))
 
-    def have_partner(self, port: int, piece: Piece, others: Iterable[Piece]) -> Flags:
+    def have_partner(self, port: int, piece: StateRows, others: Iterable[StateRows]) -> Flags:
         """Return flags of the rows of a piece that have a partner in a piece of the other of two inputs."""
         block, other = single(self.ports[port], piece, self._condition_columns(port)), self.ports[1 - port]
         found, wanted = np.zeros(len(piece), dtype=np.bool_), self._probes(block, other)
@@ -158,7 +158,7 @@ class Matcher:
             wanted = wanted.at(~found[wanted.positions])
         return found
 
-    def touched(self, port: int, piece: Piece, target: Piece) -> Iterator[Indices]:
+    def touched(self, port: int, piece: StateRows, target: StateRows) -> Iterator[Indices]:
         """Yield the rows of `target` that may have a partner in `piece`, which belongs to the other input, each once,
         in blocks."""
         found = candidates(target, self._probes(single(self.ports[port], piece, ()), self.ports[1 - port]))
@@ -173,7 +173,7 @@ class Matcher:
         bands = [(times, self.leads[to][b], self.leads[b][to]) for b, times in block.times.items()]
         return probes(block.hashes, bands)
 
-    def _find(self, block: Combined, wanted: Probes, port: Port, piece: Piece, found: Flags) -> None:
+    def _find(self, block: Combined, wanted: Probes, port: Port, piece: StateRows, found: Flags) -> None:
         """Set the flag of each position that has a partner in the piece. Tests few candidates per position first, then
         four times as many each time, because for most positions the first candidate is a partner."""
         left, width = candidates(piece, wanted), 1

@@ -1,6 +1,5 @@
-"""Probes: the hash and time interval in which the partners of a row lie.
-
-Vectorised search for the partners of many probes among rows sorted by hash and time.
+"""Search for the partners of many probes among rows sorted by hash and time. A probe is the hash and the interval of
+time in which the partners of a row lie.
 
 The cost grows linearly with the probes and logarithmically with the rows. Probes are sorted, so that neighbours access
 neighbouring memory, and they are processed in blocks that fit the cache.
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.kernels.arrays import Flags, Indices, Times, Words
-from penstock.operators.band_join.pieces import Piece
+from penstock.operators.band_join.state_rows import StateRows
 from penstock.progress.mark import MAX_TIME, MIN_TIME
 
 _FURTHEST = MAX_TIME - MIN_TIME  # shifted by this, every time reaches a limit
@@ -46,7 +45,7 @@ class Probes:
         """Return the selected probes."""
         return Probes(self.positions[which], self.hashes[which], self.least[which], self.most[which])
 
-    def within(self, piece: Piece) -> Probes:
+    def within(self, piece: StateRows) -> Probes:
         """Return the probes that may have a partner in the piece."""
         if not len(piece):
             return self.at(slice(0, 0))
@@ -118,7 +117,7 @@ class CandidateRanges:
             yield np.repeat(self.positions[part], counts), rows
 
 
-def candidates(piece: Piece, probes: Probes) -> CandidateRanges:
+def candidates(piece: StateRows, probes: Probes) -> CandidateRanges:
     """Return the rows of the piece that have the hash of a probe and a time in its interval."""
     near = probes.within(piece)
     starts = np.searchsorted(piece.hashes, near.hashes[::_PROBES])

@@ -14,14 +14,20 @@ from penstock.kernels.arrays import Flags
 from penstock.operators.arrange import gathered, in_blocks, merged
 from penstock.operators.band_join.lifetimes import PRESERVED, Lifetimes
 from penstock.operators.band_join.match import Matcher
-from penstock.operators.band_join.pieces import Piece, fresh_piece, pieces_of, with_keys, without_keys
+from penstock.operators.band_join.state_rows import (
+    StateRows,
+    fresh_state_rows,
+    state_rows_of,
+    with_keys,
+    without_keys,
+)
 from penstock.operators.generations import beginning
 from penstock.operators.protocol import OutputCounts, Portion, WorkResult
 from penstock.progress.mark import MIN_TIME
 
 _ROWS = 1 << 18  # state rows scanned or gathered at a time
 
-Term = tuple[int, Sequence[Sequence[Piece]]]  # fresh rows of a port, joined with these rows of each other port
+Term = tuple[int, Sequence[Sequence[StateRows]]]  # fresh rows of a port, joined with these rows of each other port
 
 
 @dataclass(frozen=True)
@@ -42,15 +48,15 @@ class JoinWork:
         return WorkResult(in_blocks(self._results()), tuple(map(self._kept, range(len(self._fresh)))))
 
     @cached_property
-    def _stored(self) -> tuple[tuple[Piece, ...], ...]:
+    def _stored(self) -> tuple[tuple[StateRows, ...], ...]:
         """Return the stored rows of each port."""
-        return tuple(tuple(pieces_of(tables)) for tables in self.portion.stored)
+        return tuple(tuple(state_rows_of(tables)) for tables in self.portion.stored)
 
     @cached_property
-    def _fresh(self) -> tuple[Piece, ...]:
+    def _fresh(self) -> tuple[StateRows, ...]:
         """Return the fresh rows of each port that can have partners, which are those without a null in the key."""
         ports = zip(self.portion.fresh, self.matcher.ports, strict=True)
-        return tuple(fresh_piece(with_keys(table, port.keys)) for table, port in ports)
+        return tuple(fresh_state_rows(with_keys(table, port.keys)) for table, port in ports)
 
     @cached_property
     def _matched(self) -> Flags:
@@ -60,7 +66,7 @@ class JoinWork:
         before = self.matcher.have_partner(0, self._fresh[0], self._fresh[1:])
         return ~before & self.matcher.have_partner(0, self._fresh[0], self._stored[1])
 
-    def _all(self, port: int) -> tuple[Piece, ...]:
+    def _all(self, port: int) -> tuple[StateRows, ...]:
         """Return the stored and the fresh rows of a port."""
         return *self._stored[port], self._fresh[port]
 
@@ -108,7 +114,7 @@ class JoinWork:
     def _unmatched(self, port: int) -> Iterator[pa.Table]:
         """Yield the preserved rows that are now known to have no partner. Rows with a null in the key are emitted at
         once."""
-        yield self._table(port, fresh_piece(without_keys(self.portion.fresh[port], self.matcher.ports[port].keys)))
+        yield self._table(port, fresh_state_rows(without_keys(self.portion.fresh[port], self.matcher.ports[port].keys)))
         now = self.lifetimes.to_decide(port, self.portion.after, self.portion.upto)
         undecided = range(self._undecided_from(port), now.stop)
         stored, fresh = decided(self._stored[port], now), decided([self._fresh[port]], undecided)
@@ -122,7 +128,7 @@ class JoinWork:
             return MIN_TIME
         return self.lifetimes.decided_below(port, beginning(self.portion.upto))
 
-    def _table(self, port: int, piece: Piece) -> pa.Table:
+    def _table(self, port: int, piece: StateRows) -> pa.Table:
         """Return state rows of one port as results, with nulls in the columns of the other port."""
         self.counts.add(piece.hashes)
         given = {name: self.matcher.ports[port].column(piece, name) for name in self.payload[port]}
@@ -141,26 +147,28 @@ class JoinWork:
         return pa.Table.from_batches([piece.take(needed).rows])
 
 
-def decided(pieces: Iterable[Piece], times: range) -> Iterator[Piece]:
+def decided(pieces: Iterable[StateRows], times: range) -> Iterator[StateRows]:
     """Yield the rows with a time in `times`."""
     for piece in pieces:
         if piece.least < times.stop and piece.largest >= times.start:
             yield from filter(len, (_within(piece, start, times) for start in range(0, len(piece), _ROWS)))
 
 
-def _within(piece: Piece, start: int, times: range) -> Piece:
+def _within(piece: StateRows, start: int, times: range) -> StateRows:
     """Return the rows of a block of the piece with a time in `times`. `start` is the first row of the block."""
     part = piece.times[start : start + _ROWS]
     return piece.take(np.flatnonzero((part >= times.start) & (part < times.stop)) + start)
 
 
-def without_partner(matcher: Matcher, port: int, pieces: Iterable[Piece], others: Sequence[Piece]) -> Iterator[Piece]:
+def without_partner(
+    matcher: Matcher, port: int, pieces: Iterable[StateRows], others: Sequence[StateRows]
+) -> Iterator[StateRows]:
     """Yield the rows of pieces that have no partner in the other input."""
     for piece in _gathered(pieces):
         yield piece.take(~matcher.have_partner(port, piece, others))
 
 
-def first_matched(matcher: Matcher, stored: Sequence[Sequence[Piece]], fresh: Piece) -> Iterator[Piece]:
+def first_matched(matcher: Matcher, stored: Sequence[Sequence[StateRows]], fresh: StateRows) -> Iterator[StateRows]:
     """Yield the stored rows of input 0 that have a partner among the fresh rows of input 1 but none among the stored
     rows."""
     for piece in stored[0]:
@@ -170,7 +178,7 @@ def first_matched(matcher: Matcher, stored: Sequence[Sequence[Piece]], fresh: Pi
             yield matched.take(~matcher.have_partner(0, matched, stored[1]))
 
 
-def _gathered(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def _gathered(pieces: Iterable[StateRows]) -> Iterator[StateRows]:
     """Yield the same rows in larger pieces, so that there are fewer probes of the other input."""
     for tables in gathered((pa.Table.from_batches([piece.rows]) for piece in pieces), _ROWS, len):
-        yield fresh_piece(merged(tables, tables[0].schema))
+        yield fresh_state_rows(merged(tables, tables[0].schema))

@@ -51,7 +51,7 @@ from penstock.state.runs import HASH, TIME
 from penstock.types import as_array, time_array, time_values
 
 FIRST = "#first"  # the first time of a fragment; #time is its last time
-JOINS = "#joins"  # a fragment joins those that end less than a gap before this time, usually its first time
+JOINS_BEFORE = "#joins"  # a fragment joins those that end less than a gap before this time, usually its first time
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class SessionBounds:
     last: Times
 
     def of(self, chosen: Flags) -> SessionBounds:
-        """Return the bounds of the flagged ones."""
+        """Return the bounds of the sessions flagged in `chosen`."""
         return SessionBounds(self.first[chosen], self.joins[chosen], self.last[chosen])
 
 
@@ -104,7 +104,7 @@ class SessionAggregate(OnePort, ClosingOperator):
     def state_schema(self, port: int) -> pa.Schema:
         """Return the schema of fragments of sessions. #time is the last time of a fragment."""
         times = [pa.field(HASH, pa.uint64()), pa.field(TIME, pa.int64())]
-        first = [pa.field(name, pa.int64()) for name in ((FIRST, JOINS) if self.takes_late else (FIRST,))]
+        first = [pa.field(name, pa.int64()) for name in ((FIRST, JOINS_BEFORE) if self.takes_late else (FIRST,))]
         return pa.schema([*times, *self._partials.stored_key_fields, *first, *self._partials.stored_part_fields])
 
     def arrange(self, port: int, rows: pa.Table) -> pa.Table:
@@ -196,7 +196,7 @@ class SessionAggregate(OnePort, ClosingOperator):
 
     def _joins_of(self, fragments: pa.Table) -> Times:
         """Return the time from which each fragment joins earlier ones."""
-        return _times_in(fragments, JOINS if self.takes_late else FIRST)
+        return _times_in(fragments, JOINS_BEFORE if self.takes_late else FIRST)
 
     def _bounds(self, fragments: pa.Table, groups: Segments) -> SessionBounds:
         """Return the bounds of each group of fragments."""

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from penstock.arrow import type_in
 from penstock.errors import QueryError
+from penstock.expr.comparisons import MIRRORED, halves_of
 from penstock.expr.evaluate.scalar import check_predicate, result_schema
 from penstock.expr.tree import Call, Expr, Named
-from penstock.expr.walk import columns_of, conjuncts_of, walk
+from penstock.expr.walk import children, columns_of, conjuncts_of, walk
 
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _LOSES_DIGITS = ("strptime", "try_strptime")  # may return nanoseconds, which a column truncates to microseconds
 
 
@@ -30,7 +30,7 @@ class Comparison:
 
     def seen_from(self, port: int) -> str:
         """Return the operator with the side of `port` on its left."""
-        return self.operator if port == 0 else _MIRRORED[self.operator]
+        return self.operator if port == 0 else MIRRORED[self.operator]
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,6 @@ def parts_of(condition: Expr | None, schemas: tuple[pa.Schema, pa.Schema]) -> tu
     return tuple(Conjunct(part, _comparison(part, schemas)) for part in parts)
 
 
-def conjunction(parts: tuple[Conjunct, ...]) -> Expr | None:
-    """Return the AND of the parts; None if there are none."""
-    match [part.expression for part in parts]:
-        case []:
-            return None
-        case [expression]:
-            return expression
-        case expressions:
-            return Call("and", tuple(expressions))
-
-
 def both(schemas: tuple[pa.Schema, pa.Schema]) -> pa.Schema:
     """Return the columns of both inputs that a condition may name, which are those without #."""
     return pa.schema([field for schema in schemas for field in schema if not field.name.startswith("#")])
@@ -75,19 +64,19 @@ def check_condition(condition: Expr | None, schemas: tuple[pa.Schema, pa.Schema]
         check_predicate(both(schemas), condition)
 
 
-def _halves(expression: Expr, schema: pa.Schema) -> list[Expr]:
+def _halves(expression: Expr, schema: pa.Schema) -> tuple[Expr, ...]:
     """Split a BETWEEN whose operands have one type into two conjuncts."""
-    match expression:
-        case Call("between", (operand, low, high)) if len({_type(e, schema) for e in (operand, low, high)}) == 1:
-            return [Call(">=", (operand, low)), Call("<=", (operand, high))]
-    return [expression]
+    halves = halves_of(expression)
+    if len(halves) == 1 or len({_type(operand, schema) for operand in children(expression)}) == 1:
+        return halves
+    return (expression,)
 
 
 def _comparison(expression: Expr, schemas: tuple[pa.Schema, pa.Schema]) -> Comparison | None:
     """Return the conjunct as a comparison of one side with the other; None if it is not one that sorting can decide."""
     match expression:
-        case Call(operator, (left, right)) if operator in _MIRRORED:
-            straight, turned = Comparison((left, right), operator), Comparison((right, left), _MIRRORED[operator])
+        case Call(operator, (left, right)) if operator in MIRRORED:
+            straight, turned = Comparison((left, right), operator), Comparison((right, left), MIRRORED[operator])
             return next((c for c in (straight, turned) if _can_be_sorted(c, schemas)), None)
     return None
 

@@ -7,6 +7,7 @@ a row follows from its code, a number stored with it, so it can be computed for 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,9 +18,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.errors import QueryError
+from penstock.expr.tree import Expr
 from penstock.kernels.arrays import Indices, Times, Words
 from penstock.kernels.hash import hash_columns
-from penstock.operators.arrange import arranged_schema, hashes_of, times_of
+from penstock.operators.arrange import arranged_schema, hashes_of, merged, order_of, times_of
+from penstock.operators.protocol import Gridded, TwoPorts
+from penstock.operators.theta_join.condition import Conjunct, parts_of
+from penstock.operators.theta_join.schema import Payload, Schemas, output_time, result_schema
 from penstock.state.grid import Grid, cell_hashes
 from penstock.state.hash_ranges import HashRange, point
 from penstock.state.runs import HASH, TIME
@@ -28,7 +33,7 @@ from penstock.types import as_array
 
 CODE = "#code"  # the column with the code of a row
 _CODE_BITS = 16
-Codes = npt.NDArray[np.uint16]
+RowCodes = npt.NDArray[np.uint16]
 
 
 def check_grid(grid: Grid) -> None:
@@ -42,7 +47,7 @@ def check_grid(grid: Grid) -> None:
         )
 
 
-def codes_of(rows: pa.Table, hash_bits: int = 64) -> Codes:
+def codes_of(rows: pa.Table, hash_bits: int = 64) -> RowCodes:
     """Return the code of each row: bits of a hash of all its values that are not nested, so that it is the same when
     the row is read again."""
     flat = [column for column in rows.columns if not is_nested(column.type)]
@@ -55,7 +60,7 @@ def with_code(schema: pa.Schema) -> pa.Schema:
     return arranged_schema(schema.append(pa.field(CODE, pa.uint16())))
 
 
-def lanes_of(codes: Codes, lanes: int) -> Indices:
+def lanes_of(codes: RowCodes, lanes: int) -> Indices:
     """Return the lane of each row, among `lanes` lanes."""
     return codes.astype(np.int64) * lanes >> _CODE_BITS
 
@@ -89,7 +94,7 @@ class GridCells:
         return np.flatnonzero(inside)
 
     def spread(
-        self, port: int, rows: pa.Table, times: Times, codes: Codes, homes: Sequence[HashRange] | None = None
+        self, port: int, rows: pa.Table, times: Times, codes: RowCodes, homes: Sequence[HashRange] | None = None
     ) -> pa.Table:
         """Return a copy of each row for every cell that needs it, of all cells or of those in `homes`, with #hash and
         #time before its columns and its code as the last column; sorted."""
@@ -140,10 +145,47 @@ class GridCells:
         return first
 
 
-class OnGrid:
-    """Base of operators on a grid."""
+class OnGrid(TwoPorts, Gridded):
+    """Base of theta joins: what they share, and what the engine asks about their grid, which its cells answer.
 
+    `schemas`, `times`, `payload` and `condition` are as in GridJoin.
+    """
+
+    schemas: Schemas
+    times: tuple[str, str]
+    payload: Payload
+    condition: Expr | None
     grid: Grid
+
+    @abstractmethod
+    def state_schema(self, port: int) -> pa.Schema:
+        """Return the schema of the port's state rows."""
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        return result_schema(self.schemas, self.payload)
+
+    @property
+    def reach(self) -> int:
+        return 0  # all arithmetic on times saturates
+
+    @property
+    def output_times(self) -> tuple[str, ...]:
+        """Return both times by themselves, then the two joint ones."""
+        return (*map(output_time, self.times, self.payload), "", "")
+
+    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
+        """Convert arranged rows, which are already copied to their cells, to sorted state rows."""
+        rows = arranged.select(self.state_schema(port).names)
+        order = order_of(rows)
+        return rows if order is None else rows.take(order)
+
+    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+        return merged(tables, self.state_schema(port))
+
+    @cached_property
+    def _parts(self) -> tuple[Conjunct, ...]:
+        return parts_of(self.condition, self.schemas)
 
     @property
     def cells(self) -> GridCells:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.expr.tree import Expr
-from penstock.operators.arrange import gathered, hashes_of, merged, order_of, times_of
+from penstock.operators.arrange import gathered, hashes_of, merged, times_of
 from penstock.operators.bands import Band, Leads, leads
 from penstock.operators.generations import Generational
 from penstock.operators.protocol import (
@@ -23,15 +23,14 @@ from penstock.operators.protocol import (
     OutputCounts,
     Portion,
     Stored,
-    TwoPorts,
     WorkResult,
 )
-from penstock.operators.theta_join.condition import Conjunct, check_condition, parts_of
+from penstock.operators.theta_join.condition import check_condition
 from penstock.operators.theta_join.grid import OnGrid, check_grid, codes_of, with_code
 from penstock.operators.theta_join.pairs import Encounter, joined
 from penstock.operators.theta_join.ranges import band_ranges
-from penstock.operators.theta_join.schema import check_inputs, output_time, result_schema, stored_columns
-from penstock.progress.mark import BEGIN, END, MAX_TIME, MIN_TIME, Mark, Marks, saturate
+from penstock.operators.theta_join.schema import check_inputs, stored_columns
+from penstock.progress.mark import MAX_TIME, MIN_TIME, Marks, saturate
 from penstock.state.grid import Grid, grid_for
 from penstock.types import time_values
 
@@ -39,7 +38,7 @@ _TOGETHER = 1 << 16  # small tables are merged up to this number of rows
 
 
 @dataclass(frozen=True)
-class GridJoin(OnGrid, TwoPorts, Generational):
+class GridJoin(OnGrid, Generational):
     """The inner join of two inputs on an arbitrary condition.
 
     The columns of the two schemas have different names, except helper columns that begin with #. `payload` are the
@@ -61,19 +60,6 @@ class GridJoin(OnGrid, TwoPorts, Generational):
         check_condition(self.condition, self.schemas)
         check_grid(self.grid)
 
-    @property
-    def result_schema(self) -> pa.Schema:
-        return result_schema(self.schemas, self.payload)
-
-    @property
-    def reach(self) -> int:
-        return 0  # all arithmetic on times saturates
-
-    @property
-    def output_times(self) -> tuple[str, ...]:
-        """Return both times by themselves, then the two joint ones."""
-        return (*map(output_time, self.times, self.payload), "", "")
-
     def state_schema(self, port: int) -> pa.Schema:
         return with_code(pa.schema([self.schemas[port].field(name) for name in self._columns(port)]))
 
@@ -83,17 +69,8 @@ class GridJoin(OnGrid, TwoPorts, Generational):
     def arrange(self, port: int, rows: pa.Table) -> pa.Table:
         return self._spread(port, rows, self.schemas[port].names)
 
-    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
-        """Convert arranged rows, which are already copied to their cells, to sorted state rows."""
-        rows = arranged.select(self.state_schema(port).names)
-        order = order_of(rows)
-        return rows if order is None else rows.take(order)
-
     def grid_for(self, sites: int) -> Grid:
         return grid_for(sites) if self.follows_sites else self.grid
-
-    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
-        return merged(tables, self.state_schema(port))
 
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         return False
@@ -119,16 +96,12 @@ class GridJoin(OnGrid, TwoPorts, Generational):
         row of port i, or at most `lead` below that of a future row of the other port, which gives the marks on each
         time by itself.
         """
-        alone = (min(marks[i], _behind(marks[1 - i], self._leads[i][1 - i])) for i in (0, 1))
+        alone = (min(marks[i], marks[1 - i].behind(self._leads[i][1 - i])) for i in (0, 1))
         return (*alone, *marks)
 
     @cached_property
     def _leads(self) -> Leads:
         return leads(2, self.bands)
-
-    @cached_property
-    def _parts(self) -> tuple[Conjunct, ...]:
-        return parts_of(self.condition, self.schemas)
 
     def _columns(self, port: int) -> list[str]:
         """Return the columns of a port that the result or the condition needs."""
@@ -178,13 +151,6 @@ class GridJoin(OnGrid, TwoPorts, Generational):
         for partners in together([*near, *([] if also is None else [also])], self.state_schema(1 - port)):
             ranges = band_ranges(times, times_of(partners), before, after)
             yield Encounter(port, probes, partners, ranges.lo, ranges.hi)
-
-
-def _behind(mark: Mark, lead: int | None) -> Mark:
-    """Return the bound on a time from the mark of a time that exceeds it by at most `lead`."""
-    if mark.ended:
-        return END
-    return BEGIN if lead is None else mark.shift(-lead)
 
 
 def by_cell(table: pa.Table) -> dict[int, pa.Table]:

@@ -9,37 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.errors import QueryError
 from penstock.expr.tree import Expr
-from penstock.operators.arrange import hashes_of, merged, order_of, times_of
+from penstock.operators.arrange import hashes_of, times_of
 from penstock.operators.protocol import (
     UNCOUNTED,
     ClosingOperator,
     OutputCounts,
     Portion,
     Stored,
-    TwoPorts,
     WorkResult,
 )
-from penstock.operators.theta_join.condition import Conjunct, check_condition, parts_of
+from penstock.operators.theta_join.condition import check_condition
 from penstock.operators.theta_join.grid import CODE, GridCells, OnGrid, codes_of, lanes_of, with_code
 from penstock.operators.theta_join.pairs import Encounter, joined
-from penstock.operators.theta_join.schema import check_inputs, output_time, result_schema, stored_columns
+from penstock.operators.theta_join.schema import check_inputs, stored_columns
 from penstock.progress.mark import BEGIN, END, MAX_TIME, Mark, Marks
 from penstock.state.grid import Grid
 from penstock.state.hash_ranges import point
 from penstock.types import as_array, require_column, time_values
 
-ROW = "#row"  # the row number within the input
+ROW_COLUMN = "#row"  # the row number within the input
 
 
 @dataclass(frozen=True)
-class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
+class LastRowsJoin(OnGrid, ClosingOperator):
     """The inner join of two inputs on an arbitrary condition, where each row is joined with the last `last_rows` rows
     of the other input.
 
@@ -62,7 +60,7 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
         check_inputs(self.schemas, self.times, self.payload)
         check_condition(self.condition, self.schemas)
         for schema in self.schemas:
-            require_column(schema, ROW, "the inputs of a join over the last rows")
+            require_column(schema, ROW_COLUMN, "the inputs of a join over the last rows")
         if min(self.last_rows) < 0:
             raise QueryError(
                 "a join cannot look back at a negative number of rows",
@@ -70,21 +68,8 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
                 hint="use 0 rows or more, as in last_rows=100 or [ROWS 100]",
             )
 
-    @property
-    def result_schema(self) -> pa.Schema:
-        return result_schema(self.schemas, self.payload)
-
-    @property
-    def reach(self) -> int:
-        return 0
-
-    @property
-    def output_times(self) -> tuple[str, ...]:
-        """Return both times by themselves, then the two joint ones."""
-        return (*map(output_time, self.times, self.payload), "", "")
-
     def state_schema(self, port: int) -> pa.Schema:
-        needed = {*stored_columns(self.schemas[port], self.payload[port], self.condition), self.times[port], ROW}
+        needed = {*stored_columns(self.schemas[port], self.payload[port], self.condition), self.times[port], ROW_COLUMN}
         return with_code(pa.schema([field for field in self.schemas[port] if field.name in needed]))
 
     def prepare(self, port: int, rows: pa.Table) -> pa.Table:
@@ -92,12 +77,7 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
 
     def arrange(self, port: int, rows: pa.Table) -> pa.Table:
         rows, times = rows.select(self.schemas[port].names), time_values(rows.column(self.times[port]))
-        return self.cells.spread(port, rows, times, codes_of(rows.drop_columns([ROW])))
-
-    def prepare_arranged(self, port: int, arranged: pa.Table) -> pa.Table:
-        rows = arranged.select(self.state_schema(port).names)
-        order = order_of(rows)
-        return rows if order is None else rows.take(order)
+        return self.cells.spread(port, rows, times, codes_of(rows.drop_columns([ROW_COLUMN])))
 
     @property
     def cells(self) -> GridCells:
@@ -106,9 +86,6 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
 
     def grid_for(self, sites: int) -> Grid:
         return (1, sites) if self.follows_sites else self.grid
-
-    def combine(self, port: int, tables: Sequence[pa.Table]) -> pa.Table:
-        return merged(tables, self.state_schema(port))
 
     def due(self, after: Marks, upto: Marks, least: tuple[int | None, ...]) -> bool:
         """Return whether the lesser mark advances and there are rows. Even if none is complete, carried rows must be
@@ -147,10 +124,6 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
         alone = END if min(marks).ended else BEGIN
         return (alone, alone, min(marks), min(marks))
 
-    @cached_property
-    def _parts(self) -> tuple[Conjunct, ...]:
-        return parts_of(self.condition, self.schemas)
-
     def _cell(self, number: int, portion: Portion, after: Mark, upto: Mark) -> _Cell:
         """Return the rows of a cell that are needed between two marks."""
         histories = (self._history(port, number, portion.stored[port], after, upto) for port in (0, 1))
@@ -163,7 +136,7 @@ class LastRowsJoin(OnGrid, TwoPorts, ClosingOperator):
         useful = [self._useful(port, rows, after, upto) for rows in pieces]
         rows = pa.concat_tables([self.state_schema(port).empty_table(), *useful]).combine_chunks()
         times = time_values(rows.column(self.times[port]))
-        order = np.lexsort((as_array(rows.column(ROW)).to_numpy(), times))
+        order = np.lexsort((as_array(rows.column(ROW_COLUMN)).to_numpy(), times))
         carried = int(np.count_nonzero(times < times_of(rows)))
         return _History(rows.take(order), times[order], carried)
 

@@ -16,9 +16,9 @@ from penstock.arrow import AnyArray, AnyChunked
 from penstock.errors import EvaluationError
 from penstock.expr.evaluate.scalar import evaluate, keep
 from penstock.expr.tree import Expr, Named
-from penstock.expr.walk import columns_of
+from penstock.expr.walk import all_of, columns_of
 from penstock.kernels.arrays import Indices
-from penstock.operators.theta_join.condition import Comparison, Conjunct, conjunction
+from penstock.operators.theta_join.condition import Comparison, Conjunct
 from penstock.operators.theta_join.ranges import PartnerRanges, comparison_ranges
 from penstock.types import as_array
 
@@ -66,7 +66,7 @@ def joined(encounter: Encounter, parts: tuple[Conjunct, ...], result: pa.Schema)
         block = encounter.part(first, min(first + step, encounter.partners.num_rows))
         tests, rest = _tests(block, parts)
         for pairs in _candidates(tests, block.pairs_at_a_time):
-            checked = _checked(block, pairs, conjunction(rest))
+            checked = _checked(block, pairs, all_of(part.expression for part in rest))
             if len(checked[0]):
                 yield _taken(block, checked, result)
 

@@ -17,16 +17,26 @@ import pyarrow as pa
 from penstock.arrow import AnyArray
 from penstock.errors import QueryError
 from penstock.kernels.arrays import Times, Words
-from penstock.kernels.hash import canonical_keys, check_key_type, hash_columns, is_text, key_words, tells_apart
+from penstock.kernels.hash import canonical_keys, check_key_type, hash_columns, hashes_identify, is_text, key_words
 from penstock.kernels.order import GroupedRows, group, group_by_key, group_by_pane
 from penstock.kernels.segments import Segments, one_by_one
 from penstock.operators.aggregates.measures import Measure, PartialColumns, partials_of, take
 from penstock.operators.arrange import arranged, in_blocks, times_of
-from penstock.operators.protocol import UNCOUNTED, KeepsTimesApart, OnePort, OutputCounts, Portion, Stored, WorkResult
-from penstock.operators.window.lateness import MISSED, Missing, of_same_hash, windows_of_each, with_missed
+from penstock.operators.protocol import (
+    UNCOUNTED,
+    ClosesWindows,
+    KeepsTimesApart,
+    OnePort,
+    Orderable,
+    OutputCounts,
+    Portion,
+    Stored,
+    WorkResult,
+)
+from penstock.operators.window.lateness import MISSED, MissedCounts, of_same_hash, windows_of_each, with_missed
 from penstock.operators.window.windows import Window, apart, chosen, closing_starts, in_some_window, windows_over
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, Marks, at, saturate
-from penstock.state.hash_ranges import Order, by_hash
+from penstock.state.hash_ranges import HashOrder, by_hash
 from penstock.state.runs import HASH, TIME
 from penstock.type_names import sql_type
 from penstock.types import as_array, is_time_type, require_column, time_array, time_values
@@ -35,7 +45,7 @@ __all__ = ["Measure", "WindowAggregate"]
 
 
 @dataclass(frozen=True)
-class WindowAggregate(OnePort, KeepsTimesApart):
+class WindowAggregate(OnePort, KeepsTimesApart, Orderable, ClosesWindows):
     """A windowed group-by over rows of `input_schema`.
 
     Times must not be null and must lie between `window.earliest` and `window.latest`. `takes_late`: rows may have a
@@ -111,7 +121,7 @@ class WindowAggregate(OnePort, KeepsTimesApart):
         """Aggregate rows to partials."""
         return self.prepare_by(by_hash, port, rows)
 
-    def prepare_by(self, order: Order, port: int, rows: pa.Table) -> pa.Table:
+    def prepare_by(self, order: HashOrder, port: int, rows: pa.Table) -> pa.Table:
         """Aggregate rows to partials, in the given order."""
         times = time_values(rows.column(self.window.time))
         if self.window.slide > self.window.size:
@@ -132,7 +142,7 @@ class WindowAggregate(OnePort, KeepsTimesApart):
         """Merge sorted tables of partials into one."""
         return self.combine_by(by_hash, port, tables)
 
-    def combine_by(self, order: Order, port: int, tables: Sequence[pa.Table]) -> pa.Table:
+    def combine_by(self, order: HashOrder, port: int, tables: Sequence[pa.Table]) -> pa.Table:
         """Merge tables of partials that are sorted in the given order into one."""
         filled = [table for table in tables if table.num_rows]
         if not filled:
@@ -249,26 +259,26 @@ class WindowAggregate(OnePort, KeepsTimesApart):
         hashes, panes, *keys = (as_array(table.column(i)) for i in range(2 + len(self.keys)))
         return hashes.to_numpy(), panes.to_numpy(), keys
 
-    def _missed(self, table: pa.Table) -> Missing | None:
+    def _missed(self, table: pa.Table) -> MissedCounts | None:
         """Return the number of windows that each row or partial has missed; None if none has missed any."""
         if not self.takes_late or MISSED not in table.column_names:
             return None
-        missed: Missing = as_array(table.column(MISSED)).to_numpy()
+        missed: MissedCounts = as_array(table.column(MISSED)).to_numpy()
         return missed if missed.any() else None
 
     def _words(self, keys: list[AnyArray]) -> list[Words]:
         """Return the words to compare beside the hashes to distinguish keys; none if the hashes suffice."""
-        return [] if tells_apart(keys, self.hash_bits) else [word for key in keys for word in key_words(key)]
+        return [] if hashes_identify(keys, self.hash_bits) else [word for key in keys for word in key_words(key)]
 
     def _partial_table(
         self,
-        order: Order,
+        order: HashOrder,
         hashes: Words,
         panes: Times,
         keys: list[AnyArray],
         groups: Segments,
         parts: list[list[AnyArray]],
-        missed: Missing | None,
+        missed: MissedCounts | None,
     ) -> pa.Table:
         """Build a table of partials, one row per group."""
         heads, known = groups.first_rows, groups if isinstance(groups, GroupedRows) else None
@@ -308,6 +318,6 @@ def _between(partials: pa.Table, least: int, below: int) -> pa.Table:
     return partials if inside.all() else chosen(partials, inside)
 
 
-def _in_words(missed: Missing | None) -> list[Words]:
+def _in_words(missed: MissedCounts | None) -> list[Words]:
     """Return the words that distinguish partials of one key and pane by the number of missed windows."""
     return [] if missed is None else [missed.astype(np.uint64)]

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from penstock.kernels.arrays import Flags, Indices, Times, Words
 from penstock.operators.window.kinds import Session
-from penstock.operators.window.windows import BLOCK, Window
+from penstock.operators.window.windows import BLOCK_WINDOWS, Window
 from penstock.progress.mark import MAX_TIME, Mark, saturate
 from penstock.types import time_values
 
@@ -59,7 +59,7 @@ class SessionCloses:
     session: Session
 
 
-Closing = RowCloses | NeverCloses | BorderCloses | WindowCloses | SessionCloses
+ClosingRule = RowCloses | NeverCloses | BorderCloses | WindowCloses | SessionCloses
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Missed:
     last: Times | None = None
 
 
-def missed(closing: Closing, rows: pa.Table, mark: Mark) -> Missed:
+def missed(closing: ClosingRule, rows: pa.Table, mark: Mark) -> Missed:
     """Return the closed windows of rows below the punctuation `mark` on the time of `closing`."""
     count, bound = rows.num_rows, MAX_TIME if mark.ended else mark.at
     match closing:
@@ -103,7 +103,7 @@ def _of_windows(window: Window, times: Times, bound: int) -> Missed:
     return Missed(windows, (windows > 0) & (last < opened), first, closed + window.size)
 
 
-def with_closed_windows(closing: Closing, rows: pa.Table, found: Missed, mark: Mark) -> pa.Table:
+def with_closed_windows(closing: ClosingRule, rows: pa.Table, found: Missed, mark: Mark) -> pa.Table:
     """Add the column by which the operator excludes rows from closed windows, if it needs one."""
     match closing:
         case WindowCloses(shared=True):
@@ -114,7 +114,7 @@ def with_closed_windows(closing: Closing, rows: pa.Table, found: Missed, mark: M
             return rows
 
 
-Missing = npt.NDArray[np.int32]
+MissedCounts = npt.NDArray[np.int32]
 
 
 def with_missed(rows: pa.Table) -> pa.Table:
@@ -130,7 +130,7 @@ def of_same_hash(hashes: Words, some: Flags) -> Flags:
 
 
 def windows_of_each(
-    window: Window, panes: Times, missed: Missing | None, starts: tuple[int, int], most: int = BLOCK
+    window: Window, panes: Times, missed: MissedCounts | None, starts: tuple[int, int], most: int = BLOCK_WINDOWS
 ) -> Iterator[tuple[Indices, Times]]:
     """Yield pairs of a pane and the start of a window that contains it, was not missed, and starts within `starts`.
 

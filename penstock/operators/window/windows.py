@@ -25,7 +25,7 @@ from penstock.operators.arrange import times_of
 from penstock.operators.protocol import Stored
 from penstock.progress.mark import MAX_TIME, MIN_TIME, Mark, saturate
 
-BLOCK = 1 << 18  # windows that are materialised at a time
+BLOCK_WINDOWS = 1 << 18  # windows that are materialised at a time
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,13 @@ def windows_over(
     counts = np.where(first <= last, (last - first) // window.slide + 1, 0)
     behind = np.cumsum(counts)
     total, ends = int(behind[-1]) if len(behind) else 0, _RangeEnds.of(window, panes, heads)
-    for low in range(0, total, BLOCK):
-        numbers = range(low, min(low + BLOCK, total))
+    for low in range(0, total, BLOCK_WINDOWS):
+        numbers = range(low, min(low + BLOCK_WINDOWS, total))
         lo, nth = _numbered(counts, behind, numbers)
         window_starts = first[lo] + nth * window.slide
         segments = Segments(order, lo, ends.of_windows(lo, window_starts + window.size))
-        yield WindowBlock(None, segments, window_starts) if total <= BLOCK else _narrowed(segments, window_starts)
+        block = WindowBlock(None, segments, window_starts)
+        yield block if total <= BLOCK_WINDOWS else _narrowed(segments, window_starts)
 
 
 def _numbered(counts: Indices, behind: Indices, numbers: range) -> tuple[Indices, Indices]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from penstock.expr.evaluate.scalar import result_schema
 from penstock.expr.tree import Named
 from penstock.operators.protocol import Operator
-from penstock.operators.window.lateness import BorderCloses, Closing, RowCloses
+from penstock.operators.window.lateness import BorderCloses, ClosingRule, RowCloses
 from penstock.plan.compile.flow import CompiledStream, Flow, Joint, require_time
 from penstock.plan.program import BY_NUMBER, Following, ProjectStep
 
@@ -38,7 +38,7 @@ class Prepared:
     operator: Operator
     streams: tuple[CompiledStream, ...]
     tracks: tuple[Tracks, ...]
-    closings: tuple[Callable[[Following], Closing], ...]
+    closings: tuple[Callable[[Following], ClosingRule], ...]
     numbers: str | None = None
     joint: Joint | None = None
 
@@ -63,11 +63,11 @@ def following_the_end() -> Tracks:
     return Tracks(0, lambda flow: (flow.end,))
 
 
-def closing_by(time: str) -> Callable[[Following], Closing]:
+def closing_by(time: str) -> Callable[[Following], ClosingRule]:
     """Return the closing of rows that are late below the mark on the column `time`: as a whole or, if the column is a
     window bound, for that window."""
 
-    def of(following: Following) -> Closing:
+    def of(following: Following) -> ClosingRule:
         if not following.borders:
             return RowCloses()
         border = following.borders[-1]
@@ -76,7 +76,7 @@ def closing_by(time: str) -> Callable[[Following], Closing]:
     return of
 
 
-def closing_as(closing: Closing) -> Callable[[Following], Closing]:
+def closing_as(closing: ClosingRule) -> Callable[[Following], ClosingRule]:
     """Return the closing given by the windows of the operator itself."""
     return lambda following: closing
 

@@ -13,7 +13,7 @@ from penstock.operators.equal_times import EqualTimesAggregate
 from penstock.operators.session.session import SessionAggregate
 from penstock.operators.window.aggregate import Measure, WindowAggregate
 from penstock.operators.window.kinds import EqualTimes, RowWindow, Session
-from penstock.operators.window.lateness import Closing, NeverCloses, SessionCloses, WindowCloses
+from penstock.operators.window.lateness import ClosingRule, NeverCloses, SessionCloses, WindowCloses
 from penstock.operators.window.windows import Window
 from penstock.plan.common_types import type_of
 from penstock.plan.compile.flow import CompiledStream, Joint
@@ -73,7 +73,7 @@ def _operator(
             return SessionAggregate(keys, session, measures, stream.schema, bits, may_be_late)
 
 
-def _closing(operator: WindowAggregate | SessionAggregate) -> Closing:
+def _closing(operator: WindowAggregate | SessionAggregate) -> ClosingRule:
     """Return when rows are late for an aggregate."""
     match operator:
         case WindowAggregate(window=window, takes_late=shared):

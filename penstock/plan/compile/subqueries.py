@@ -20,7 +20,7 @@ from penstock.operators.distinct import DistinctRows
 from penstock.operators.protocol import Operator
 from penstock.operators.reorder import Reorder
 from penstock.operators.top import OrderColumn, TopRows
-from penstock.operators.window.lateness import Closing, NeverCloses, RowCloses
+from penstock.operators.window.lateness import ClosingRule, NeverCloses, RowCloses
 from penstock.plan.compile.flow import CompiledStream, Flow, mapped, of_operator, projected, united, windowed
 from penstock.plan.compile.prepare import (
     Prepared,
@@ -175,7 +175,7 @@ class _Cutter:
         target: int | None,
         port: int = 0,
         tracks: Tracks | None = None,
-        closing: Callable[[Following], Closing] | None = None,
+        closing: Callable[[Following], ClosingRule] | None = None,
     ) -> None:
         """Add a branch that ends at a port for every flow of a stream."""
         for flow in stream.flows:

@@ -35,7 +35,7 @@ from penstock.connectors.bad_rows import divert_malformed
 from penstock.connectors.source import ReadResult
 from penstock.engine.task.level import run_level, run_route
 from penstock.engine.wire.blob import Blob
-from penstock.engine.wire.job import EpochJob, Following, Message, Report, RouteTask, ToSite, nothing_follows
+from penstock.engine.wire.job import EpochJob, LookAhead, Message, Report, RouteTask, ToSite, nothing_follows
 from penstock.plan.program import Program
 from penstock.scratch import scratch_folder
 from penstock.spark.failures import TaskFailed, attempt_failed, cannot_travel, task_failed
@@ -65,7 +65,7 @@ class SparkExecutor:
         self._cancelled = False
         self._anchors = None if on_one_host(context) else Anchors(context)
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following = nothing_follows) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead = nothing_follows) -> list[Report]:
         self._cancelled = False
         self._context.setJobGroup(self._group, f"epoch {job.epoch}", interruptOnCancel=False)
         self._require_that_it_travels(job.program)
@@ -139,7 +139,7 @@ class SparkExecutor:
     def close(self) -> None:
         """Remove the anchors; the context stays."""
         if self._anchors:
-            self._anchors.let_go()
+            self._anchors.release()
 
 
 def _reports(chain: RDD[Addressed]) -> list[Report]:
@@ -276,7 +276,7 @@ class Anchors:
         added."""
         executors = len(self._context._jsc.sc().statusTracker().getExecutorInfos())
         if width != self._width or executors > self._executors:
-            self.let_go()
+            self.release()
             made = self._context.parallelize(range(width, 2 * width), width).mapPartitions(_anchor_of)
             self._anchor = self._pairs(made).partitionBy(self._partitioner(width)).cache()
             self._read(self._anchor).mapPartitions(_take_a_while).collect()
@@ -284,7 +284,7 @@ class Anchors:
         self._executors = executors
         return self._anchor
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Remove the anchor from the memory of the executors."""
         if self._anchor is not None:
             self._anchor.unpersist()

@@ -21,11 +21,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.connectors.recorded import recorded
-from penstock.connectors.source import Offer, ReadResult
+from penstock.connectors.source import AcknowledgingReader, AttachedConnector, Offer, ReadResult
 from penstock.errors import CheckpointError, PenstockError, SourceError
 from penstock.types import normalise
 
-SUBSTREAM = "spark"
+SPARK_SUBSTREAM = "spark"
 BATCH_ROWS = 100_000  # rows per Arrow batch: ten times Spark's default, which costs less per row
 
 
@@ -88,7 +88,7 @@ class BatchSplit:
     """One partition of a micro-batch, for planning an epoch; the job of the epoch reads its rows."""
 
     batch: MicroBatch
-    substream: str = SUBSTREAM
+    substream: str = SPARK_SUBSTREAM
     rows: int = 0
 
     @property
@@ -100,7 +100,7 @@ class BatchSplit:
 
 
 @dataclass(frozen=True, eq=False)
-class SparkConnector:
+class SparkConnector(AttachedConnector):
     """A source that reads a streaming DataFrame. `bounded`: the stream has ended when its streaming query ends by
     itself."""
 
@@ -141,21 +141,21 @@ class SparkConnector:
 
 
 @dataclass(frozen=True)
-class _Recorded:
+class _RecordedBatch:
     """The progress of the source in the manifest: the streaming query, and the number of the last committed batch."""
 
     query: str | None = None
     batch: Annotated[int, msgspec.Meta(ge=-1, le=2**63 - 1)] = -1
 
 
-class AdapterReader:
+class AdapterReader(AcknowledgingReader):
     """Offers the waiting batch if it is new and comes from the streaming query of the checkpoint."""
 
     def __init__(self, connector: SparkConnector) -> None:
         self._connector, self._handoff = connector, connector.handoff
 
     def offer(self, progress: dict[str, Any] | None, max_rows: int) -> Offer:
-        known, query = recorded(progress or {}, _Recorded), self._handoff.query
+        known, query = recorded(progress or {}, _RecordedBatch), self._handoff.query
         if query is not None and known.query not in (None, query.id):
             raise _other_query(str(known.query), query.id)
         self._handoff.committed(known.batch)  # Spark offers the last batch again if it missed the acknowledgement

@@ -23,7 +23,7 @@ from pyspark import InheritableThread, SparkContext, cloudpickle
 
 from penstock.scratch import scratch_folder
 from penstock.spark.failures import short_reason
-from penstock.spark.workers.worker import FilesDurable, Request, SharedPlan, TaskDone, WorkerFailed, serve
+from penstock.spark.workers.worker import FilesDurable, SharedPlan, TaskDone, WorkerFailed, WorkerRequest, serve
 
 _log = logging.getLogger(__name__)
 _LONGEST_FOLDER = 95  # bytes: the path of a socket can have 107
@@ -50,7 +50,7 @@ class WorkerPool:
     def __len__(self) -> int:
         return len(self._connections)
 
-    def ask(self, worker: int, request: Request) -> None:
+    def ask(self, worker: int, request: WorkerRequest) -> None:
         """Send a request to a worker."""
         self.ask_raw(worker, cloudpickle.dumps(request))
 

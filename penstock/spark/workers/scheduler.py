@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pyspark import cloudpickle
 
-from penstock.engine.wire.job import EpochJob, Following, Report, RouteTask, ToSite
+from penstock.engine.wire.job import EpochJob, LookAhead, Report, RouteTask, ToSite
 from penstock.spark.failures import cannot_travel
 from penstock.spark.workers.pool import WorkerPool
 from penstock.spark.workers.transport import BlobRef
@@ -103,7 +103,7 @@ class EpochScheduler:
         self._running: ScheduledEpoch | None = None
         self._at: list[ScheduledEpoch | None] = [None] * len(pool)
 
-    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: Following) -> list[Report]:
+    def run(self, job: EpochJob, routes: Sequence[RouteTask], following: LookAhead) -> list[Report]:
         """Run an epoch and return the reports of all tasks; start the splits of the next one, given by `following`."""
         epoch = self._begun_before(job, routes) or self._begin(ScheduledEpoch(job, routes))
         inner = len(job.directories) - 1

@@ -86,7 +86,7 @@ class SiteRequest:
     blobs: tuple[BlobRef, ...]
 
 
-Request = StartEpoch | RouteRequest | SiteRequest
+WorkerRequest = StartEpoch | RouteRequest | SiteRequest
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class Worker:
         self._shared: SharedPlan | None = None
         self._contexts: dict[str, EpochContext] = {}
 
-    def answer(self, request: Request) -> TaskAnswer | None:
+    def answer(self, request: WorkerRequest) -> TaskAnswer | None:
         """Run a request and return its answer; None if it has none."""
         match request:
             case StartEpoch():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from penstock.errors import QueryError
+from penstock.expr.comparisons import halves_of
 from penstock.expr.tree import Column, Expr
 from penstock.expr.walk import all_of, columns_of
 from penstock.operators.bands import leads
@@ -19,11 +20,10 @@ from penstock.plan.lost_time import why_no_time
 from penstock.plan.schema import columns_of_node
 from penstock.sql.joins.time_bounds import (
     Bound,
-    Times,
+    JoinTimes,
     Timing,
     bound_of,
     bucket_bound,
-    comparisons,
     implied_bounds,
     timing_of,
 )
@@ -246,7 +246,7 @@ class _Match:
 
 def _match_of(units: Sequence[Unit], conjuncts: Iterable[Expr], implied: Iterable[Bound] = ()) -> _Match:
     """Classify the conditions of a join, and add those implied bounds that relate two of its inputs."""
-    times = Times({time for unit in units for time in unit.times}, all(unit.has_timestamps for unit in units))
+    times = JoinTimes({time for unit in units for time in unit.times}, all(unit.has_timestamps for unit in units))
     bounds = [bound for bound in implied if {bound.left, bound.right} <= times.names and _is_between(bound, units)]
     equalities: list[Equality] = []
     rest: list[Expr] = []
@@ -262,14 +262,14 @@ def _match_of(units: Sequence[Unit], conjuncts: Iterable[Expr], implied: Iterabl
     return _Match(tuple(bounds), tuple(equalities), tuple(rest))
 
 
-def _halves(conjuncts: Iterable[Expr], units: Sequence[Unit], times: Times) -> Iterator[Expr]:
+def _halves(conjuncts: Iterable[Expr], units: Sequence[Unit], times: JoinTimes) -> Iterator[Expr]:
     """Yield the conjuncts, with a BETWEEN split into two comparisons if one of them bounds a time."""
     for conjunct in conjuncts:
-        halves = comparisons(conjunct)
+        halves = halves_of(conjunct)
         yield from halves if any(_bound(half, units, times) for half in halves) else (conjunct,)
 
 
-def _bound(conjunct: Expr, units: Sequence[Unit], times: Times) -> Bound | None:
+def _bound(conjunct: Expr, units: Sequence[Unit], times: JoinTimes) -> Bound | None:
     """Return the bound on the times of two different inputs of the same time type, or None."""
     bound = bound_of(conjunct, times)
     return bound if bound is not None and _is_between(bound, units) else None

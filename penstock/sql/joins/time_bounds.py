@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import combinations
 
+from penstock.expr.comparisons import MIRRORED
 from penstock.expr.tree import Call, Column, Expr, Literal
 from penstock.expr.walk import substitute
 from penstock.operators.bands import Band, leads
@@ -20,7 +21,6 @@ from penstock.plan.schema import WINDOW_COLUMNS
 from penstock.sql.joins.unit import Unit, owner
 from penstock.units import UNITS, microseconds
 
-_MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "=": "="}
 _TRUNCATED = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")  # units of date_trunc
 _Pair = tuple[str, str]  # time columns of two inputs, in the order of the inputs
 _Side = tuple[Unit, str, str]  # an input, the time column it is joined by, and another time column of it
@@ -47,7 +47,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Times:
+class JoinTimes:
     """The progressing attributes of the inputs of a join, and whether all inputs have TIMESTAMP times."""
 
     names: Set[str]
@@ -69,18 +69,10 @@ class _Sum:
 _NOTHING = _Sum((), (), 0)
 
 
-def comparisons(conjunct: Expr) -> tuple[Expr, ...]:
-    """Split a BETWEEN into its two comparisons; any other condition stays one."""
-    match conjunct:
-        case Call("between", (operand, low, high)):
-            return Call(">=", (operand, low)), Call("<=", (operand, high))
-    return (conjunct,)
-
-
-def bound_of(conjunct: Expr, times: Times) -> Bound | None:
+def bound_of(conjunct: Expr, times: JoinTimes) -> Bound | None:
     """Return the bound on two times that a comparison states; None if it states anything else."""
     match conjunct:
-        case Call(function, (left, right)) if function in _MIRRORED:
+        case Call(function, (left, right)) if function in MIRRORED:
             terms = _sum(left, times), _sum(right, times)
             if terms[0] is not None and terms[1] is not None:
                 return _bound(function, terms[0] - terms[1], conjunct)
@@ -104,7 +96,7 @@ def _bound(function: str, difference: _Sum, conjunct: Expr) -> Bound | None:
     return Bound(left, right, constant, constant, conjunct)
 
 
-def _sum(expression: Expr, times: Times) -> _Sum | None:
+def _sum(expression: Expr, times: JoinTimes) -> _Sum | None:
     """Return the expression as a sum of times and constants; None if it is anything else."""
     match expression:
         case Column(name):
@@ -138,7 +130,7 @@ def _constant(expression: Expr, is_timestamp: bool) -> int | None:
     return None
 
 
-def bucket_bound(left: Expr, right: Expr, times: Times) -> Bound | None:
+def bucket_bound(left: Expr, right: Expr, times: JoinTimes) -> Bound | None:
     """Return the bound that follows if both times are in one bucket, as in `a.ts // 10 = b.ts // 10`; None
     otherwise."""
     first, second = _bucket(left, times), _bucket(right, times)
@@ -150,7 +142,7 @@ def bucket_bound(left: Expr, right: Expr, times: Times) -> Bound | None:
     return Bound(a, b, -width, width, None)
 
 
-def _bucket(expression: Expr, times: Times) -> tuple[str, int] | None:
+def _bucket(expression: Expr, times: JoinTimes) -> tuple[str, int] | None:
     """Return the time that the expression rounds, and the greatest distance of two times in one bucket; or None.
 
     `//` rounds towards zero, so the bucket around zero is nearly twice as wide as the others.

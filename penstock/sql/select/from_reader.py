@@ -41,7 +41,7 @@ def read_from(select: exp.Select, context: Context) -> From:
     if clause is None:
         raise context.text.error("the query has no FROM", place_of(select), hint="name the source it reads")
     joins = select.args.get("joins") or ()
-    read = _Reader(context, bool(joins) or _is_group(clause.this)).chain(clause.this, joins)
+    read = _FromReader(context, bool(joins) or _is_group(clause.this)).chain(clause.this, joins)
     if sum(1 for _ in leaves_of(read.tree)) > _MAX_STREAMS:
         what = f"a query joins at most {_MAX_STREAMS} streams"
         raise context.text.error(what, place_of(clause), hint="join some of them in a view")
@@ -55,7 +55,7 @@ def _is_group(table: exp.Expr) -> bool:
 
 
 @dataclass
-class _Reader:
+class _FromReader:
     """Reads FROM from left to right. `joining`: there is more than one stream. `taken` has the column names used so
     far, in lower case."""
 

@@ -28,7 +28,7 @@ from penstock.sql.names.scope import Scope
 from penstock.sql.parse.tree import extra_parts, place_of, placing, without_parentheses
 from penstock.sql.select.over import Numbering, Over
 from penstock.sql.select.result_columns import SelectItem, free_name, is_star, items_of, names_of, output_names
-from penstock.sql.select.rows import Rows
+from penstock.sql.select.rows import SelectInput
 from penstock.sql.select.shaped import Shaped, qualify_of
 from penstock.sql.select.slots import (
     WINDOW_SCOPE,
@@ -78,7 +78,7 @@ class _Aggregates:
 
 
 @dataclass(frozen=True)
-class _Names:
+class _SelectNames:
     """The column names of keys and aggregates in the Aggregate. Invariant: all are different."""
 
     keys: tuple[str, ...]
@@ -97,7 +97,7 @@ class _Read:
     calls: tuple[AggregateCall, ...]
 
 
-def grouped(select: exp.Select, rows: Rows, numbering: Numbering) -> Shaped:
+def grouped(select: exp.Select, rows: SelectInput, numbering: Numbering) -> Shaped:
     """Plan the groups of a SELECT and the columns computed from them."""
     read = _read(select, rows, numbering)
     names = _names(read.groups, read.calls, read.items, rows.scope)
@@ -110,7 +110,7 @@ def grouped(select: exp.Select, rows: Rows, numbering: Numbering) -> Shaped:
     )
 
 
-def _read(select: exp.Select, rows: Rows, numbering: Numbering) -> _Read:
+def _read(select: exp.Select, rows: SelectInput, numbering: Numbering) -> _Read:
     """Read all clauses before the Aggregate is built: each of them can contain aggregates."""
     aggregates = _Aggregates(rows.scope)
     borders = rows.scope if rows.window is None else replace(rows.scope, computed=WINDOW_SCOPE)
@@ -140,7 +140,7 @@ def _having(clause: exp.Expr | None, items: Sequence[SelectItem], scope: Scope) 
     return translate(clause.this, inner), clause
 
 
-def _names(groups: _Groups, calls: Sequence[AggregateCall], items: Sequence[SelectItem], scope: Scope) -> _Names:
+def _names(groups: _Groups, calls: Sequence[AggregateCall], items: Sequence[SelectItem], scope: Scope) -> _SelectNames:
     """Choose the column names of the Aggregate, preferring those that the select list gives."""
     taken = set(groups.borders)
     aliases = {same(item.expression): item.alias for item in reversed(items) if item.alias}
@@ -154,7 +154,7 @@ def _names(groups: _Groups, calls: Sequence[AggregateCall], items: Sequence[Sele
         chosen[i] = free_name((name,), taken) if name else ""
         taken.add(chosen[i])
     numbers = (name for n in count(1) if (name := f"agg_{n}") not in taken)
-    return _Names(tuple(keys), tuple(name or next(numbers) for name in chosen))
+    return _SelectNames(tuple(keys), tuple(name or next(numbers) for name in chosen))
 
 
 def _chosen_name(index: int, call: AggregateCall, items: Sequence[SelectItem]) -> str:
@@ -165,13 +165,13 @@ def _chosen_name(index: int, call: AggregateCall, items: Sequence[SelectItem]) -
     return next((item.alias for item in whole if item.alias), aggregate_name(call.function, call.argument))
 
 
-def _aggregate(below: Node, groups: _Groups, calls: Sequence[AggregateCall], names: _Names) -> Aggregate:
+def _aggregate(below: Node, groups: _Groups, calls: Sequence[AggregateCall], names: _SelectNames) -> Aggregate:
     named_keys = tuple(map(Named, names.keys, groups.keys))
     aggregations = tuple(Aggregation(n, c.function, c.argument) for n, c in zip(names.aggregates, calls, strict=True))
     return Aggregate(below, named_keys, groups.window, aggregations)
 
 
-def _to_result(groups: _Groups, names: _Names) -> _ToResult:
+def _to_result(groups: _Groups, names: _SelectNames) -> _ToResult:
     """Return a function that rewrites an expression over the input to the columns of the Aggregate."""
     known = dict(zip(map(same, groups.keys), names.keys, strict=True))
     if isinstance(groups.window, EqualTimes):
@@ -211,7 +211,7 @@ class _Groups:
     borders: tuple[str, ...]
 
 
-def _groups_of(select: exp.Select, rows: Rows, keys: _Keys) -> _Groups:
+def _groups_of(select: exp.Select, rows: SelectInput, keys: _Keys) -> _Groups:
     """Return the groups of a SELECT."""
     if rows.window is None:
         return _moments(select, rows, keys)
@@ -224,7 +224,7 @@ def _groups_of(select: exp.Select, rows: Rows, keys: _Keys) -> _Groups:
     return _Groups(keys.expressions, rows.window, WINDOW_COLUMNS)
 
 
-def _moments(select: exp.Select, rows: Rows, keys: _Keys) -> _Groups:
+def _moments(select: exp.Select, rows: SelectInput, keys: _Keys) -> _Groups:
     """Group by equal times: without a window, a group is complete when the watermark passes the times it is grouped
     by."""
     known = times_of(rows.node)
@@ -241,7 +241,7 @@ def _aggregate_place(select: exp.Select) -> int:
     return place_of(next((e for e in select.expressions if has_aggregate(e)), select))
 
 
-def _window_not_grouped(select: exp.Select, rows: Rows) -> QueryError:
+def _window_not_grouped(select: exp.Select, rows: SelectInput) -> QueryError:
     return rows.scope.text.error(
         "the window is not in GROUP BY",
         place_of(select.args.get("group") or select),
@@ -250,7 +250,7 @@ def _window_not_grouped(select: exp.Select, rows: Rows) -> QueryError:
     )
 
 
-def _check_numbered(select: exp.Select, rows: Rows) -> None:
+def _check_numbered(select: exp.Select, rows: SelectInput) -> None:
     """Refuse a window of rows unless its rows come straight from a source."""
     node: Node = rows.node
     while isinstance(node, Filter | Project):
@@ -264,7 +264,7 @@ def _check_numbered(select: exp.Select, rows: Rows) -> None:
         )
 
 
-def _check_partition(select: exp.Select, rows: Rows, keys: _Keys) -> None:
+def _check_partition(select: exp.Select, rows: SelectInput, keys: _Keys) -> None:
     """Refuse a GROUP BY that differs from the PARTITION BY of the session."""
     grouped = {key.name for key in keys.expressions if isinstance(key, Column)}
     partition: Sequence[str] = rows.partition or ()

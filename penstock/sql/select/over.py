@@ -13,7 +13,7 @@ from penstock.plan.logical import Order
 from penstock.sql.names.expression import translate
 from penstock.sql.names.scope import Scope
 from penstock.sql.parse.tree import extra_parts, without_parentheses
-from penstock.sql.select.slots import NUMBER
+from penstock.sql.select.slots import ROW_NUMBER_SLOT
 from penstock.sql.streams.ranked import Ranking
 
 _TOP = "write ROW_NUMBER() OVER (PARTITION BY window_start, k ORDER BY x DESC) AS rn, and around it WHERE rn <= 3"
@@ -51,7 +51,7 @@ class Numbering:
         if self.node is not None and self.node != over:
             raise QueryError("a query can have only one OVER (...)", hint="number the rows again in an enclosing query")
         self.node = over
-        return NUMBER
+        return ROW_NUMBER_SLOT
 
     def over(self, scope: Scope) -> Over | None:
         """Return the OVER clause translated in `scope`; None if the query numbers no rows."""

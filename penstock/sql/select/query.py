@@ -20,9 +20,9 @@ from penstock.sql.parse.tree import extra_parts, place_of, placing
 from penstock.sql.select.grouped import grouped
 from penstock.sql.select.over import Numbering
 from penstock.sql.select.result_columns import is_star, items_of, output_names
-from penstock.sql.select.rows import Rows, rows_of
+from penstock.sql.select.rows import SelectInput, rows_of
 from penstock.sql.select.shaped import Shaped, qualify_of
-from penstock.sql.select.slots import NUMBER, NUMBER_NAME
+from penstock.sql.select.slots import NUMBER_NAME, ROW_NUMBER_SLOT
 from penstock.sql.streams.ranked import Ranked, bounded, require_time
 from penstock.sql.streams.stream import Context, Planned, stream_of_plan, whole
 from penstock.sql.streams.union import once, plan_union
@@ -71,7 +71,7 @@ def _is_grouped(select: exp.Select) -> bool:
     return aggregated or any(clauses[:2])
 
 
-def _is_all(select: exp.Select, shaped: Shaped, rows: Rows) -> bool:
+def _is_all(select: exp.Select, shaped: Shaped, rows: SelectInput) -> bool:
     """Return whether the query selects all columns unchanged, so that no Project is needed."""
     is_only_star = len(select.expressions) == 1 and is_star(select.expressions[0], rows.scope)
     return is_only_star and shaped.columns == _identity(shaped.node)
@@ -81,7 +81,7 @@ def _identity(node: Node) -> tuple[Named, ...]:
     return tuple(Named(name, Column(name)) for name in columns_of_node(node))
 
 
-def _plain(select: exp.Select, rows: Rows, numbering: Numbering) -> Shaped:
+def _plain(select: exp.Select, rows: SelectInput, numbering: Numbering) -> Shaped:
     """Read a SELECT that computes columns row by row."""
     scope = replace(rows.scope, on_over=numbering.take)
     items = items_of(select, scope)
@@ -100,7 +100,7 @@ def _numbered(select: exp.Select, shaped: Shaped) -> Planned:
     ranked = _ranked(shaped)
     if not select.args.get("qualify"):
         return ranked
-    found = bounded(shaped.qualify, NUMBER)
+    found = bounded(shaped.qualify, ROW_NUMBER_SLOT)
     if found is None:
         raise QueryError("QUALIFY needs a bound on ROW_NUMBER()", hint="as in QUALIFY ROW_NUMBER() OVER (...) <= 3")
     require_time(ranked)
@@ -110,7 +110,7 @@ def _numbered(select: exp.Select, shaped: Shaped) -> Planned:
 def _ranked(shaped: Shaped) -> Ranked:
     """Return the numbered rows with a name for the number that no column has."""
     assert shaped.over is not None
-    of_number = [named.name for named in shaped.columns if named.expression == NUMBER]
+    of_number = [named.name for named in shaped.columns if named.expression == ROW_NUMBER_SLOT]
     column = of_number[0] if of_number else NUMBER_NAME
     number = unique_name(column, columns_of_node(shaped.node))
     columns = tuple(Named(named.name, _with_number(named.expression, number)) for named in shaped.columns)
@@ -118,7 +118,7 @@ def _ranked(shaped: Shaped) -> Ranked:
 
 
 def _with_number(expression: Expr, number: str) -> Expr:
-    return substitute(expression, {NUMBER.name: Column(number)})
+    return substitute(expression, {ROW_NUMBER_SLOT.name: Column(number)})
 
 
 def _distinct(shaped: Shaped, per_window: bool) -> Node:

@@ -32,7 +32,7 @@ _NO_AGGREGATE = "WHERE filters rows; filter by an aggregate in HAVING"
 
 
 @dataclass(frozen=True)
-class Rows:
+class SelectInput:
     """The input of a SELECT. `window` is not applied to `node` yet.
 
     `implied`: GROUP BY need not name the window. `partition` are the PARTITION BY columns of a session, None without
@@ -46,7 +46,7 @@ class Rows:
     partition: tuple[str, ...] | None = None
 
 
-def rows_of(select: exp.Select, context: Context, is_grouped: bool) -> Rows:
+def rows_of(select: exp.Select, context: Context, is_grouped: bool) -> SelectInput:
     """Return the input of a SELECT; if it does not group, the rows are already assigned to their windows."""
     bracket = _pop_bracket(select)
     read = read_from(select, context)
@@ -68,10 +68,10 @@ def _pop_bracket(select: exp.Select) -> exp.Anonymous | None:
     return last
 
 
-def _single(leaf: Leaf, where: exp.Expr | None, context: Context, is_grouped: bool) -> Rows:
+def _single(leaf: Leaf, where: exp.Expr | None, context: Context, is_grouped: bool) -> SelectInput:
     """Return the rows of one stream. WHERE is applied after windowing only if it reads window columns."""
     stream = leaf.stream
-    rows = Rows(stream.node, _scope(stream, context), stream.window, stream.implied, stream.partition)
+    rows = SelectInput(stream.node, _scope(stream, context), stream.window, stream.implied, stream.partition)
     if stream.ranked is not None:
         return _first_rows(rows, stream.ranked, where, leaf.offset)
     if is_grouped or where is None or not _reads_borders(where):
@@ -91,7 +91,7 @@ def _reads_borders(where: exp.Expr) -> bool:
     return any(column.name.lower() in WINDOW_COLUMNS for column in where.find_all(exp.Column))
 
 
-def _filtered(rows: Rows, where: exp.Expr | None) -> Rows:
+def _filtered(rows: SelectInput, where: exp.Expr | None) -> SelectInput:
     if where is None:
         return rows
     return replace(rows, node=Filter(rows.node, _condition(where, rows.scope, rows.window is not None)))
@@ -102,7 +102,7 @@ def _condition(where: exp.Expr, scope: Scope, is_windowed: bool) -> Expr:
     return translate(where.this, replace(scope, elsewhere=later, why_no_aggregate=_NO_AGGREGATE))
 
 
-def _first_rows(rows: Rows, ranked: Ranked, where: exp.Expr | None, offset: int) -> Rows:
+def _first_rows(rows: SelectInput, ranked: Ranked, where: exp.Expr | None, offset: int) -> SelectInput:
     """Return the first rows of a ROW_NUMBER() subquery, bounded by WHERE; its other conditions filter the result."""
     with rows.scope.text.placing(lambda: offset):
         conjuncts = conjuncts_of(_condition(where, rows.scope, False)) if where is not None else ()
@@ -114,12 +114,12 @@ def _first_rows(rows: Rows, ranked: Ranked, where: exp.Expr | None, offset: int)
         return replace(rows, node=node if rest is None else Filter(node, rest))
 
 
-def _joined(read: From, where: exp.Expr | None) -> Rows:
+def _joined(read: From, where: exp.Expr | None) -> SelectInput:
     conjuncts = conjuncts_of(_condition(where, read.scope, False)) if where is not None else ()
-    return Rows(unit_of(read.tree, conjuncts, read.scope.text).node, read.scope)
+    return SelectInput(unit_of(read.tree, conjuncts, read.scope.text).node, read.scope)
 
 
-def _in_windows(rows: Rows) -> Rows:
+def _in_windows(rows: SelectInput) -> SelectInput:
     """Return each row once for every window it belongs to, with window_start and window_end as columns."""
     match rows.window:
         case None:
@@ -142,7 +142,7 @@ def _with_borders(scope: Scope, renamed: Mapping[str, str]) -> Scope:
     return replace(scope, parts=(*parts, NamedRelation("", borders)))
 
 
-def _with_bracket(rows: Rows, bracket: exp.Anonymous) -> Rows:
+def _with_bracket(rows: SelectInput, bracket: exp.Anonymous) -> SelectInput:
     """Return the rows with the window that follows the select list."""
     if rows.window is not None:
         raise QueryError("the query has two windows", hint="write one, in FROM or after the select list")
@@ -158,7 +158,7 @@ def _with_bracket(rows: Rows, bracket: exp.Anonymous) -> Rows:
     return replace(rows, window=window, implied=True)
 
 
-def _bracket_time(node: exp.Expr, rows: Rows) -> str:
+def _bracket_time(node: exp.Expr, rows: SelectInput) -> str:
     """Return the time column after WA, or the default one."""
     column = translate(without_parentheses(node), rows.scope)
     if isinstance(column, Column):

@@ -34,7 +34,7 @@ class NumberSlot(Column):
     """The number of a row, before it has a column name."""
 
 
-NUMBER = NumberSlot("#row_number")  # no column can be called so
+ROW_NUMBER_SLOT = NumberSlot("#row_number")  # no column can be called so
 NUMBER_NAME = "row_number"
 WINDOW_SCOPE: dict[str, Expr] = {name: WindowColumn(name) for name in WINDOW_COLUMNS}
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import QueryError
+from penstock.expr.comparisons import MIRRORED
 from penstock.expr.tree import Call, Expr, Literal, Named
 from penstock.expr.walk import all_of, columns_of
 from penstock.plan.endless import require_end
 from penstock.plan.logical import Filter, Node, Order, Project, TopN
 
 _PARTITION = "add window_start (of TUMBLE(...) in FROM) or the time column to PARTITION BY, so that groups can complete"
-_MIRRORED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "=": "="}
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ def _bound(conjunct: Expr, number: Expr) -> int | None:
     match conjunct:
         case Call("between", (operand, _, Literal(int() as most))) if operand == number:
             return most
-        case Call(function, (Literal(int() as most), operand)) if operand == number and function in _MIRRORED:
-            return _most(_MIRRORED[function], most)
+        case Call(function, (Literal(int() as most), operand)) if operand == number and function in MIRRORED:
+            return _most(MIRRORED[function], most)
         case Call(function, (operand, Literal(int() as most))) if operand == number:
             return _most(function, most)
     return None

@@ -21,8 +21,8 @@ from penstock.storage.open_runs import BlockedRun, MappedRun
 from penstock.storage.run_files import corrupt, write_all
 
 SOME, HAVE = ".some", ".have"  # the present blocks, each at its offset; and one byte per block: is it present
-PORTION = 1 << 22  # bytes that are fetched between two calls of `Breathe`
-Breathe = Callable[[float], None]  # called with the seconds that the last portion took; may pause
+PORTION = 1 << 22  # bytes that are fetched between two calls of `Pause`
+Pause = Callable[[float], None]  # called with the seconds that the last portion took; may pause
 
 
 class PartialRun:
@@ -75,8 +75,8 @@ class PartialRun:
         """Return the bytes of a range's rows, which must be present."""
         return self._blocked.size(part)
 
-    def bring(self, part: HashRange, origin: Path, breathe: Breathe) -> int:
-        """Fetch the missing blocks for the rows of a range from `origin`; return the bytes fetched. `breathe` is called
+    def bring(self, part: HashRange, origin: Path, pause: Pause) -> int:
+        """Fetch the missing blocks for the rows of a range from `origin`; return the bytes fetched. `pause` is called
         after each portion."""
         brought = 0
         with self._alone(), os.fdopen(open_plain(origin), "rb", buffering=0) as source:
@@ -86,7 +86,7 @@ class PartialRun:
                 for at in range(0, len(absent), most):
                     began = time.perf_counter()
                     brought += self._bring(absent[at : at + most], source.fileno(), origin)
-                    breathe(time.perf_counter() - began)
+                    pause(time.perf_counter() - began)
         return brought
 
     def _bring(self, blocks: list[int], source: int, origin: Path) -> int:

@@ -22,7 +22,7 @@ import xxhash
 from penstock.errors import CorruptCheckpointError, PenstockError, StorageError
 from penstock.state.hash_ranges import Hashes
 from penstock.state.runs import Slice
-from penstock.storage.cache.cached_run import HAVE, SOME, Breathe, CachedRun, PartialRun, cached_run
+from penstock.storage.cache.cached_run import HAVE, SOME, CachedRun, PartialRun, Pause, cached_run
 from penstock.storage.durable import epoch_of_name, make_private_folder, open_plain
 from penstock.storage.open_runs import MappedRun
 from penstock.storage.run_files import write_all
@@ -101,13 +101,13 @@ class HostCache:
 
     # -- filling -------------------------------------------------------------------------------------------------
 
-    def fetch(self, piece: Slice, breathe: Breathe) -> int:
+    def fetch(self, piece: Slice, pause: Pause) -> int:
         """Fetch the missing blocks of a slice; return the bytes fetched."""
         self._make_room(piece.run.name)
         match self._cached(piece):
             case PartialRun() as run:
                 try:
-                    return run.bring(piece.range, self._origin / piece.run.name, breathe)
+                    return run.bring(piece.range, self._origin / piece.run.name, pause)
                 except OSError:
                     self._runs[piece.run.name] = self._in_place(piece)
         return 0
@@ -211,7 +211,7 @@ def _remove(path: str | Path) -> None:
         os.unlink(path)
 
 
-Bring = Callable[[Slice, Breathe], int]  # returns the bytes fetched
+Bring = Callable[[Slice, Pause], int]  # returns the bytes fetched
 
 
 class Fetcher(Protocol):
@@ -239,7 +239,7 @@ class Fetching:
     """A fetcher with a thread that lives only while there are slices to fetch.
 
     The thread takes at most half of a core, so that sites can work, but runs at full speed while a caller waits.
-    Invariant: slices in `_queue` are being fetched; whoever changes a field holds the lock.
+    Invariant: slices in `_queue` are being fetched; fields are changed only while the lock is held.
     """
 
     def __init__(self, bring: Bring) -> None:
@@ -285,7 +285,7 @@ class Fetching:
         it."""
         while (piece := self._next()) is not None:
             try:
-                self._done(piece, self._bring(piece, self._breathe))
+                self._done(piece, self._bring(piece, self._pause))
             except PenstockError as error:
                 self._done(piece, 0, error)
             except BaseException as error:  # of any kind: a caller may wait for this slice
@@ -307,7 +307,7 @@ class Fetching:
                 self._bytes[piece] = self._bytes.get(piece, 0) + size
             self._changed.notify_all()
 
-    def _breathe(self, took: float) -> None:
+    def _pause(self, took: float) -> None:
         """Pause for as long as the last portion took, unless a caller waits."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting, took)

@@ -157,7 +157,7 @@ class Batch:
         for source in sources:
             relation = self.relation(source)
             if oracle_late.BEHIND in relation.types:
-                behind = f'SELECT "{oracle_late.PLACE}" FROM {relation.name} WHERE "{oracle_late.BEHIND}"'
+                behind = f'SELECT "{oracle_late.PLACE_IN_SOURCE}" FROM {relation.name} WHERE "{oracle_late.BEHIND}"'
                 for (place,) in self._connection.execute(behind).fetchall():
                     self.late.setdefault((source.name, place), set()).add((None, None))
 

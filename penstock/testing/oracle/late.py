@@ -32,7 +32,7 @@ from penstock.plan.logical import (
 from penstock.plan.schema import WINDOW_END, WINDOW_START, columns_of_node
 from penstock.testing.oracle.relation import MARK, Relation, exploded
 
-SOURCE, PLACE, BEHIND = "#source", "#place in it", "#behind"
+SOURCE, PLACE_IN_SOURCE, BEHIND = "#source", "#place in it", "#behind"
 _OF_TIME = ("mark", "first", "last")  # per time: the mark on it, and the borders of the window that it bounds
 
 
@@ -51,7 +51,7 @@ def of_source(source: Source, given: str, row: str) -> str:
     is_timestamp = str(source.schema.field(source.time).type).startswith("timestamp")
     time = f"epoch_us({quoted(source.time)})" if is_timestamp else quoted(source.time)
     name = source.name.replace("'", "''")
-    helpers = {SOURCE: f"'{name}'", PLACE: quoted(row), BEHIND: f"coalesce({time} < {quoted(MARK)}, false)"}
+    helpers = {SOURCE: f"'{name}'", PLACE_IN_SOURCE: quoted(row), BEHIND: f"coalesce({time} < {quoted(MARK)}, false)"}
     helpers |= dict(zip(_names(source.time), (quoted(MARK), *["CAST(NULL AS BIGINT)"] * 2), strict=True))
     return f"SELECT * EXCLUDE ({quoted(MARK)}), {_as(helpers)} FROM ({given})"
 
@@ -66,7 +66,7 @@ def _as(columns: Mapping[str, str]) -> str:
 
 def projected(node: Project, below: Relation) -> dict[str, str]:
     """Return the helper columns after a projection: those of times that it keeps, under their new names."""
-    kept = {name: quoted(name) for name in (SOURCE, PLACE, BEHIND) if name in below.types}
+    kept = {name: quoted(name) for name in (SOURCE, PLACE_IN_SOURCE, BEHIND) if name in below.types}
     for named in node.columns:
         if isinstance(named.expression, Column) and mark_of(below, named.expression.name) is not None:
             kept |= {
@@ -92,7 +92,7 @@ def assigned(window: Window, below: Relation) -> dict[str, str]:
 def united(parts: Sequence[Relation]) -> list[dict[str, str]]:
     """Return the helper columns of each part of a union, with the names of the first part; null if a part has none."""
     columns = parts[0].columns
-    wanted: dict[str, str] = {SOURCE: "VARCHAR", PLACE: "BIGINT", BEHIND: "BOOLEAN"}
+    wanted: dict[str, str] = {SOURCE: "VARCHAR", PLACE_IN_SOURCE: "BIGINT", BEHIND: "BOOLEAN"}
     for place, column in enumerate(columns):
         if any(mark_of(part, part.columns[place]) is not None for part in parts):
             wanted |= dict.fromkeys(_names(column), "BIGINT")
@@ -160,7 +160,7 @@ def missed(node: Node, port: int, below: Relation) -> str | None:
 
 
 def _late(rows: str, condition: str, first: str, last: str) -> str:
-    by = f"{quoted(SOURCE)}, {quoted(PLACE)}"
+    by = f"{quoted(SOURCE)}, {quoted(PLACE_IN_SOURCE)}"
     return f"SELECT {by}, min({first}), max({last}) FROM ({rows}) WHERE {condition} GROUP BY ALL"
 
 

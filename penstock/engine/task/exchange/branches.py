@@ -90,7 +90,7 @@ class Branches:
                 self._gather(number, branch, result)
 
     def _gather(self, number: int, branch: Branch, result: pa.Table) -> None:
-        """Collect a result for a subquery, and combine what has been collected when enough of it is not combined."""
+        """Collect a result for a subquery. Combine the collected ones once enough rows are uncombined."""
         gathered, subquery, order = self._travelling[number], self._subquery(branch), self._orders[number]
         gathered.append(travelling(subquery, branch.port, result, order))
         self._waiting[number] += gathered[-1].num_rows

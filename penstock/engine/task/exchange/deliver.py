@@ -92,16 +92,16 @@ def _of_cells(rows: pa.Table, directory: Directory, port: int) -> OfCells:
         sent
         for cells, part in found
         if part.start < part.stop
-        for sent in zip(cells.sites, _dealt_or_copied(rows, cells, part, port), strict=True)
+        for sent in zip(cells.sites, _shared_or_copied(rows, cells, part, port), strict=True)
     ]
 
 
-def _dealt_or_copied(rows: pa.Table, cells: Cells, part: slice, port: int) -> Sequence[slice]:
+def _shared_or_copied(rows: pa.Table, cells: Cells, part: slice, port: int) -> Sequence[slice]:
     """Return the slice of a spread hash's rows for each of its cells: disjoint slices on the port that is cut, all rows
     on the others."""
     if port != cells.cut:
         return [part] * len(cells.sites)
-    return cells.dealt(part, turn=rows.column(TIME)[part.start].as_py())
+    return cells.parts_of(part, turn=rows.column(TIME)[part.start].as_py())
 
 
 def _slices(rows: pa.Table, ranges: Sequence[Sequence[HashRange]], of_cells: OfCells) -> Iterator[pa.Table | None]:

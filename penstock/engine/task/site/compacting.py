@@ -21,7 +21,7 @@ from penstock.state.runs import (
     MergeRange,
     Slice,
     choose,
-    is_shattered,
+    is_fragmented,
     most_slices,
     mostly_dead,
     restrict,
@@ -49,7 +49,7 @@ class Compaction:
         current = [piece for piece in slices if piece.run.max_time >= self.expired_below]
         depth = most_slices(current)
         dead = any(mostly_dead(piece, self.expired_below) for piece in current)
-        if not (depth >= FAN or dead or is_shattered(current, depth)):
+        if not (depth >= FAN or dead or is_fragmented(current, depth)):
             return current  # nothing needs to be read
         urgent = depth > MOST_SLICES  # then one piece is rewritten whatever the time
         done: dict[Slice, list[HashRange]] = {}

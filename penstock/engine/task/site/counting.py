@@ -21,7 +21,7 @@ from penstock.state.runs import Slice
 
 MOST_COUNTED = 256  # sites whose counts a process caches
 _COUNTED: dict[tuple[Path, int, int], Counted] = {}
-BLOCK = 64  # hashes per block when searching for the heaviest keys
+BLOCK_HASHES = 64  # hashes per block when searching for the heaviest keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +217,7 @@ class KeyCounts:
         as long."""
         if len(self.hashes) <= most:
             return self.hashes
-        largest = np.maximum.reduceat(self.rows, np.arange(0, len(self.rows), BLOCK))
+        largest = np.maximum.reduceat(self.rows, np.arange(0, len(self.rows), BLOCK_HASHES))
         least = np.partition(largest, -most)[-most] if len(largest) > most else 0
         able = np.flatnonzero(self.rows >= least)
         return self.hashes[able[np.argpartition(self.rows[able], -most)[-most:]]]

@@ -27,9 +27,9 @@ from penstock.state.model import SiteState
 from penstock.state.runs import Slice, about
 from penstock.storage.memory import memory_limit, resident_bytes
 
-Kind = TypeVar("Kind", np.int64, np.float64)
-TOLD = 4  # heaviest keys reported for each column
-Columns = Sequence[Sequence[Hashes]]
+Number = TypeVar("Number", np.int64, np.float64)
+MOST_HEAVY_KEYS = 4  # heaviest keys reported for each column
+HashColumns = Sequence[Sequence[Hashes]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class SiteStatisticsCollector:
         used = sum(int(part.size.sum()) for part in (stored, waiting, held))
         return SiteStatistics(load, keys, cells, MemoryUse(used, resident_bytes(), memory_limit()))
 
-    def _rows_and_keys(self, columns: Columns) -> tuple[IntArray, IntArray, tuple[KeyLoad, ...]]:
+    def _rows_and_keys(self, columns: HashColumns) -> tuple[IntArray, IntArray, tuple[KeyLoad, ...]]:
         """Return the rows of each group, the most rows of one key in each group, and the heaviest keys."""
         if isinstance(self._operator, KeepsTimesApart):  # then there is one column per split, and they are alike
             return *self._borders.groups.estimated(columns[0]), ()
@@ -108,7 +108,7 @@ class SiteStatisticsCollector:
         rows, heaviest = self._borders.groups.tallied(counts for port in ports for counts in port)
         return rows, heaviest, heavy_keys(ports) if may_cut(self._operator) else ()
 
-    def _seconds(self, fresh: Columns, weights: IntArray) -> tuple[FloatArray, FloatArray]:
+    def _seconds(self, fresh: HashColumns, weights: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the seconds of the groups, and those of the cells."""
         rows = [sum(rows_of(port, cell) for port in fresh) for cell in self._cells]
         both = np.concatenate((weights, np.asarray(rows, np.int64)))
@@ -186,8 +186,8 @@ def round_of(
     )
 
 
-def _gathered(by_site: Sequence[npt.NDArray[Kind]], directory: Directory) -> npt.NDArray[Kind]:
-    """Return the figures of all sites in the order of the directory."""
+def _gathered(by_site: Sequence[npt.NDArray[Number]], directory: Directory) -> npt.NDArray[Number]:
+    """Return the values of all sites in the order of the directory."""
     known = np.concatenate(by_site)
     gathered = np.empty_like(known)
     gathered[directory.places_by_home] = known
@@ -213,7 +213,7 @@ def without(hashes: Hashes, ranges: Sequence[HashRange]) -> Hashes:
 
 def heavy_keys(ports: Sequence[Sequence[KeyCounts]]) -> tuple[KeyLoad, ...]:
     """Return the heaviest keys of each column, with their rows by port over all columns."""
-    heavy = [counts.heaviest(TOLD) for port in ports for counts in port]
+    heavy = [counts.heaviest(MOST_HEAVY_KEYS) for port in ports for counts in port]
     found = np.unique(np.concatenate(heavy)) if heavy else np.zeros(0, np.uint64)
     none = np.zeros(len(found), np.int64)
     rows = np.stack([sum((counts.rows_of(found) for counts in port), none) for port in ports], axis=1)
@@ -227,7 +227,7 @@ def rows_of(columns: Sequence[Hashes], part: HashRange) -> int:
 
 
 def cell_loads(
-    directory: Directory, site: int, columns: Columns, done: Sequence[int], seconds: FloatArray, output: IntArray
+    directory: Directory, site: int, columns: HashColumns, done: Sequence[int], seconds: FloatArray, output: IntArray
 ) -> CellLoads:
     """Return the statistics of the cells of a site. `done`, `seconds` and `output` have one entry for each cell of the
     site."""
@@ -240,7 +240,7 @@ def cell_loads(
     return CellLoads(cut, copied, worked_on, took, put_out)
 
 
-def _parted(cells: Cells, columns: Columns) -> tuple[int, int]:
+def _parted(cells: Cells, columns: HashColumns) -> tuple[int, int]:
     """Return the rows of a spread hash: on the port that is cut, and on the others, which are copied to every cell."""
     counts = [rows_of(port, point(cells.hash)) for port in columns]
     return counts[cells.cut], sum(counts) - counts[cells.cut]

@@ -36,7 +36,8 @@ from penstock.state.model import SiteState, least, parked_inside
 from penstock.state.runs import RunFile, Slice, about, most_slices, outside, restrict
 from penstock.storage.durable import BackgroundSync
 from penstock.storage.faults import FaultPoint, reach
-from penstock.storage.memory import MEGABYTE, RESIDENT, Budget, budget_for, memory_limit, resident_bytes
+from penstock.storage.memory import RESIDENT, Budget, budget_for, memory_limit, resident_bytes
+from penstock.units import MEGABYTE
 
 BASE = 200 * MEGABYTE  # about what a worker takes without any rows
 FREE = 0.4  # part of the budget that a step may take beyond what there was before it
@@ -128,10 +129,10 @@ class _Step:
 
     def _new_work(self) -> Work:
         """Return a new work of this step; all share its deadline."""
-        told = self._job.told_keys[self._subquery.number] if self._job.told_keys else ()
+        reported = self._job.reported_keys[self._subquery.number] if self._job.reported_keys else ()
         return Work(
             self._operator, self._job.limits, self._branches, self._storage, self._watch, self._urgent,
-            self._state.turn, told, clock=self._clock, deadline=self._deadline, counts=self._output or UNCOUNTED,
+            self._state.turn, reported, clock=self._clock, deadline=self._deadline, counts=self._output or UNCOUNTED,
         )  # fmt: skip
 
     def _cleaned_up(self, work: Work) -> SiteState:

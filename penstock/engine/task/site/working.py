@@ -87,7 +87,7 @@ class Work:
         watch: Stopwatch,
         urgent: Sequence[HashRange] = (),
         turn: int = 0,
-        told_keys: Collection[int] = (),
+        reported_keys: Collection[int] = (),
         *,
         clock: Clock,
         deadline: Deadline | None = None,
@@ -102,7 +102,7 @@ class Work:
         self.kept = Kept(operator, storage)
         self.put_off: list[HashRange] = []
         self.explosions: list[Explosion] = []
-        self._told_keys, self.unworked = told_keys, 0
+        self._reported_keys, self.unworked = reported_keys, 0
         self.flushed = 0.0
 
     def run(self, view: StateView, marks: AllMarks, upto: Marks, elsewhere: int = 0) -> AllMarks:
@@ -163,7 +163,7 @@ class Work:
             if not (self.deadline.allows() or self._overfull):
                 break
             portion = view.portion(item.range, item.after, upto)
-            if self._is_to_be_told_first(portion):
+            if self._must_be_reported_first(portion):
                 continue
             self._do(item, portion)
             done.append(item.range)
@@ -178,12 +178,12 @@ class Work:
         """Return whether more rows are pending work than may be left."""
         return self._limits.buffer_rows is not None and self.unworked > self._limits.buffer_rows
 
-    def _is_to_be_told_first(self, portion: Portion) -> bool:
+    def _must_be_reported_first(self, portion: Portion) -> bool:
         """Return whether a key of the portion has very many result rows, is not reported yet, and the portion can wait
         for an epoch."""
         if not isinstance(self._operator, Exploding):
             return False
-        found = self._operator.explosion(portion, self._told_keys)
+        found = self._operator.explosion(portion, self._reported_keys)
         if found is not None:
             self.explosions.append(found)
         return found is not None and not self._overfull

@@ -1,4 +1,4 @@
-"""The inputs of a join as its kernels see them: the columns of a port, and its rows as contiguous pieces."""
+"""The inputs of a join as its kernels see them: the columns of a port, and its sorted rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.types import as_array, time_array, time_values
 
 
 @dataclass(frozen=True)
-class Piece:
+class StateRows:
     """Contiguous state rows, sorted by hash and time. `least` and `largest` bound the times."""
 
     rows: pa.RecordBatch
@@ -32,32 +32,32 @@ class Piece:
     def __len__(self) -> int:
         return len(self.hashes)
 
-    def take(self, rows: Indices | Flags) -> Piece:
+    def take(self, rows: Indices | Flags) -> StateRows:
         """Return some of the rows, by ascending numbers or by flags. Does not copy if these are all rows."""
         indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64, copy=False)
-        return self if len(indices) == len(self) else piece_of(self.rows.take(indices))
+        return self if len(indices) == len(self) else as_state_rows(self.rows.take(indices))
 
 
-def pieces_of(stored: Sequence[Stored]) -> Iterator[Piece]:
-    """Yield stored tables as pieces without a copy: one piece per record batch."""
+def state_rows_of(stored: Sequence[Stored]) -> Iterator[StateRows]:
+    """Yield stored tables without a copy, one value per record batch."""
     for table in stored:
         for batch in table.rows.to_batches():
             if batch.num_rows:
-                yield piece_of(batch, table.least, table.largest)
+                yield as_state_rows(batch, table.least, table.largest)
 
 
-def piece_of(rows: pa.RecordBatch, least: int = MIN_TIME, largest: int = MAX_TIME) -> Piece:
-    """Return a record batch of state rows as a piece."""
-    return Piece(rows, rows.column(0).to_numpy(), rows.column(1).to_numpy(), least, largest)
+def as_state_rows(rows: pa.RecordBatch, least: int = MIN_TIME, largest: int = MAX_TIME) -> StateRows:
+    """Wrap a record batch of state rows."""
+    return StateRows(rows, rows.column(0).to_numpy(), rows.column(1).to_numpy(), least, largest)
 
 
-def fresh_piece(table: pa.Table) -> Piece:
-    """Return a table as one piece, with exact bounds of its times."""
+def fresh_state_rows(table: pa.Table) -> StateRows:
+    """Wrap a table of state rows, with exact bounds of its times."""
     columns = [as_array(column) for column in table.columns]
-    piece = piece_of(pa.RecordBatch.from_arrays(columns, schema=table.schema))
-    if not len(piece):
-        return piece
-    return Piece(piece.rows, piece.hashes, piece.times, int(piece.times.min()), int(piece.times.max()))
+    found = as_state_rows(pa.RecordBatch.from_arrays(columns, schema=table.schema))
+    if not len(found):
+        return found
+    return StateRows(found.rows, found.hashes, found.times, int(found.times.min()), int(found.times.max()))
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,11 @@ class Port:
         """Convert arranged rows to state rows."""
         return arranged.select([HASH, TIME, *self.stored]).cast(self.state_schema)
 
-    def key_columns(self, piece: Piece) -> tuple[AnyArray, ...]:
+    def key_columns(self, piece: StateRows) -> tuple[AnyArray, ...]:
         """Return the key columns of a piece."""
         return tuple(piece.rows.column(key) for key in self.keys)
 
-    def column(self, piece: Piece, name: str, rows: Indices | None = None) -> AnyArray:
+    def column(self, piece: StateRows, name: str, rows: Indices | None = None) -> AnyArray:
         """Return a column of a piece, of all rows or of some. Restores the time column from #time."""
         if name in piece.rows.schema.names:
             column = piece.rows.column(name)
