@@ -215,6 +215,14 @@ def test_small_slices_side_by_side_become_one() -> None:
     assert chosen_of(side_by_side("r", FRAGMENTED, 0, 1, SMALL_ROWS), 0) == []
 
 
+def test_slices_as_large_as_what_merges_write_stay_side_by_side() -> None:
+    """With little memory a piece has few rows: merged, they would be as many slices again, in every epoch."""
+    fragments = side_by_side("r", 8 * FRAGMENTED, 0, 1, SMALL_ROWS // 2)
+    rows_of = {s: rows_in(s) for s in fragments}
+    assert choose(rows_of, 0, WINDOW, SMALL_ROWS // 2 * ROW) == []
+    assert len(choose(rows_of, 0, WINDOW, 8 * SMALL_ROWS * ROW)) == 1
+
+
 def test_fragments_of_times_that_expire_apart_stay_apart() -> None:
     old, new = side_by_side("old", 8, 0, 10, 100), side_by_side("new", 8, 50, 60, 100)
     assert {frozenset(merge.slices) for merge in chosen_of([*old, *new], 0)} == {frozenset(old), frozenset(new)}
