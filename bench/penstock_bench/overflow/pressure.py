@@ -146,7 +146,7 @@ def pictures(
     folder, begin = setting.pictures, how.since // 2
     if folder is None:
         return ()
-    late = {run: waiting(one, seen[UNDISTURBED]) for run, one in seen.items() if run != UNDISTURBED}
+    late = {run: waiting(one, seen[UNDISTURBED]) for run, one in seen.items()}
     held = {run: one.memory(SITE) for run, one in seen.items()} | {"its memory": _memory(how, begin)}
     drawn: dict[str, tuple[str, Mapping[str, Points]]] = {
         name: ("thousands of results per simulated second", {run: throughput(one) for run, one in seen.items()}),
