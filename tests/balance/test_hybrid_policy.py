@@ -39,6 +39,14 @@ def test_a_site_with_too_much_state_comes_first() -> None:
     assert moves(HYBRID.decide(replace(stats, memory=0))) == []  # only one group at the busy site, and all its work
 
 
+def test_a_full_site_does_not_keep_a_busy_one_from_giving_to_the_next() -> None:
+    """The idlest site has hardly any work because it has hardly any memory: it would be the partner for good."""
+    directory = homes(uniform(3, 2), 0, 0, 0, 0, 1, 2)
+    stats = round_of(directory, [25, 25, 20, 20, 10, 40], [100] * 3, state=[10, 10, 10, 10, 95, 40], memory=100)
+    assert moves(HYBRID.decide(stats)) == [(0, 0, 2)]
+    assert moves(HYBRID.decide(replace(stats, memory=105))) == [(0, 0, 1)]
+
+
 @settings(deadline=None)
 @given(any_round())
 def test_no_site_overflows_because_of_work(stats: RoundStats) -> None:

@@ -26,7 +26,9 @@ from penstock_bench.experiments.latency import LATENCY
 from penstock_bench.experiments.slide_cost import SLIDE_COST
 from penstock_bench.experiments.wide import WIDE
 from penstock_bench.overflow.active import ACTIVE_OR_LAZY
+from penstock_bench.overflow.halved import HALVED
 from penstock_bench.overflow.lazy import LAZY_OR_LOCAL
+from penstock_bench.overflow.mixed import MIXED
 from penstock_bench.overflow.moved import MOVED_OR_PARKED
 from penstock_bench.overflow.portion import PORTION
 from penstock_bench.overflow.spans import SPANS_VARIED
@@ -40,7 +42,7 @@ ADAPTING = (
     TUNING, EPOCH_LENGTH, ALL_POLICIES,
 )  # fmt: skip
 
-OVERFLOWING = (PORTION, VICTIMS, SPANS_VARIED, MOVED_OR_PARKED, LAZY_OR_LOCAL, ACTIVE_OR_LAZY)
+OVERFLOWING = (PORTION, VICTIMS, SPANS_VARIED, MOVED_OR_PARKED, LAZY_OR_LOCAL, ACTIVE_OR_LAZY, HALVED, MIXED)
 TOGETHER = {ADAPT: ADAPTING, OVERFLOW: OVERFLOWING}
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*BESIDE, *ADAPTING, *OVERFLOWING)}

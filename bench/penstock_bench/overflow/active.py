@@ -8,7 +8,7 @@ from penstock_bench.overflow.choices import Choice
 from penstock_bench.overflow.lanes import Lane, Turns, all_equal, by_turns, middles
 from penstock_bench.overflow.seen import OverflowSeen
 from penstock_bench.overflow.streams import Streams
-from penstock_bench.overflow.table import COLUMNS, MEASURED, pictures, record, times
+from penstock_bench.overflow.table import COLUMNS, MEASURED, RESULTS, pictures, record, times
 
 NAME = "overflow-active"
 TITLE = "Unproductive sites park (`active-disk`), or only full ones (`lazy-disk`)"
@@ -43,7 +43,7 @@ def finding(turns: Turns, setting: Setting) -> Finding:
         Bar(f"results in the last quarter of the input, `{ACTIVE}` of `{LAZY}`",
             times(_last_quarter(active), _last_quarter(lazy)), "at least", LATER),
     )  # fmt: skip
-    drawn = pictures(setting, {NAME: (TITLE, "results so far", {name: one.output() for name, one in seen.items()})})
+    drawn = pictures(setting, {NAME: (TITLE, RESULTS, {name: one.output() for name, one in seen.items()})})
     return Finding(tuple(record(*one) for one in seen.items()), bars, all_equal(turns), drawn)
 
 

@@ -17,12 +17,13 @@ from penstock.balance.policies.static import Static
 from penstock.balance.policy import Policy
 from penstock.balance.victims import Victims
 from penstock_bench.overflow.pressed import pressed
+from penstock_bench.overflow.spilling import SpillingFlux
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A policy: `kind` is its name in Penstock, the other fields are thresholds where it has them. From the epoch
-    `pressed_from` on, another process takes half of the memory of site 0."""
+    """A policy: `kind` is its name in Penstock, the other fields are thresholds where it has them; sites under `flux`
+    park, too. From the epoch `pressed_from` on, another process takes half of the memory of site 0."""
 
     kind: str
     portion: float = 0.3
@@ -60,7 +61,7 @@ def _policy(choice: Choice, name: str) -> Policy:
         case "memory":
             return Memory(overflow=overflow, name=name)
         case "flux":
-            return Flux(name=name)
+            return SpillingFlux(overflow=overflow, name=name)
         case "hybrid":
             return Hybrid(Flux(), Memory(overflow=overflow), name)
     assert choice.kind == "static", choice.kind

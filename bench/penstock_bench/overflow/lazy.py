@@ -8,7 +8,7 @@ from penstock_bench.overflow.choices import Choice
 from penstock_bench.overflow.lanes import Lane, Turns, all_equal, by_turns, middles
 from penstock_bench.overflow.moved import HEAVY
 from penstock_bench.overflow.streams import Streams
-from penstock_bench.overflow.table import COLUMNS, MEASURED, pictures, record, times
+from penstock_bench.overflow.table import COLUMNS, MEASURED, RESULTS, pictures, record, times
 
 NAME = "overflow-lazy"
 TITLE = "Moves before parks (`lazy-disk`), or parks alone (`local`)"
@@ -44,7 +44,7 @@ def finding(turns: Turns, setting: Setting) -> Finding:
             more = times(lazy.results_before, local.results_before)
             bars.append(Bar(f"{what}: results before the clean-up, `{LAZY}` of `{LOCAL}`", more, "at least", MORE))
             bars.append(Bar(f"{what}: clean-up, `{LOCAL}` of `{LAZY}`", faster, "at least", FASTER))
-    drawn = pictures(setting, {NAME: (TITLE, "results so far", {name: one.output() for name, one in seen.items()})})
+    drawn = pictures(setting, {NAME: (TITLE, RESULTS, {name: one.output() for name, one in seen.items()})})
     return Finding(tuple(record(*one) for one in seen.items()), tuple(bars), all_equal(turns), drawn)
 
 

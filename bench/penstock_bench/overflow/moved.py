@@ -6,7 +6,7 @@ from penstock_bench.experiments.experiment import Bar, Experiment, Finding, Sett
 from penstock_bench.overflow.choices import Choice
 from penstock_bench.overflow.lanes import Lane, Turns, all_equal, by_turns, middles
 from penstock_bench.overflow.streams import Streams
-from penstock_bench.overflow.table import COLUMNS, MEASURED, pictures, record, times
+from penstock_bench.overflow.table import COLUMNS, MEASURED, RESULTS, pictures, record, times
 
 NAME = "overflow-moved"
 TITLE = "State moved to sites with room, or parked"
@@ -47,7 +47,7 @@ def finding(turns: Turns, setting: Setting) -> Finding:
     memory = {f"{name}, site {site}": one.memory(site) for name, one in seen.items() for site in (0, 1)}
     drawn = pictures(
         setting,
-        {NAME: (TITLE, "results so far", lines), f"{NAME}-memory": (TITLE, "active state of a site, MB", memory)},
+        {NAME: (TITLE, RESULTS, lines), f"{NAME}-memory": (TITLE, "active state of a site, MB", memory)},
     )
     return Finding(tuple(record(*one) for one in seen.items()), bars, all_equal(turns), drawn)
 

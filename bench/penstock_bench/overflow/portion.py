@@ -8,7 +8,7 @@ from penstock_bench.experiments.experiment import Bar, Experiment, Finding, Sett
 from penstock_bench.overflow.choices import Choice
 from penstock_bench.overflow.lanes import Lane, Turns, all_equal, by_turns, middles
 from penstock_bench.overflow.streams import Streams
-from penstock_bench.overflow.table import COLUMNS, MEASURED, pictures, record
+from penstock_bench.overflow.table import COLUMNS, MEASURED, RESULTS, pictures, record
 
 NAME = "overflow-portion"
 TITLE = "10, 30, 50 or 100 % of the state parked at a time"
@@ -48,7 +48,7 @@ def finding(turns: Turns, setting: Setting) -> Finding:
     drawn = pictures(
         setting,
         {
-            f"{NAME}-results": (TITLE, "results so far", {name: one.output() for name, one in seen.items()}),
+            f"{NAME}-results": (TITLE, RESULTS, {name: one.output() for name, one in seen.items()}),
             f"{NAME}-memory": (TITLE, "active state, MB", {name: one.memory() for name, one in seen.items()}),
         },
     )

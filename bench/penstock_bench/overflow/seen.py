@@ -90,12 +90,18 @@ class OverflowSeen:
         return max((sum(epoch.parked) for epoch in self.epochs), default=0)
 
     def output(self) -> Points:
-        """Return (epoch, results so far), up to the end of the input."""
-        return _numbered(accumulate(epoch.results for epoch in self.normal))
+        """Return (epoch, millions of results so far), up to the end of the input."""
+        return _numbered(results / 1e6 for results in accumulate(epoch.results for epoch in self.normal))
+
+    def output_by_work(self) -> Points:
+        """Return (seconds of processor time, millions of results so far), up to the end of the input."""
+        worked = accumulate(epoch.whole for epoch in self.normal)
+        return [(seconds, results) for seconds, (_, results) in zip(worked, self.output(), strict=True)]
 
     def memory(self, site: int | None = None) -> Points:
-        """Return (epoch, megabytes of active state) of a site, or of all."""
-        held = (sum(epoch.held) if site is None else epoch.held[site] for epoch in self.normal)
+        """Return (epoch, megabytes of active state) of a site, or of all. The epoch that reads the end of the input is
+        left out, because after it no state is needed."""
+        held = (sum(epoch.held) if site is None else epoch.held[site] for epoch in self.normal[:-1])
         return _numbered(size / 1e6 for size in held)
 
 

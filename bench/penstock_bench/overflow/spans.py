@@ -11,7 +11,7 @@ from penstock_bench.overflow.choices import Choice
 from penstock_bench.overflow.lanes import Lane, Turns, all_equal, by_turns, middles
 from penstock_bench.overflow.seen import OverflowSeen
 from penstock_bench.overflow.streams import Streams
-from penstock_bench.overflow.table import MEASURED, pictures
+from penstock_bench.overflow.table import MEASURED, RESULTS, pictures
 
 NAME = "overflow-moves"
 TITLE = "When state is moved between two sites, and how often"
@@ -89,12 +89,10 @@ def _pictures(turns: Turns, setting: Setting) -> tuple[Path, ...]:
     seen = middles(turns)
     moved = _named(PARTS[0], SPANS[0])
     memory = {f"{name}, site {site}": seen[name].memory(site) for name in (STATIC, moved) for site in (0, 1)}
-    return pictures(
-        setting,
-        {
-            f"{NAME}-results": (TITLE, "results so far", {name: one.output() for name, one in seen.items()}),
-            f"{NAME}-memory": (TITLE, "state of a site, MB", memory),
-        },
+    results = {name: one.output_by_work() for name, one in seen.items()}
+    return (
+        *pictures(setting, {f"{NAME}-results": (TITLE, RESULTS, results)}, "seconds of processor time"),
+        *pictures(setting, {f"{NAME}-memory": (TITLE, "state of a site, MB", memory)}),
     )
 
 

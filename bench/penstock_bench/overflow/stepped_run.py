@@ -11,6 +11,7 @@ from pathlib import Path
 
 from penstock.balance.decisions import Move
 from penstock.checkpoint.store import Checkpoint
+from penstock.clock import Clock
 from penstock.engine.driver.loop import EpochLoop, Outcome
 from penstock.engine.driver.recovery import recover
 from penstock.events import ChangeRefused, DirectoryChanged, Event
@@ -86,15 +87,15 @@ class Drive:
 
 
 @contextmanager
-def driving(question: Question, choice: Choice, clock: HandClock) -> Iterator[Drive]:
-    """Open the checkpoint of a question, under a policy."""
+def driving(question: Question, choice: Choice, clock: HandClock, tasks: Clock) -> Iterator[Drive]:
+    """Open the checkpoint of a question, under a policy; `tasks` measures the work of sites. They work one after the
+    other, so their clock is not that of the driver, for which they work at the same time."""
     scratch, events = Path(question.scratch), list[Event]()
     options = {"policy": known_as(choice), "round_seconds": question.length, **question.settings}
     settings = Settings(master="inline").with_options(**options)
     sink = question.streams.joined().to.files(str(scratch / "rows"), format="arrow").sink
     checkpoint = Checkpoint.open(scratch / "checkpoint")
-    tasks, length = (clock, None) if question.charges else (ProcessorClock(), question.length)
-    executor = SteppedExecutor(clock, tasks, length)
+    executor = SteppedExecutor(clock, tasks, None if question.charges else question.length)
     try:
         recovered = recover(compile_query(sink, CompileOptions.of(settings)), checkpoint, settings, events.append)
         yield Drive(question, EpochLoop(recovered, executor, events.append, clock), clock, events)
@@ -105,15 +106,16 @@ def driving(question: Question, choice: Choice, clock: HandClock) -> Iterator[Dr
 def run(question: Question) -> OverflowSeen:
     """Run a question to its end, and compare the results with the batch answer. The first epoch is run without a
     policy: a group that is moved by hand stays, until the query is started again."""
-    clock = HandClock()
+    clock, by_hand = HandClock(), HandClock()
     scratch = Path(question.scratch)
-    work = charged(question.charges, clock) if question.charges else nullcontext()
+    work = charged(question.charges, by_hand) if question.charges else nullcontext()
+    tasks = by_hand if question.charges else ProcessorClock()
     try:
         with work:
-            with driving(question, Choice("static"), clock) as drive:
+            with driving(question, Choice("static"), clock, tasks) as drive:
                 drive.crowd()
                 first = drive.step()
-            with driving(question, question.choice, clock) as drive:
+            with driving(question, question.choice, clock, tasks) as drive:
                 epochs = (first, *drive.rest())
         return OverflowSeen(epochs, same(scratch / "rows", question.streams))
     finally:

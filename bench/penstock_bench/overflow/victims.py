@@ -6,12 +6,13 @@ from penstock_bench.experiments.experiment import Bar, Experiment, Finding, Sett
 from penstock_bench.overflow.choices import Choice
 from penstock_bench.overflow.lanes import Lane, Turns, all_equal, by_turns, middles
 from penstock_bench.overflow.streams import Streams
-from penstock_bench.overflow.table import COLUMNS, MEASURED, pictures, record, times
+from penstock_bench.overflow.table import COLUMNS, MEASURED, RESULTS, pictures, record, times
 
 NAME = "overflow-victims"
 TITLE = "Groups with few results parked first, or those with many"
 LOW, HIGH, NOTHING = "few results first", "many results first", "nothing parked"
 MIXED, EVEN = "ratios 4, 2, 1", "ratio 3"
+FILES = {MIXED: NAME, EVEN: f"{NAME}-even"}  # of pictures: figures 11 and 12 of the paper
 MORE_RESULTS, FASTER = 1.5, 1.0
 STATE, QUICK_STATE = 4_000_000, 250_000
 
@@ -45,7 +46,8 @@ def finding(turns: Turns, setting: Setting) -> Finding:
         Bar(f"results before the clean-up, {LOW}, of {HIGH}", more, "at least", MORE_RESULTS),
         Bar(f"clean-up, {HIGH}, of {LOW}", faster, "at least", FASTER),
     )
-    drawn = pictures(setting, {NAME: (TITLE, "results so far", {name: one.output() for name, one in seen.items()})})
+    lines = {kind: {name: one.output() for name, one in seen.items() if name.startswith(kind)} for kind in FILES}
+    drawn = pictures(setting, {FILES[kind]: (TITLE, RESULTS, own) for kind, own in lines.items() if own})
     return Finding(tuple(record(*one) for one in seen.items()), bars, all_equal(turns), drawn)
 
 

@@ -45,7 +45,7 @@ class Flux(Paced):
 
     def _picks(self, stats: RoundStats, room: FloatArray) -> Iterator[Pick]:
         used = stats.utilisation
-        for donor, receiver in pairs(used):
+        for donor, receiver in pairs(used, room >= _smallest(stats)):
             if not self._considers(used, donor, receiver):
                 return
             if (place := _group_to_move(stats, donor, receiver, room[receiver])) is not None:
@@ -55,6 +55,13 @@ class Flux(Paced):
         giving, taking = used[donor], used[receiver]
         unequal = giving >= used.mean() and giving >= self.imbalance * taking
         return bool(unequal and taking <= self.busiest_receiver)
+
+
+def _smallest(stats: RoundStats) -> float:
+    """Return the bytes of the smallest group that could move because of its work. A site without room for it must not
+    be the only partner of a busy one: with little state it has little work, so it would be so for good."""
+    work = (stats.loads.rows > 0) & ~stats.stays
+    return float(stats.loads.state_bytes[work].min(initial=np.iinfo(np.int64).max))
 
 
 def _group_to_move(stats: RoundStats, donor: int, receiver: int, room: float) -> int | None:

@@ -21,12 +21,16 @@ class Pick:
     reason: str
 
 
-def pairs(load: FloatArray) -> Iterator[tuple[int, int]]:
+def pairs(load: FloatArray, receives: BoolArray | None = None) -> Iterator[tuple[int, int]]:
     """Yield (donor, receiver): the site with the most load and the site with the least, then the second most and the
-    second least, and so on. With an odd number of sites the middle one is in no pair."""
+    second least, and so on. With an odd number of sites the middle one is in no pair. Sites outside of the mask
+    `receives` are passed over as receivers (None: none is)."""
     most_first = np.argsort(-load, kind="stable")
-    for rank in range(len(most_first) // 2):
-        yield int(most_first[rank]), int(most_first[-1 - rank])
+    last = [rank for rank in reversed(range(len(load))) if receives is None or receives[most_first[rank]]]
+    for first, rank in enumerate(last):
+        if first >= rank:
+            return
+        yield int(most_first[first]), int(most_first[rank])
 
 
 def largest(sizes: npt.NDArray[np.int64], may: BoolArray) -> int | None:
