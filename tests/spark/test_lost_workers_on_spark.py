@@ -17,11 +17,15 @@ pytestmark = pytest.mark.spark
 DRIVER = Path(__file__).with_name("lost_worker_driver.py")
 
 
-FAULTS = ["site.cleaned@1:kill", "site.worked@2:kill", "site.done@2:kill"]  # the last one after state is written
+FAULTS = [
+    ("direct", "site.cleaned@1:kill"),
+    ("direct", "site.worked@2:kill"),
+    ("direct", "site.done@2:kill"),  # after state is written
+    ("spark", "site.done@2:kill"),
+]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("exchange", ["spark", "direct"])
+@pytest.mark.parametrize(("exchange", "fault"), FAULTS)
 def test_an_epoch_that_loses_a_worker_is_run_again_and_its_files_are_private(
     exchange: str, fault: str, random: Random, tmp_path: Path
 ) -> None:
