@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -57,13 +57,15 @@ class Split(Protocol):
         ...
 
 
-class SizedSplit(ABC):
-    """Base of splits that know how much memory its rows take."""
+class SizedSplit:
+    """Base of splits that know how much memory their rows take. `size` may be a field of a dataclass or a property."""
 
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """Return about how many bytes the rows take in memory, with all of their columns; 0 if it is not known."""
+    if TYPE_CHECKING:  # a property here would be taken for the default of a field
+
+        @property
+        def size(self) -> int:
+            """Return about how many bytes the rows take in memory, with all of their columns; 0 if it is not known."""
+            ...
 
 
 @dataclass(frozen=True)

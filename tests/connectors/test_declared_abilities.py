@@ -109,6 +109,14 @@ def test_an_ability_is_used_if_a_base_class_declares_it(source: Numbers, called:
     assert set(source.asked) == called
 
 
+def test_the_size_of_a_split_may_be_a_field() -> None:
+    @dataclass(frozen=True)
+    class WithField(ps.SizedSplit):
+        size: int
+
+    assert WithField(8).size == 8
+
+
 def test_a_declared_ability_that_is_not_written_is_refused() -> None:
     class Forgetful(ps.AcknowledgingReader):
         pass

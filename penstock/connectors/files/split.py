@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from penstock.connectors.files.compressed import codec_of
 from penstock.connectors.files.format import FileFormat, FilePart
-from penstock.connectors.source import ReadResult
+from penstock.connectors.source import ReadResult, SizedSplit
 from penstock.errors import SourceError
 
 _PIECE = 16 << 20
 
 
 @dataclass(frozen=True)
-class FileSplit:
+class FileSplit(SizedSplit):
     """A range of a file, whose rows take about `size` bytes. Reading raises an error if the file has changed since it
     was listed."""
 
