@@ -57,7 +57,7 @@ class Budget:
 
     @property
     def run(self) -> int:
-        """Return the most bytes of a run, unless it is one row."""
+        """Return the size limit of a run in bytes; a run of one row may exceed it."""
         return max(1, min(256 * MEGABYTE, self.total // 8))
 
 

@@ -209,8 +209,8 @@ class EpochLoop:
         self._adaptation.observe(job.epoch, self.stats)
 
     def _state_limit(self, directory: Directory) -> int:
-        """Return how many bytes of active state a site may hold (0: no limit). State that is not parked needs none,
-        unless the settings say so."""
+        """Return the limit on active state in bytes (0: none). If state is never parked, only `state_bytes` sets
+        one."""
         s = self._settings
         if s.state_bytes or s.overflow == "read":
             return s.state_bytes or 0
@@ -265,7 +265,8 @@ class EpochLoop:
 
     def _run(self, job: EpochJob, intake: Intake) -> list[RouteReport | SiteReport]:
         """Run the job until an attempt succeeds and its tasks agree, and return their reports. This is the only place
-        that repeats an epoch; raise the last error after too many attempts."""
+        that repeats an epoch after a lost worker or a disagreement (`Room` repeats it while a disk is full). Raise the
+        last error after too many attempts."""
         attempts = self._settings.attempts_per_epoch
         failed: PenstockError = inconsistent(job.epoch, attempts, "")
         for number in range(1, attempts + 1):

@@ -44,8 +44,8 @@ Tables = Sequence[Sequence[pa.Table]]  # by port
 
 @dataclass(frozen=True)
 class SitePart:
-    """A part of a site: its state, with `slices` that work uses, what is seen of it, and the work on it up to `upto`.
-    `is_active`: it is the active generation of parked ranges."""
+    """A part of a site: its state, the view of its rows, and its work up to `upto`. `is_active`: it is the active
+    generation of parked ranges."""
 
     state: SiteState
     view: StateView

@@ -315,6 +315,6 @@ def state_view(
 
 
 def as_stored(rows: pa.Table) -> Stored:
-    """Return state rows in memory as stored ones. Requires at least one row."""
+    """Wrap a non-empty table of state rows as `Stored`."""
     bounds = pc.min_max(rows.column(TIME))
     return Stored(rows, bounds["min"].as_py(), bounds["max"].as_py())
