@@ -5,8 +5,8 @@ are needed: those of the file's layout, of the hashes, and of the rows of a rang
 fetched nor verified as a whole, and state that is not read takes no memory.
 
 The checksum protects the bytes; checks of the content protect against bytes that never were a run. A file may match the
-checksum in a manifest if both were written by the same attacker or fault. Arrow trusts the offsets in a file, so reading one
-with wrong offsets can crash the process.
+checksum in a manifest if one cause damaged both. Arrow trusts the offsets in a file, so reading one with wrong offsets
+can crash the process.
 
 A map shows whatever is written to its file, and reading a map beyond the end of its file kills the process. So a run is
 opened again, and verified again, if its file has changed.
