@@ -12,10 +12,6 @@ the site sorts its work by marks, and those of a range that waits stay behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
-from penstock.state.hash_ranges import HashRange
-
 WORTH_ROWS = 4096  # pending rows for which state is looked up that fills the memory for it once
 MOST_TURNS = 12  # parts of the hashes of a site; rows wait in as many runs, which are few enough not to be rewritten
 
@@ -27,17 +23,3 @@ def turns(arrived: int, stored_bytes: int, pages: int) -> int:
     if fillings <= 2 or not arrived:
         return 1
     return max(1, min(MOST_TURNS, fillings * WORTH_ROWS // arrived))
-
-
-def first_hashes(ranges: Iterable[HashRange], width: int) -> Iterator[HashRange]:
-    """Yield ranges from the start until they cover `width` hashes; the last one is cut."""
-    for part in ranges:
-        if width <= 0:
-            return
-        yield HashRange(part.low, min(part.high, part.low + width))
-        width -= part.high - part.low
-
-
-def width_of(ranges: Iterable[HashRange]) -> int:
-    """Return the number of hashes in the ranges."""
-    return sum(part.high - part.low for part in ranges)

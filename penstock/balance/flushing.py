@@ -21,8 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.balance.batching import first_hashes, width_of
-from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, common, remaining
+from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, common, first_hashes, remaining, width_of
 
 EAGER, SLOW, LAZY = "eager", "slow", "lazy"
 LEAST_SHARE = 64  # an epoch closes at least one in so many of a site's hashes, if that many are due

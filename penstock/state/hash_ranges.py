@@ -7,7 +7,7 @@ sorted anyway, it costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isqrt
@@ -98,6 +98,20 @@ def coalesced(ranges: Iterable[HashRange]) -> list[HashRange]:
 def hull(ranges: Sequence[HashRange]) -> HashRange:
     """Return the shortest range that contains all of these; all hashes if there are none."""
     return HashRange(min(part.low for part in ranges), max(part.high for part in ranges)) if ranges else EVERYTHING
+
+
+def first_hashes(ranges: Iterable[HashRange], width: int) -> Iterator[HashRange]:
+    """Yield ranges from the start until they cover `width` hashes; the last one is cut."""
+    for part in ranges:
+        if width <= 0:
+            return
+        yield HashRange(part.low, min(part.high, part.low + width))
+        width -= part.high - part.low
+
+
+def width_of(ranges: Iterable[HashRange]) -> int:
+    """Return the number of hashes in the ranges."""
+    return sum(part.high - part.low for part in ranges)
 
 
 def common(some: Sequence[HashRange], others: Sequence[HashRange]) -> list[HashRange]:

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from penstock.state.hash_ranges import HASH_END, HashRange, coalesced, hull, remaining
+from penstock.state.hash_ranges import HASH_END, HashRange, coalesced, hull, remaining, width_of
 
 HASH, TIME = "#hash", "#time"  # the first two columns of every run
 FAN = 4  # merge at least this many runs of similar density
@@ -133,7 +133,7 @@ def choose(rows_of: Mapping[Slice, int], expired_below: int, window: int, piece_
     if not rows_of:
         return []
     alive_span = max(s.run.max_time for s in rows_of) - expired_below
-    limit, width = max(window, alive_span) // 2, _width(rows_of)
+    limit, width = max(window, alive_span) // 2, width_of(coalesced(s.range for s in rows_of))
     pieces = [
         _piece(s, rows, width, expired_below, limit) for s, rows in rows_of.items() if not _is_full(s, piece_bytes)
     ]
@@ -198,11 +198,6 @@ def _in_time(pieces: Sequence[_MergeCandidate], limit: int) -> Iterator[list[Sli
     yield batch
 
 
-def _width(slices: Iterable[Slice]) -> int:
-    """Return the number of hashes in the ranges of all slices."""
-    return sum(part.high - part.low for part in coalesced(s.range for s in slices))
-
-
 def _is_full(piece: Slice, piece_bytes: int) -> bool:
     """Return whether a slice has one hash only, and so many bytes that merging it would not make fewer runs."""
     return piece.range.high - piece.range.low == 1 and piece.run.size >= piece_bytes // 2
@@ -218,7 +213,7 @@ def _columns(pieces: Sequence[_MergeCandidate]) -> Iterator[tuple[HashRange, lis
     """Yield the ranges between the borders of the slices, with the slices that cover each. Borders that lie closer
     together than a small part of all hashes count as one; slices that are not wider than that are looked at without
     the others."""
-    near = max(1, _width(p.slice for p in pieces) // max(FINEST, 2 * len(pieces)))
+    near = max(1, width_of(coalesced(p.slice.range for p in pieces)) // max(FINEST, 2 * len(pieces)))
     narrow = [p for p in pieces if p.slice.range.high - p.slice.range.low < near]
     if narrow:
         yield from _columns(narrow)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.balance.batching import MOST_TURNS, WORTH_ROWS, first_hashes, turns, width_of
-from penstock.state.hash_ranges import HashRange, common
+from penstock.balance.batching import MOST_TURNS, WORTH_ROWS, turns
+from penstock.state.hash_ranges import HashRange, common, first_hashes, width_of
 
 PAGES = 1_000
 

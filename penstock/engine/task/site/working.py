@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from penstock.balance.batching import first_hashes, turns, width_of
+from penstock.balance.batching import turns
 from penstock.balance.flushing import EAGER, IDLE_SHARE, LAZY, LEAST_SHARE, Closing, at_least, pressing
 from penstock.clock import Clock, Stopwatch
 from penstock.engine.task.exchange.branches import Branches
@@ -28,7 +28,17 @@ from penstock.operators.protocol import (
     WorkResult,
 )
 from penstock.progress.mark import Marks
-from penstock.state.hash_ranges import EVERYTHING, HASH_END, HashRange, apart, coalesced, common, remaining
+from penstock.state.hash_ranges import (
+    EVERYTHING,
+    HASH_END,
+    HashRange,
+    apart,
+    coalesced,
+    common,
+    first_hashes,
+    remaining,
+    width_of,
+)
 from penstock.state.model import RangeMark, behind, moved_to, restricted
 from penstock.state.runs import Slice, restrict
 
@@ -152,9 +162,9 @@ class Work:
             return work
         parts = turns(view.fresh_rows, view.stored_bytes(), self._storage.budget.pages)
         urgent = [due for due in work if due.range in self._urgent]
-        others = {due.range: due for due in work if due.range not in self._urgent}
-        first = first_hashes(others, -(-width_of(home) // parts))
-        return [*urgent, *(replace(due, range=part) for part, due in zip(first, others.values(), strict=False))]
+        others = [due for due in work if due.range not in self._urgent]
+        first = first_hashes((due.range for due in others), -(-width_of(home) // parts))
+        return [*urgent, *(replace(due, range=part) for part, due in zip(first, others, strict=False))]
 
     def _run_items(self, work: Iterable[WorkItem], marks: AllMarks, view: StateView, upto: Marks) -> AllMarks:
         """Run items while the deadline allows it or the buffer is too full, and return the marks afterwards."""
